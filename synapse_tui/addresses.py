@@ -11,10 +11,10 @@ import difflib
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from .errors import AgentExited, AgentNotFound, AmbiguousAddress
+from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError
 from .paths import tilde
 
 ALL = "all"
@@ -72,7 +72,6 @@ class Completion:
 
 
 def agent_id_for(agent_type: str, port: int) -> str:
-    """The id of the agent of a type on a port."""
     return f"synapse-{agent_type}-{port}"
 
 
@@ -185,12 +184,10 @@ def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str
 
 
 def _forms(candidate: Address) -> list[str]:
-    """What an agent can be called: its name, then from the shortest to the exact one."""
     return [*_names(candidate), candidate.agent_id] if candidate.local else [candidate.agent_id]
 
 
 def _names(candidate: Address) -> list[str]:
-    """The same without its id: what means it only within its project."""
     kind = candidate.agent_type
     names = [candidate.name, kind, *candidate.aliases, f"{kind}-{candidate.port}"]
     return [name for name in names if name]
@@ -250,7 +247,6 @@ def _everyone(others: Sequence[Address]) -> list[Address]:
 
 
 def _only_live(wanted: str, found: Sequence[Address]) -> Address:
-    """The live one of those that an address means alike."""
     live = [candidate for candidate in found if candidate.live]
     if len(live) > 1:
         raise AmbiguousAddress(wanted, sorted(candidate.agent_id for candidate in live))
@@ -282,7 +278,6 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
 
 
 def _would_mean(candidate: Address, wanted: str) -> bool:
-    """Whether an address would mean a live agent of another project, were it of this one."""
     if candidate.local or candidate.external or not candidate.live:
         return False
     return wanted in map(fold, _names(candidate))
@@ -297,7 +292,6 @@ def _in_other_projects(wanted: str, found: Sequence[Address]) -> AgentNotFound:
 
 
 def _place(candidate: Address) -> str:
-    """Where an agent of another project is, in parentheses."""
     folder = candidate.project or candidate.working_dir
     return f" ({tilde(folder)})" if folder else ""
 
@@ -325,3 +319,40 @@ def _means(form: str, target: Address, candidates: Sequence[Address], sender: st
         return resolve(form, candidates, sender=sender) == [target]
     except (AgentNotFound, AgentExited, AmbiguousAddress):
         return False
+
+
+MAX_NAME = 32
+"""The longest name, in characters."""
+_FORM = re.compile(r"\w[\w.-]*")
+_ADDRESS = re.compile(r".+-\d+|synapse-.*")
+_RESERVED = frozenset({"all", "user", "system"})
+
+
+def check_name(name: str, *, taken: Collection[str] = ()) -> str:
+    """Return a name if an agent may have it.
+
+    Args:
+        name: The name; any letters and digits of any script, `_`, `.` and `-`.
+        taken: Words that mean something else already: types, their aliases, other names; in lower case.
+
+    Raises:
+        ConfigError: It is no name, or could be taken for another address.
+    """
+    word = name.lower()
+    if len(name) > MAX_NAME:
+        raise ConfigError(
+            f"'{name[:MAX_NAME]}…' cannot be an agent's name: it has {len(name)} characters",
+            f"a name has at most {MAX_NAME}",
+        )
+    if not _FORM.fullmatch(name):
+        raise ConfigError(
+            f"'{name}' cannot be an agent's name",
+            f"use up to {MAX_NAME} letters, digits, '_', '.' or '-', beginning with a letter or digit",
+        )
+    if word in _RESERVED or _ADDRESS.fullmatch(word):
+        raise ConfigError(
+            f"'{name}' cannot be an agent's name", "it has a meaning in addresses; choose another"
+        )
+    if word in taken:
+        raise ConfigError(f"'{name}' already addresses another agent or type", "choose another name")
+    return name

@@ -36,9 +36,9 @@ from .screens.session import RestoreOffer, SessionControls
 from .screens.unasked import QuestionQueue
 from .screens.view_state import restore_view
 from .themes import variable_defaults
+from .widgets.error_handling import ErrorGate, FaultTolerant
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
-from .widgets.sturdy import ErrorGate, Sturdy
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ log = logging.getLogger(__name__)
 TOAST_SECONDS = 5.0
 
 
-class PaneView(Sturdy, TerminalView):
+class PaneView(FaultTolerant, TerminalView):
     """The terminal of an agent, which goes on when one of its handlers fails."""
 
 
-class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
+class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False):
     """Shows the agents of a host.
 
     Args:
@@ -157,11 +157,9 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         return self.main
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our colours under Textual's own themes."""
         return variable_defaults()
 
     def on_mount(self) -> None:
-        """Listen to the host, show what it has, and begin."""
         self._unsubscribe = self.host.events.subscribe(self._heard)
         if self._restore is None and not self.host.profiles.untrusted:  # else a question comes first
             self.main.expect([*self._specs, *self._defaults])
@@ -171,7 +169,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.post_message(self.HostEvent(event))
 
     async def _begin(self) -> None:
-        """The first frame is on the screen: agents may start."""
         self.host.load_servers()
         await self._reader.show_all()
         if self._view is not None:
@@ -215,11 +212,9 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
 
     def on_unmount(self) -> None:
-        """Stop listening."""
         self._unsubscribe()
 
     def trust_project(self) -> None:
-        """Trust the project's files as they were shown."""
         if self._trust is not None:
             self._trust()
 
@@ -236,14 +231,12 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     # What the host tells
 
     async def on_synapse_app_host_event(self, message: HostEvent) -> None:
-        """Take an event over into the widgets."""
         try:
             await self._reader.read(message.event)
         except Exception as error:
             self.report(error)
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
-        """Keep the title of a pane in step with the messages that were sent from it."""
         self._reader.follow(agent_id, receipts)
 
     def sent_from(self, agent_id: str) -> list[Line]:
@@ -253,7 +246,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     # What the person asks for
 
     def use_keys(self, keymap: Keymap) -> None:
-        """Let other keys hold from now on."""
         self.keymap = keymap
         self.gate.show_leader(pending=False)
         self.gate.leader.use(keymap)
@@ -262,7 +254,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self.notice(f"tui.keys: {keymap.problem}", "warning")
 
     def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
-        """Do what was asked for."""
         if message.action_id != "leader":
             self.gate.show_leader(pending=False)
         self.perform(message.action_id, message.agent_id, message.task_id)
@@ -293,7 +284,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
                 screen.pace()
 
     async def on_dialog_opened(self) -> None:
-        """Give a dialog the keys that were typed before it took any."""
         await self._catch_up(self.gate.for_dialog())
 
     async def on_main_screen_resumed(self) -> None:
@@ -302,7 +292,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.questions.open_next()
 
     async def give_kept(self) -> None:
-        """Give the agent in focus the keys that were kept for it, as far as it takes them."""
         with self.gate.giving():
             await self._catch_up(self.gate.for_main())
 
@@ -335,7 +324,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
 
     def notice_error(self, error: Exception) -> None:
-        """Tell the person about an error, with what can be done about it."""
         self.notice(describe(error).replace("\n", "; "), "error")
 
     def report(self, error: Exception) -> None:
@@ -346,11 +334,9 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual would leave at the first error of any handler; agents must not go down with a widget."""
         self.report(error)
 
     def notify_outside(self, title: str, text: str) -> None:
-        """Let the terminal around the application show a notification."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.notify(title, text)
 
@@ -363,7 +349,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             driver.resized()
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
-        """The terminal told its colours."""
         self.appearance.terminal_told(message.outer)
 
     def attach(self, link: TerminalLink) -> None:

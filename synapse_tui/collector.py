@@ -119,7 +119,6 @@ class Collector:
             self._collect_young(young)
 
     def _idle(self) -> bool:
-        """Whether hardly anything was computed since the last look."""
         now, used = self._clock(), self._cpu()
         idle = used - self._used <= IDLE_SHARE * (now - self._looked)
         self._looked, self._used = now, used

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
@@ -112,7 +113,6 @@ def artifact_words(artifact: Artifact) -> str:
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:
-    """The text parts, joined by line feeds."""
     return "\n".join(part.text for part in parts if part.kind == "text")
 
 
@@ -172,3 +172,11 @@ def _known(kind: type[Part | TaskMessage | Artifact], content: Mapping[str, Any]
     if "metadata" in found:
         found["metadata"] = MappingProxyType(dict(found["metadata"]))
     return found
+
+
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """An agent's text without the control characters that would act on the terminal; lines and tabs stay."""
+    return _ACTING.sub("", text)

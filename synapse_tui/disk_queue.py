@@ -94,7 +94,6 @@ class DiskQueue(Generic[Item]):
                 self._on_room()
 
     async def _gathered(self) -> None:
-        """Wait a moment: a thread for every few bytes of a spinner would cost more than drawing it."""
         if not self._closing:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(GATHER):

@@ -214,7 +214,6 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """Tell every listener."""
         for listener in tuple(self._listeners):
             try:
                 listener(event)

@@ -53,7 +53,6 @@ def private_folder(path: Path) -> Path:
 
 
 def close_folder(path: Path) -> None:
-    """Close a folder of ours to all others."""
     status = path.stat()
     if status.st_uid == os.geteuid() and status.st_mode & 0o077:
         path.chmod(0o700)
@@ -97,7 +96,6 @@ def check_safe(path: Path) -> None:
 
 
 def is_open(status: os.stat_result) -> bool:
-    """Whether users other than its owner and root can write to a file or folder."""
     if stat.S_ISLNK(status.st_mode) or (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
         return False
     return bool(
@@ -154,20 +152,17 @@ def _user_name(uid: int) -> str:
 
 
 def _homes() -> tuple[str, str]:
-    """The home folder as it is named, and as it is."""
     named = os.path.abspath(os.path.expanduser("~"))  # noqa: PTH100, PTH111 - Path.home() raises without one
     return named, os.path.realpath(named)
 
 
 def _is_above(path: str, named: str, real: str) -> bool:
-    """Whether a path leads to the home folder: what is above it is the administrator's."""
     if path == real:
         return False
     return named.startswith(f"{path}/") or real.startswith(f"{path}/") or path == named
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path, the last one first."""
     return [part for part in reversed(path.split(os.path.sep)) if part not in ("", os.path.curdir)]
 
 

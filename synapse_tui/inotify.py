@@ -59,7 +59,6 @@ class Inotify:
         self._libc.inotify_rm_watch(self._descriptor, watch)
 
     def close(self) -> None:
-        """Watch nothing any more."""
         if self._resting is not None:
             self._resting.cancel()
         asyncio.get_running_loop().remove_reader(self._descriptor)

@@ -119,7 +119,6 @@ def read_key(word: str) -> str:
 
 
 def _split(key: str) -> tuple[list[str], str]:
-    """The modifiers of a key and its name, which may be a plus."""
     if key == "+" or key.endswith("++"):
         return key[:-2].split("+") if len(key) > 1 else [], "+"
     *held, name = key.split("+")
@@ -160,7 +159,6 @@ def _name(name: str, word: str) -> str:
 
 
 def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
-    """Make sure that a terminal can send it."""
     if full in _SAME_AS:
         raise ValueError(f"'{word}': in a terminal that is {_SAME_AS[full]}")
     if not modifiers or key in _FUNCTION or key in _CURSOR:

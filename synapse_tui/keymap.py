@@ -100,7 +100,6 @@ class Keymap:
         return "the command palette"
 
     def markdown(self) -> str:
-        """The tables of docs/keys.md."""
         lines: list[str] = []
         for group in GROUPS:
             lines += [

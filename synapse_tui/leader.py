@@ -8,7 +8,7 @@ from enum import StrEnum
 from .actions import DIGITS, Action
 from .key_names import key_label, textual_key
 from .keymap import Keymap, is_function_key
-from .terminal.key_tables import MODIFIER_KEYS
+from .terminal.input import MODIFIER_KEYS
 
 
 class Step(StrEnum):
@@ -55,7 +55,6 @@ class Leader:
         self.pending = False
 
     def use(self, keymap: Keymap) -> None:
-        """Take other keys."""
         self.keymap = keymap
         self.label = key_label(keymap.leader)
         self.key = textual_key(keymap.leader)

@@ -65,7 +65,6 @@ class DeliveryState(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will happen to the delivery."""
         return self in (DeliveryState.DONE, DeliveryState.FAILED, DeliveryState.CANCELED)
 
 

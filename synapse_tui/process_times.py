@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import os
+import re
+import resource
+import socket
+import sys
+from contextlib import suppress
 from pathlib import Path
+
+from .files import check_safe, private_folder, write_private
 
 
 def process_start(pid: int) -> float | None:
@@ -64,3 +73,95 @@ def is_alive(name: str) -> bool:
     pid, _, started = name.partition(":")
     now = process_start(int(pid)) if pid.isdigit() else None
     return now is not None and (not started or abs(now - float(started)) < 1.0)
+
+
+MOST = 8192
+"""More are not asked for: some systems close each possible descriptor, one by one, when a program starts."""
+LEAST = 1024
+"""Asked for where the system refuses `MOST`."""
+VARIABLE = "SYNAPSE_OPEN_FILES"
+"""Says what was given. In the environment since the raised limit, too, outlives execve(2)."""
+
+
+def open_files_limit() -> int:
+    """How many files this process may open now."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1_000_000 if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_open_files() -> None:
+    """Let this process open as many files as it may let itself; calling it again does nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for most in (MOST, LEAST):
+        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):
+            continue
+        os.environ.setdefault(VARIABLE, str(soft))
+        return
+
+
+def given_open_files() -> tuple[int, int] | None:
+    """The limits for programs that are started, those that this process was given; None for its own."""
+    given = os.environ.get(VARIABLE, "")
+    if not given.isdigit():
+        return None
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return int(given), hard
+
+
+_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,80}")
+_LABEL = 24
+"""Characters of the host name that stand in a machine's name."""
+
+
+def machine_name(folder: Path) -> str:
+    """The name of this machine, for this user: `laptop-3f9a1c`.
+
+    It is made of the host name and of what the system is known by (machine-id(5), gethostuuid(3)), hashed
+    with the user, and kept in a file: host names change. A home folder that several machines share has a file
+    for each of them.
+
+    Args:
+        folder: Where it is kept (`~/.synapse/machines`); one that cannot be written is done without.
+    """
+    digest = hashlib.sha256(f"synapse-tui:{_system()}:{os.getuid()}".encode()).hexdigest()
+    path = folder / digest[:32]
+    with suppress(OSError):
+        check_safe(path)
+        known = path.read_text(encoding="utf-8", errors="replace").strip()
+        if _NAME.fullmatch(known):
+            return known
+    label = re.sub(r"[^A-Za-z0-9-]", "", socket.gethostname().split(".")[0])[:_LABEL].strip("-") or "machine"
+    name = f"{label}-{digest[:6]}"
+    with suppress(OSError):
+        private_folder(folder)
+        write_private(path, f"{name}\n".encode())
+    return name
+
+
+def _system() -> str:
+    if sys.platform == "darwin":
+        return _host_uuid() or socket.gethostname()
+    for path in _ID_FILES:
+        with suppress(OSError):
+            if found := path.read_text(encoding="ascii", errors="replace").strip():
+                # Containers of one image have the same id; each has a host name of its own as a rule.
+                return f"{found}:{socket.gethostname()}" if Path("/.dockerenv").exists() else found
+    return socket.gethostname()
+
+
+def _host_uuid() -> str:
+    class Timespec(ctypes.Structure):
+        _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+    found = (ctypes.c_ubyte * 16)()
+    try:
+        failed = ctypes.CDLL(None).gethostuuid(found, ctypes.byref(Timespec(5, 0)))
+    except (OSError, AttributeError):
+        return ""
+    return "" if failed else bytes(found).hex()

@@ -89,7 +89,6 @@ class Record:
 
     @property
     def server(self) -> int:
-        """The id of the process that serves it."""
         return int(self.host.partition(":")[0]) if self.host else self.pid or 0
 
 
@@ -424,12 +423,10 @@ def _completed(record: Record) -> Record:
 
 
 def _as_read(record: Record) -> Record:
-    """A record as it comes back from its file."""
     return _record(json.loads(json.dumps(asdict(record))))
 
 
 def _text(fields: Mapping[str, object], key: str) -> str:
-    """A field as one line without control characters; it ends up on people's terminals."""
     value = fields.get(key)
     return _CONTROL.sub("", value) if isinstance(value, str) else ""
 
@@ -451,7 +448,6 @@ def _number(fields: Mapping[str, object], key: str, largest: int) -> int:
 
 
 def _type_of(agent_id: str) -> str:
-    """The type in `synapse-{type}-{port}`."""
     match = re.fullmatch(r"synapse-(.+)-\d+", agent_id)
     return match[1] if match else agent_id
 

@@ -65,7 +65,6 @@ def remote_name(url: str) -> str:
 
 
 def _remotes(mark: Path) -> dict[str, str]:
-    """The URLs of the remotes, by name (git-config(1)); `.git` is a file in worktrees and submodules."""
     parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     with suppress(OSError, ConfigParserError, ValueError):
         # git indents what stands in a section, which means a continued line to this parser.
@@ -80,7 +79,6 @@ def _remotes(mark: Path) -> dict[str, str]:
 
 
 def _common_folder(mark: Path) -> Path:
-    """The folder with the configuration (gitrepository-layout(5))."""
     folder = mark
     if mark.is_file():
         told = mark.read_text(encoding="utf-8", errors="replace").partition("gitdir:")[2].strip()

@@ -13,15 +13,15 @@ from synapse_tui.agents.delivery.intake import Intake, MessageStyle
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, explain
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.tasks.finder import TaskFinder
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.watcher import Watcher
 from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.streams import TaskFeed
+from synapse_tui.messages.tasks import TaskBook, TaskFinder
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     USER,
     AgentState,
@@ -127,6 +127,7 @@ class FakeAgent:
     def accept(self, request: MessageRequest) -> Task:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
+        check_size(request.text)
         self.requests.append(request)
         if request.follows:
             followed = self.intake.take(request).follows

@@ -11,21 +11,101 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import math
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synapse_tui.model import INTERRUPT_PRIORITY, USER
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
 
 from .peers import Owner
-from .principal import PERSON, Principal
 from .problems import HttpProblem
-from .rate import TokenBuckets
 
 if TYPE_CHECKING:
     from synapse_tui.settings import Settings
+
+MAX_CALLERS = 2000
+"""Buckets that are kept; the one that was not used for longest is forgotten first."""
+
+
+class TokenBuckets:
+    """A bucket of tokens for each caller: a minute's worth at once, then as many as flow in.
+
+    Args:
+        clock: Gives seconds; never goes back.
+        most: Buckets that are kept.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, most: int = MAX_CALLERS) -> None:
+        self._clock = clock
+        self._most = most
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str, per_minute: int) -> int:
+        """Take a token.
+
+        Args:
+            caller: Whose.
+            per_minute: Tokens that flow in in a minute, and that the bucket holds; 0 for any number.
+
+        Returns:
+            0 when there was one; else the whole seconds until there is.
+        """
+        if per_minute <= 0:
+            return 0
+        tokens = self._tokens(caller, per_minute)
+        self._put(caller, tokens - 1 if tokens >= 1 else tokens)
+        return 0 if tokens >= 1 else math.ceil((1 - tokens) * 60 / per_minute)
+
+    def _tokens(self, caller: str, per_minute: int) -> float:
+        tokens, since = self._buckets.get(caller, (float(per_minute), self._clock()))
+        return min(float(per_minute), tokens + (self._clock() - since) * per_minute / 60)
+
+    def _put(self, caller: str, tokens: float) -> None:
+        self._buckets[caller] = (tokens, self._clock())
+        self._buckets.move_to_end(caller)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The caller of a request; `scope["state"]["principal"]` of each one that the gate lets in.
+
+    Attributes:
+        name: The name of its key, or the id of the agent that signed; empty for the person who owns the
+            agents.
+        admin: Whether it may do what only the person may do: see everybody's tasks, order the outbox, read
+            the inbox, watch, keep webhooks and external agents.
+        verified: Whether a key, a signature or the kernel proves who it is; where it is False, the system
+            does not tell whose process calls.
+        max_priority: The highest priority of the messages that it may send.
+    """
+
+    name: str = ""
+    admin: bool = False
+    verified: bool = False
+    max_priority: int = INTERRUPT_PRIORITY
+
+    def may_see(self, caller: str) -> bool:
+        """Whether a task made by a caller of that name is any of this one's business."""
+        return self.admin or caller == self.name
+
+
+PERSON = Principal("", admin=True, verified=True)
+"""The person who owns the agents: a process of the same user on this machine, or the application itself."""
+NOBODY = Principal()
+"""Who has proved nothing and may read a card at the most."""
+
+
+def signed_by(sender_id: str) -> Principal:
+    """The caller that a valid signature proves: an agent of this host, or its person."""
+    return PERSON if sender_id == USER.sender_id else Principal(sender_id, verified=True)
+
 
 log = logging.getLogger(__name__)
 

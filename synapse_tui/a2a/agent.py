@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
+from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.watcher import Watcher
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.streams import TaskFeed
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
+
+from .access import Access
+from .bodies import LargeBodies
+from .external.service import ExternalAgents
+from .network import LOOPBACK, Network
+from .push import PushDesk
 
 
 class HostedAgent(Protocol):
@@ -122,3 +131,49 @@ class HostedAgent(Protocol):
         Raises:
             TaskNotFound: There is none of that id.
         """
+
+
+CardForm = Literal["dual", "v1"]
+"""Whether cards have the fields of A2A 0.3 besides those of 1.0."""
+
+
+def no_desk(_agent_id: str) -> TaskDesk | None:
+    """Knows no agent."""
+    return None
+
+
+def no_agent(_agent_id: str) -> HostedAgent | None:
+    """Knows no agent."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the servers of a host share.
+
+    Attributes:
+        desk_of: Gives the tasks of an agent of this host; None for any other.
+        access: The rules about callers; None for those of a program without settings.
+        network: Where and how agents are served.
+        card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
+        push: Tells those who asked of tasks; None where nobody can be told.
+        external: The agents elsewhere; None where there are none.
+        processes: Gives the agents of this host by the ids of their processes.
+        addresses: Gives everyone an address can mean.
+        agent_of: Gives the agent of an id; None for one that is not of this host.
+        large: Room for large bodies.
+    """
+
+    desk_of: Callable[[str], TaskDesk | None] = no_desk
+    access: Access | None = None
+    push: PushDesk | None = None
+    network: Network = LOOPBACK
+    card: CardForm = "dual"
+    external: ExternalAgents | None = None
+    processes: Callable[[], Mapping[int, str]] = dict
+    addresses: Callable[[], Sequence[Address]] = list
+    agent_of: Callable[[str], HostedAgent | None] = no_agent
+    large: LargeBodies = field(default_factory=LargeBodies)
+
+
+NO_SERVICES: Services = Services()

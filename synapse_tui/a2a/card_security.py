@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
+from .agent import Services
 from .dialect import KEY_HEADER
-from .services import Services
 
 CardShape = Literal["1.0", "0.3", "dual"]
 """Whose fields a card has: those of one version of the protocol, or both."""

@@ -13,9 +13,8 @@ from synapse_tui.model import USER, Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
-from .network import LOOPBACK, Network
+from .network import LOOPBACK, Network, client_context
 from .signing import TokenVerifier, nobody
-from .tls import client_context
 
 __all__ = ["A2AClient", "PeerTask"]
 

@@ -9,17 +9,14 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import USER, Sender, Task, TaskState
+from synapse_tui.model import USER, Sender, Task
 
-from .external.desk import AddOrder, ExternalDesk, Offer
-from .external.origins import check_url, is_loopback_host
-from .external.record import read_header
-from .external.untrusted import clean_line
-from .principal import Principal
+from .access import Principal
+from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
+from .external.registry import AddRequest, read_header
+from .external.service import ExternalAgents, at_rest
+from .external.untrusted import check_url, clean_line, is_loopback_host
 from .problems import HttpProblem
-from .request_state import IsOurs, Shared, VerifiedId
-from .senders import sender_of
-from .waiting import Seen, Wait, while_wanted
 from .wire import check_unicode, task_json
 
 external_router = APIRouter(prefix="/external")
@@ -56,7 +53,7 @@ class ExternalMessage(BaseModel):
     metadata: dict[str, Any] = {}
 
 
-def _desk(shared: Shared) -> ExternalDesk:
+def _external(shared: Shared) -> ExternalAgents:
     if shared.external is None:
         raise HttpProblem(503, "no_external_agents", "this server knows no external agents", "ask its host")
     return shared.external
@@ -77,53 +74,53 @@ def _person(principal: Caller, verified_id: VerifiedId) -> None:
         )
 
 
-Desk = Annotated[ExternalDesk, Depends(_desk)]
+External = Annotated[ExternalAgents, Depends(_external)]
 Person = Annotated[None, Depends(_person)]
 
 
 @external_router.post("/discover")
 async def discover_agent(
-    body: DiscoverBody, request: Request, shared: Shared, desk: Desk, _person: Person
+    body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
     """Find an agent by its URL and keep it; the answer has the agent's own fields too, as the original's."""
-    told = await add_external(body, request, shared, desk, _person)
+    told = await add_external(body, request, shared, external, _person)
     return {**told["agent"], **told}
 
 
 @external_router.get("/agents")
-async def list_external(desk: Desk) -> dict[str, Any]:
+async def list_external(external: External) -> dict[str, Any]:
     """All external agents."""
-    return {"agents": [agent.as_json() for agent in desk.agents]}
+    return {"agents": [agent.as_json() for agent in external.agents]}
 
 
 @external_router.post("/agents")
 async def add_external(
-    body: DiscoverBody, request: Request, shared: Shared, desk: Desk, _person: Person
+    body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
     """Find an agent and keep it."""
-    offer = await desk.preview(await _order(body, request, shared))
-    await desk.keep(offer)
-    return offer_json(offer)
+    candidate = await external.preview(await _add_request(body, request, shared))
+    await external.keep(candidate)
+    return candidate.as_json()
 
 
 @external_router.get("/agents/{alias}")
-async def read_external(alias: str, desk: Desk) -> dict[str, Any]:
+async def read_external(alias: str, external: External) -> dict[str, Any]:
     """One external agent, with its card."""
-    agent = desk.get(alias)
+    agent = external.get(alias)
     return {"agent": agent.as_json(), "card": dict(agent.card)}
 
 
 @external_router.delete("/agents/{alias}")
-async def remove_external(alias: str, desk: Desk, _person: Person) -> dict[str, Any]:
+async def remove_external(alias: str, external: External, _person: Person) -> dict[str, Any]:
     """Forget an agent and what was said with it."""
-    return {"agent": (await desk.remove(alias)).as_json()}
+    return {"agent": (await external.remove(alias)).as_json()}
 
 
 @external_router.post("/agents/{alias}/send")
 async def send_external(
     alias: str,
     body: ExternalMessage,
-    desk: Desk,
+    external: External,
     principal: Caller,
     verified_id: VerifiedId,
     is_ours: IsOurs,
@@ -134,7 +131,7 @@ async def send_external(
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
     sender = _sender(principal, body.metadata, verified_id, is_ours)
-    task = await desk.send(alias, body.message, sender=sender, expected=expected)
+    task = await external.send(alias, body.message, sender=sender, expected=expected)
     return {"task": task_json(task)}
 
 
@@ -143,35 +140,32 @@ async def read_external_task(
     alias: str,
     task_id: str,
     request: Request,
-    desk: Desk,
+    external: External,
     principal: Caller,
     wait: Wait = 0.0,
     seen: Seen = "",
 ) -> dict[str, Any]:
     """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
-    task = _task(desk, alias, task_id, principal)
+    task = _task(external, alias, task_id, principal)
     if wait:
-        waited = desk.wait(alias, task.id, seen=seen.replace(" ", "+"), seconds=wait)
+        waited = external.wait(alias, task.id, seen=seen.replace(" ", "+"), seconds=wait)
         found = await while_wanted(request, waited)
         task, there = found if found is not None else (task, False)
-        if there and _at_rest(task) and request.state.sender_id == task.sender.sender_id:
-            desk.collected(alias, task)
+        if there and at_rest(task) and request.state.sender_id == task.sender.sender_id:
+            external.collected(alias, task)
     return task_json(task)
 
 
 @external_router.post("/agents/{alias}/tasks/{task_id}/cancel")
-async def cancel_external_task(alias: str, task_id: str, desk: Desk, principal: Caller) -> dict[str, Any]:
+async def cancel_external_task(
+    alias: str, task_id: str, external: External, principal: Caller
+) -> dict[str, Any]:
     """Cancel a task, at the agent where it has it."""
-    task = _task(desk, alias, task_id, principal)
-    return task_json(await desk.cancel(alias, task.id))
+    task = _task(external, alias, task_id, principal)
+    return task_json(await external.cancel(alias, task.id))
 
 
-def offer_json(offer: Offer) -> dict[str, Any]:
-    """An agent that was found, as data."""
-    return {"agent": offer.agent.as_json(), "warnings": list(offer.warnings)}
-
-
-async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrder:
+async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
     """What is to be added; somebody elsewhere may not name addresses of this machine's network.
 
     Raises:
@@ -190,7 +184,7 @@ async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrd
         for url in (body.url, *body.allowed_origins):
             await shared.push.policy.check(check_url(url))
     headers = dict(read_header(f"{name}: {value}") for name, value in body.headers.items())
-    return AddOrder(
+    return AddRequest(
         body.url,
         alias=body.alias or "",
         headers=headers,
@@ -207,19 +201,15 @@ def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str,
     return USER if person else claimed
 
 
-def _task(desk: ExternalDesk, alias: str, task_id: str, principal: Principal) -> Task:
+def _task(external: ExternalAgents, alias: str, task_id: str, principal: Principal) -> Task:
     """A task that a caller may see: the person every one, an agent those that it asked.
 
     Raises:
         TaskNotFound: There is none.
     """
-    task = desk.task(alias, task_id)
+    task = external.task(alias, task_id)
     if not principal.admin and task.sender.sender_id != principal.name:
         raise TaskNotFound(
             f"there is no task '{clean_line(task_id, 40)}' of {principal.name}", "see its answer"
         )
     return task
-
-
-def _at_rest(task: Task) -> bool:
-    return task.state.final or task.state is TaskState.INPUT_REQUIRED

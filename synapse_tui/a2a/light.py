@@ -10,9 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 from synapse_tui.errors import PeerRefused, PeerSilent
 from synapse_tui.model import Reply, Sender
 
-from . import dialect, dialect_watch
-from .dialect import Call, PeerTask
-from .dialect_parts import NO_CONTENTS
+from . import dialect
+from .dialect import NO_CONTENTS, Call, PeerTask
 from .plain_http import HttpError, PlainConnection
 from .signing import TokenVerifier, nobody
 
@@ -235,7 +234,7 @@ class LightClient:
 
         Args:
             endpoint: URL of the agent's server.
-            call: What to do: `dialect_watch.begin_watch_call`, `watch_call` or `END_WATCH`.
+            call: What to do: `dialect.begin_watch_call`, `watch_call` or `END_WATCH`.
             sender_id: Who asks; empty for the person.
 
         Returns:
@@ -245,7 +244,7 @@ class LightClient:
             PeerUnreachable: Nobody answers there.
             PeerRefused: It was not done.
         """
-        return dialect_watch.read_watch(endpoint, self._call(endpoint, call, sender_id))
+        return dialect.read_watch(endpoint, self._call(endpoint, call, sender_id))
 
     def inbox(self, endpoint: str, *, sender_id: str = "") -> list[dict[str, Any]]:
         """What lies unread in an agent's inbox, oldest first.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
-from synapse_tui.spool.messages import SpoolRequest
+from synapse_tui.spool.files import SpoolRequest
 
 from .dialect import Call
 

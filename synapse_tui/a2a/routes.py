@@ -10,41 +10,323 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
+from uuid import uuid4
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from synapse_tui.addresses import ALL, Address, fold, resolve
-from synapse_tui.agents.tasks.desk import told_before
-from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError, TaskNotFound
-from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, check_priority
+from synapse_tui.agents.delivery.incoming import receive, text_with_files
+from synapse_tui.content import TaskMessage, text_of_parts
+from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
+from synapse_tui.messages.service import late_message, told_before
+from synapse_tui.messages.streams import Chunk
+from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
 
-from .agent import HostedAgent
-from .body_files import BodyFiles
+from .agent import HostedAgent, Services
+from .agent_routes import inbox_router, instructions_router, outbox_router, status_router
+from .bodies import BodyFiles
+from .context import (
+    Agent,
+    Caller,
+    Files,
+    Seen,
+    Shared,
+    VerifiedId,
+    Visitor,
+    Wait,
+    check_ring,
+    find_kept_task,
+    find_task,
+    sender_of,
+    type_of,
+    waited,
+)
 from .external_routes import external_router
-from .inbox_routes import inbox_router
-from .instructions_routes import instructions_router
-from .outbox_routes import outbox_router
-from .problems import HttpProblem
-from .protocol.endpoints import protocol_routes
-from .protocol.streams import EventStream
-from .refusals import refusal
-from .reply_routes import ReplyTo, answered_by, reply_router, take_answer
-from .request_state import Agent, Caller, Files, Shared, find_kept_task
-from .rings import check_ring
-from .sending import request_of
-from .services import Services
-from .status_routes import status_router
-from .subscribing import task_events
-from .visitor import Visitor
-from .waiting import Seen, Wait, waited
-from .watch_routes import watch_router
-from .webhook_routes import webhook_router
-from .wire import PlainBody, SendBody, SentTask, WireMessage, task_json
+from .problems import HttpProblem, refusal
+from .protocol.endpoints import EventStream, protocol_routes
+from .watch_routes import watch_router, webhook_router
+from .wire import (
+    PlainBody,
+    SendBody,
+    SentTask,
+    WireMessage,
+    WireTarget,
+    check_metadata,
+    content_of,
+    only_text,
+    own_metadata,
+    part_json,
+    task_json,
+    text_of,
+)
+
+
+async def request_of(
+    agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None
+) -> MessageRequest:
+    """A message as the agent takes it; its files are written into the agent's project.
+
+    Args:
+        agent: Who is to be given it.
+        body: The message.
+        caller: Who sends it.
+        priority: 1 to 5.
+        files: The files of the request's body, where that is large.
+
+    Raises:
+        MessageError: It cannot be taken.
+        HttpProblem: The same.
+    """
+    request = _without_text(body, caller, priority)
+    if body.message.task_id:
+        request = _following(agent, request, body.message.task_id, caller)
+    content = content_of(body.message.parts, files)
+    if only_text(content) and not request.follows:
+        return replace(request, text=text_of(body.message.parts))
+    task_id = str(uuid4())
+    parts = await receive(content, agent.cwd, request.follows or task_id)
+    return replace(
+        request,
+        text=text_with_files(parts, agent.cwd),
+        task_id=task_id,
+        message=TaskMessage(body.message.message_id or str(uuid4()), "user", parts),
+    )
+
+
+def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller: Visitor) -> MessageRequest:
+    """A message that goes on with a task: agents go on with their own only."""
+    task = find_task(agent, task_id, caller)
+    if caller.sender_id and task.sender.sender_id != request.sender.sender_id:
+        raise HttpProblem(
+            403,
+            "not_your_task",
+            f"task {task.short_id} was sent by {task.sender.sender_id}",
+            "agents go on with their own tasks only",
+        )
+    return replace(request, follows=task.id)
+
+
+def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
+    # The original's words; "notify" means that its command does not wait, but its agent does.
+    asked = body.metadata.get("response_mode") in ("wait", "notify")
+    expected = body.metadata.get("response_expected", asked)
+    if not isinstance(expected, bool):
+        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    return MessageRequest(
+        text="",
+        sender=caller.sender(body.metadata),
+        priority=caller.check_priority(priority),
+        response_expected=expected,
+        metadata=own_metadata(check_metadata(body.metadata)),
+        caller=caller.caller,
+    )
+
+
+async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
+    """The task as it is, then what happens to it until it has ended.
+
+    Args:
+        agent: Whose task it is.
+        task: The task.
+
+    Yields:
+        Events `task`, the task, and `artifact`, some of what the agent writes.
+
+    Raises:
+        SlowReader: The reader is too far behind.
+    """
+    if task.state.final:
+        yield _event("task", task_json(task))
+        return
+    async with agent.feed.subscribe(task.id) as events:
+        yield _event("task", task_json(events.task))
+        async for event in events:
+            if isinstance(event, Chunk):
+                yield _event("artifact", _chunk_json(event))
+            else:
+                yield _event("task", task_json(event.task))
+
+
+def _chunk_json(chunk: Chunk) -> dict[str, object]:
+    return {
+        "task_id": chunk.task_id,
+        "artifact_id": chunk.artifact_id,
+        "parts": [part_json(part) for part in chunk.parts],
+        "append": chunk.append,
+        "last": chunk.last,
+    }
+
+
+def _event(name: str, told: object) -> dict[str, str]:
+    return {"event": name, "data": json.dumps(told, ensure_ascii=False)}
+
+
+_STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED, TaskState.INPUT_REQUIRED})
+_ENDS = _STATES | {TaskState.CANCELED}
+MAX_WORD = 300
+
+reply_router = APIRouter()
+
+ReplyTo = Annotated[str, Query(max_length=100, description="The outgoing task that the message answers")]
+
+
+@reply_router.post("/tasks/create")
+async def create_outgoing(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
+    """Make an outgoing task of this agent: it ends when the answer comes."""
+    _check_own(agent, verified_id)
+    target = _target(check_metadata(body.metadata))
+    request = MessageRequest(
+        text=text_of(body.message.parts),
+        sender=Sender(verified_id, type_of(verified_id), agent.endpoint, verified=True),
+        response_expected=True,
+        metadata={
+            **own_metadata(body.metadata),
+            "target_agent": target.target_agent,
+            "target_endpoint": target.target_endpoint,
+        },
+    )
+    return SentTask(task=task_json(agent.desk.open(request, target.target_agent)))
+
+
+@reply_router.get("/reply")
+async def list_awaiting(agent: Agent) -> dict[str, Any]:
+    """The tasks that this agent can reply to; the first is the one that `POST /reply` answers."""
+    return {"tasks": [task_json(task) for task in agent.desk.awaiting()]}
+
+
+@reply_router.post("/reply")
+async def reply_to_current(body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files) -> SentTask:
+    """Reply to the task that this agent works on, or else to the newest that awaits it."""
+    return await _reply(agent, "", body, verified_id, files)
+
+
+@reply_router.post("/tasks/{task_id}/reply")
+async def reply(
+    task_id: str, body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files
+) -> SentTask:
+    """Reply to a task in the agent's own words."""
+    _check_own(agent, verified_id)
+    return await _reply(agent, find_task(agent, task_id).id, body, verified_id, files)
+
+
+async def _reply(
+    agent: HostedAgent, task_id: str, body: SendBody, verified_id: str, files: BodyFiles | None
+) -> SentTask:
+    _check_own(agent, verified_id)
+    meant = agent.desk.replied_to(task_id)
+    task = agent.desk.reply(meant.id, await _reply_of(agent, meant.id, body, files))
+    return SentTask(task=task_json(await agent.control.saved(task)))
+
+
+async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody, files: BodyFiles | None) -> Reply:
+    """An agent's own answer; files in it are kept like those that come with messages."""
+    state = _state(body.metadata, _STATES)
+    as_message = body.metadata.get("as_message") is True
+    content = content_of(body.message.parts, files)
+    if only_text(content):
+        return Reply(text_of(body.message.parts), state, as_message=as_message)
+    parts = await receive(content, agent.cwd, task_id, typed=False)
+    return Reply(text_of_parts(parts), state, parts=parts, as_message=as_message)
+
+
+def _check_own(agent: HostedAgent, verified_id: str) -> None:
+    if verified_id != agent.agent_id:
+        raise HttpProblem(
+            403,
+            "not_the_agent",
+            f"only {agent.agent_id} itself may do that",
+            "sign the request with the agent's token, as `synapse reply` inside it does",
+        )
+
+
+def answered_by(agent: HostedAgent, body: SendBody) -> str:
+    """The outgoing task that a message answers in the original's way, by its whole id; empty for none."""
+    found = body.metadata.get("in_reply_to")
+    if not isinstance(found, str) or not found:
+        return ""
+    with contextlib.suppress(SynapseError):
+        if agent.desk.outgoing(found).id == found:
+            return found
+    return ""
+
+
+async def take_answer(
+    agent: HostedAgent, reply_to: str, body: SendBody, verified_id: str, is_ours: Callable[[str], bool]
+) -> Task:
+    """Take what answers an outgoing task.
+
+    Only the agent that was asked may answer. One of another host cannot prove itself here: then the whole id,
+    which only it was told, stands for that.
+
+    Returns:
+        The outgoing task; where it had ended, the message by which the agent is told.
+
+    Raises:
+        TaskNotFound: There is no such outgoing task.
+        HttpProblem: The answer is not from the one who was asked.
+    """
+    metadata = check_metadata(body.metadata)
+    task = agent.desk.outgoing(find_task(agent, reply_to).id)
+    sender = sender_of(metadata, verified_id, is_ours=is_ours)
+    trusted = sender.verified or (task.id == reply_to.lower() and not is_ours(task.target))
+    if sender.sender_id != task.target or not trusted:
+        raise HttpProblem(
+            403, "not_the_target", f"task {task.short_id} is answered by {task.target} only", "send a message"
+        )
+    named = _word(metadata, "receiver_task_id") or _word(metadata, "in_reply_to")
+    error = metadata.get("reply_error")
+    answer = Reply(
+        _answer_text(body),
+        _state(metadata, _ENDS),
+        truncated=metadata.get("truncated") is True,
+        # The original gives what stands on its screen as artifacts, and the words of its agent without.
+        explicit=metadata.get("explicit", not metadata.get("reply_artifacts")) is not False,
+        in_reply_to="" if named == task.id else named,
+        reason=_word(metadata, "reason") or (_word(error, "message") if isinstance(error, dict) else ""),
+    )
+    taken = agent.desk.answered(task.id, answer, verified=sender.verified)
+    if taken is None:
+        taken = agent.accept(late_message(answer, sender))
+    return await agent.control.saved(taken)
+
+
+def _answer_text(body: SendBody) -> str:
+    """The text of an answer; an agent may have written nothing at all."""
+    try:
+        return text_of(body.message.parts)
+    except MessageError:
+        return ""
+
+
+def _state(metadata: Mapping[str, Any], known: frozenset[TaskState]) -> TaskState:
+    word = metadata.get("status", metadata.get("reply_status", TaskState.COMPLETED.value))
+    if word not in known:
+        words = ", ".join(sorted(known))
+        raise MessageError(f"metadata.status {word!r} is not valid", f"use one of {words}")
+    return TaskState(word)
+
+
+def _target(metadata: Mapping[str, Any]) -> WireTarget:
+    try:
+        return WireTarget.model_validate(metadata, strict=True)
+    except ValidationError as error:
+        where = error.errors(include_url=False, include_input=False)[0]["loc"][0]
+        raise MessageError(
+            f"metadata.{where} is missing or not valid", "name the receiver and its URL"
+        ) from error
+
+
+def _word(metadata: Mapping[str, Any], key: str) -> str:
+    found = metadata.get(key)
+    return found[:MAX_WORD] if isinstance(found, str) else ""
+
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 
 from .dialect import is_near
-from .network import Network
+from .network import Network, client_context
 from .plain_http import HttpError
-from .tls import client_context
 
 
 class SecureConnection:

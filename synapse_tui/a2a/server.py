@@ -8,24 +8,417 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import logging
 import socket
-from collections.abc import Iterator, Sequence
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
-from .agent import HostedAgent
-from .connections import Acceptor, PatientProtocol, Room
-from .gate import App, Gate
-from .peers import OwnerOf, owner_of
+from synapse_tui.process_times import open_files_limit
+
+from .agent import NO_SERVICES, HostedAgent, Services
+from .guard import App, Gate
+from .network import LoopbackSockets, bind_loopback, free_port, server_context
+from .peers import Address, OwnerOf, is_stranger, owner_of
 from .routes import build_app
-from .services import NO_SERVICES, Services
 from .signing import SignatureChecker, TokenVerifier, nobody
-from .sockets import LoopbackSockets, bind_loopback, free_port
-from .tls import server_context
 
 __all__ = ["AgentServer", "LoopbackSockets", "bind_loopback", "build_app", "free_port"]
+
+protocol_log = logging.getLogger(f"{__name__}.protocol")
+protocol_log.setLevel(logging.ERROR)  # anybody could fill the disk with warnings about requests that are none
+
+MAX_CONNECTIONS = 400
+"""Of one server."""
+LOBBY = 64
+"""Further ones that are told to come again."""
+RESERVED = 256
+"""Descriptors for all else: terminals, logs, databases, calls to others."""
+AT_ONCE = 8
+"""Connections that are taken in one turn of the loop: in a flood the application gets its turns, too."""
+MOMENT = 0.2
+"""Seconds that a connection has for its request before it may be closed to make room, and between two looks
+for room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds one caller may take.
+
+    Attributes:
+        head: In which a request line and its headers must have come.
+        lobby: The same, of a connection that is one too many.
+        unread: For which it may leave unread what was sent to it.
+        idle: For which its connection stays open between requests.
+        hurry: The same, where room is getting scarce.
+    """
+
+    head: float = 10.0
+    lobby: float = 2.0
+    unread: float = 60.0
+    idle: int = 30
+    hurry: int = 1
+
+
+_TURNED_AWAY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+)
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def room_of_process() -> int:
+    """How many connections this process can have."""
+    return max(open_files_limit() - RESERVED - LOBBY, LOBBY)
+
+
+class Room:
+    """How many connections there are, and may be.
+
+    Args:
+        each: Connections of one server at most; never more than half of all.
+        in_all: Those of all servers of the process; None for as many as it can have.
+        patience: How long their callers may take.
+        stranger: Whether a connection, given the client's and the server's address, is not of this user.
+    """
+
+    def __init__(
+        self,
+        each: int = MAX_CONNECTIONS,
+        in_all: int | None = None,
+        patience: Patience | None = None,
+        stranger: Callable[[Address, Address], bool] = is_stranger,
+    ) -> None:
+        self.patience = patience or Patience()
+        self.stranger = stranger
+        self._in_all = room_of_process() if in_all is None else in_all
+        self._each = max(1, min(each, self._in_all // 2))
+        self._reserved = min(RESERVED, open_files_limit() // 5)
+        """So many descriptors stay free, as far as idle connections hold them."""
+        self._idle: dict[PatientProtocol, float] = {}
+        """Connections without a request under way, and since when; idle for longest first."""
+        self._closing: set[PatientProtocol] = set()
+        """Closed here to make room; their descriptors are free in a moment."""
+        self.taken = 0
+        self.strangers = 0
+
+    def idle(self, connection: PatientProtocol) -> None:
+        """No request of a connection is under way."""
+        if connection not in self._closing:
+            self._idle.setdefault(connection, time.monotonic())
+
+    def busy(self, connection: PatientProtocol) -> None:
+        """A request of it is under way."""
+        self._idle.pop(connection, None)
+
+    def gone(self, connection: PatientProtocol) -> None:
+        """It has ended."""
+        self.busy(connection)
+        self._closing.discard(connection)
+
+    def tight(self, descriptor: int) -> bool:
+        """Whether a new descriptor is one of those that should stay free."""
+        return descriptor >= open_files_limit() - self._reserved
+
+    def make_room(self, descriptor: int) -> bool:
+        """Close connections that have been idle for longest, until so many descriptors are free as should be.
+
+        Args:
+            descriptor: The newest.
+
+        Returns:
+            Whether enough of them are, or will be in a moment.
+        """
+        excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
+        until = time.monotonic() - MOMENT
+        for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
+            self.busy(connection)
+            self._closing.add(connection)
+            connection.transport.abort()
+            excess -= 1
+        return excess <= 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether all connections work, so that none will make room."""
+        return self.taken > 0 and not self._idle and not self._closing
+
+    def crowded(self, here: int, strangers: int = 0) -> bool:
+        """Whether a server has one connection too many.
+
+        Args:
+            here: How many it has.
+            strangers: How many of them are strangers', where the one in question is.
+        """
+        return self._over(here, strangers, 0)
+
+    def full(self, here: int, strangers: int = 0) -> bool:
+        """Whether it cannot even say so; see `crowded`."""
+        return self._over(here, strangers, LOBBY)
+
+    def _over(self, here: int, strangers: int, more: int) -> bool:
+        if here > self._each + more or self.taken > self._in_all + more:
+            return True
+        if not strangers:
+            return False
+        each, in_all, more = max(1, self._each // 2), self._in_all // 2, more // 2
+        return strangers > each + more or self.strangers > in_all + more
+
+    def scarce(self, here: int) -> bool:
+        """Whether idle connections should make room."""
+        return here > self._each * 3 // 4 or self.taken > self._in_all * 3 // 4
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's protocol with an end to its patience.
+
+    Each connection has a notebook that all its requests find in `scope["state"]["connection"]`; `crowded`
+    stands in it where the connection is one too many.
+
+    Args:
+        config: The server's.
+        server_state: The server's connections and tasks.
+        app_state: What requests find in their state.
+        room: How many connections there may be, and how long they may take.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        room: Room,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.logger = protocol_log
+        self._room = room
+        self.stranger = False
+        self._head = _Timer(self.loop, room.patience.head, self._give_up)
+        self._unread = _Timer(self.loop, room.patience.unread, self._cut)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or turn it away."""
+        self._room.taken += 1
+        self._room.idle(self)
+        super().connection_made(transport)
+        here, strangers = len(self.connections), self._count_strangers()
+        crowded = self._room.crowded(here, strangers)
+        self.app_state = {**self.app_state, "connection": {"crowded": True} if crowded else {}}
+        if self._room.full(here, strangers):
+            transport.write(_TURNED_AWAY)
+            transport.close()
+            return
+        if crowded:
+            self._head.seconds = self._room.patience.lobby
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room."""
+        self._room.taken -= 1
+        self._room.gone(self)
+        self._room.strangers -= self.stranger
+        self._head.stop()
+        self._unread.stop()
+        super().connection_lost(exc)
+
+    def _count_strangers(self) -> int:
+        """How many connections of this server are strangers'; 0 where this one is not."""
+        client, server = self.client, self.server
+        known = client is not None and server is not None and server[1] is not None
+        self.stranger = not known or self._room.stranger(client, server)  # type: ignore[arg-type]
+        self._room.strangers += self.stranger
+        if not self.stranger:
+            return 0
+        return sum(getattr(each, "stranger", False) for each in self.connections)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        super().data_received(data)
+        self._watch_head()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or see that the last bytes are read."""
+        patience = self._room.patience
+        scarce = self._room.scarce(len(self.connections))
+        self.timeout_keep_alive = patience.hurry if scarce else patience.idle
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._watch_head()
+        elif self.transport.get_write_buffer_size():
+            self.pause_writing()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a caller that does not read."""
+        super().pause_writing()
+        self._unread.start()
+
+    def resume_writing(self) -> None:
+        """Go on: it reads."""
+        self._unread.stop()
+        super().resume_writing()
+
+    def _watch_head(self) -> None:
+        """Wait for the rest of a head that has begun, or for the first one; not for the next one."""
+        waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        (self._room.idle if waiting else self._room.busy)(self)
+        if waiting and (self.conn.trailing_data[0] or not self._asked()):
+            self._head.start()
+        else:
+            self._head.stop()
+
+    def _asked(self) -> bool:
+        """Whether there has been a request."""
+        return self.cycle is not None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            log.debug("closed a connection whose request did not come")
+            self.transport.write(_TOO_SLOW)
+            self.transport.close()
+
+    def _cut(self) -> None:
+        log.debug("cut a connection whose caller does not read")
+        self.transport.abort()
+
+
+class Acceptor:
+    """Takes the connections of one listening socket, as far as there are descriptors.
+
+    Args:
+        sock: The socket.
+        room: Makes room.
+        make: Makes the protocol of a connection.
+        tls: Where TLS is spoken.
+        handshake: Seconds that a TLS handshake may take.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        room: Room,
+        make: Callable[[], asyncio.Protocol],
+        *,
+        tls: ssl.SSLContext | None,
+        handshake: float,
+    ) -> None:
+        self._sock = sock
+        self._room = room
+        self._make = make
+        self._tls = tls
+        self._handshake = handshake if tls is not None else None
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listen()
+
+    def close(self) -> None:
+        """Take no more; the socket stays open."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._sock)
+        for task in self._tasks:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait until no connection is being taken any more, as uvicorn does when it ends."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _listen(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._sock, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, _address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                log.warning("no connection can be taken: %s", error.strerror)
+                self._room.make_room(open_files_limit())
+                self._wait()
+                return
+            descriptor = connection.fileno()
+            tight = self._room.tight(descriptor)
+            enough = not tight or self._room.make_room(descriptor)
+            if not enough and self._room.hopeless:
+                self._turn_away(connection)
+            else:
+                connection.setblocking(False)
+                task = self._loop.create_task(self._take(connection), name="accept")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            if not enough:
+                self._wait()
+            if tight:
+                return  # those that were closed are gone by the next turn of the loop
+
+    def _wait(self) -> None:
+        """Take none for a moment: the queue stays readable, and asking it at once would take all the time."""
+        self._loop.remove_reader(self._sock)
+        self._pause = self._loop.call_later(MOMENT, self._listen)
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.setblocking(False)
+            if self._tls is None:
+                connection.send(_TURNED_AWAY)
+
+    async def _take(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                self._make, connection, ssl=self._tls, ssl_handshake_timeout=self._handshake
+            )
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        except OSError as error:  # a handshake that failed is one of these
+            log.debug("a connection was not made: %s", error)
+            connection.close()
+
+
+class _Timer:
+    """Waits once.
+
+    Args:
+        loop: Counts the time.
+        seconds: How long.
+        end: Called when it is over.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self._loop = loop
+        self._end = end
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to wait, unless it is being waited already."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(self.seconds, self._over)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _over(self) -> None:
+        self._timer = None
+        self._end()
+
 
 log = logging.getLogger(__name__)
 

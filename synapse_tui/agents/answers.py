@@ -129,7 +129,7 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
 _BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])\s+(?=\S)")
 _OWN = frozenset("●⏺✦◆")  # signs that agents draw and texts rarely begin their items with
 _WORD = re.compile(r"\w")
-_ANY_SIGN = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
+_ITEM = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
 
 
 def without_bullets(rows: Sequence[str]) -> list[str]:
@@ -159,7 +159,7 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
 def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
     """The signs that may be bullets of an answer that does not begin with one."""
     heads = [row for row in rows if row and indent_of(row) == column]
-    every = all(map(_ANY_SIGN.match, heads))
+    every = all(map(_ITEM.match, heads))
     found = [match[2] for row in heads if (match := _BULLET.match(row))]
     return frozenset(sign for sign in found if every or sign in _OWN)
 

@@ -18,7 +18,7 @@ from synapse_tui.agents.profiles.profile import (
     PlaceholderStyle,
     Profile,
 )
-from synapse_tui.terminal.damage_tracker import DamageTracker
+from synapse_tui.terminal.damage import DamageTracker
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Style, Terminal

@@ -20,7 +20,7 @@ from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.guardian_process import read_table
-from synapse_tui.pty.offer import StoppedTerminal
+from synapse_tui.pty.process import StoppedTerminal
 from synapse_tui.terminal import (
     LineScrolled,
     Modes,

@@ -21,6 +21,9 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
+from synapse_tui.messages.streams import Progress
+from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
     USER,
@@ -52,12 +55,8 @@ from .profiles.profile import Profile
 from .raw_log import RawLog
 from .state import Timeline
 from .tasking import Acts, Tasking
-from .tasks.access import TaskAccess
-from .tasks.book import Journal, TaskBook
-from .tasks.message_text import check_size
-from .tasks.progress import Progress
-from .tasks.turns import TurnTracker
 from .transcript import AnswerReader
+from .turns import TurnTracker
 from .watcher import Post
 
 

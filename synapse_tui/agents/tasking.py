@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.intake import Intake, MessageStyle
-from synapse_tui.agents.delivery.outbox_control import OutboxControl
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.tasks.finder import TaskFinder
-from synapse_tui.agents.tasks.follow_ups import FollowUps
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.events import EventBus
+from synapse_tui.messages.follow_ups import FollowUps
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.streams import TaskFeed
+from synapse_tui.messages.tasks import TaskBook, TaskFinder
 from synapse_tui.model import MessageRequest, Task
 
-from .tasks.turns import TurnTracker
+from .delivery.briefing import Briefing
+from .delivery.intake import Intake, MessageStyle
+from .delivery.outbox_control import OutboxControl
+from .profiles.profile import Profile
+from .turns import TurnTracker
 from .watcher import Watcher
 
 

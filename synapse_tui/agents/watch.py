@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.errors import InvalidValue
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import USER, Sender
 
 DEFAULT_EVERY = 60.0  # seconds that an agent must have been ready

@@ -24,11 +24,11 @@ from synapse_tui.agents.console import Pulse
 from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook, is_asked
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.tasks import TaskBook, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
 from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text

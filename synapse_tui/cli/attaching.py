@@ -17,9 +17,17 @@ from synapse_tui import __version__
 from synapse_tui.errors import SessionError
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from synapse_tui.sessions.client import Ended, ask, attach, host_info, reach_or_start, request
+from synapse_tui.sessions.client import (
+    Ended,
+    ask,
+    attach,
+    connect,
+    host_failed,
+    host_info,
+    reach_or_start,
+    request,
+)
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.sessions.start import connect, host_failed
 from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .output import note
@@ -165,6 +173,6 @@ def _readable_by_someone() -> bool:
 
 def _restore() -> None:
     """The host is gone: leave the terminal as a shell expects it."""
-    from synapse_tui.driver.modes import restore_terminal
+    from synapse_tui.driver.outer import restore_terminal
 
     restore_terminal(sys.stdout.fileno())

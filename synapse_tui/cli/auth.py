@@ -15,7 +15,7 @@ from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder
 from synapse_tui.model import INTERRUPT_PRIORITY
 from synapse_tui.settings import load_settings
-from synapse_tui.settings.editing import SettingsFile, turn_at
+from synapse_tui.settings.files import SettingsFile, turn_at
 from synapse_tui.settings.keys import DEFAULT_CEILING, ApiKey, digest_of, read_keys
 
 from .caller import Caller

@@ -64,7 +64,7 @@ def _agents() -> Iterable[tuple[str, str]]:
 
 
 def _externals() -> Iterable[tuple[str, str]]:
-    from synapse_tui.a2a.external.store import ExternalStore
+    from synapse_tui.a2a.external.registry import ExternalStore
 
     from .caller import Caller
 
@@ -86,7 +86,7 @@ def _profiles() -> Iterable[tuple[str, str]]:
 
 
 def _tasks() -> Iterable[tuple[str, str]]:
-    from synapse_tui.store.quick import recent_tasks
+    from synapse_tui.messages.quick import recent_tasks
 
     from .caller import Caller
 

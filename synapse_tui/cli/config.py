@@ -121,7 +121,7 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
 
     A list takes several VALUEs, or one that is JSON; a table one that is JSON.
     """
-    from synapse_tui.settings.editing import value_of
+    from synapse_tui.settings.files import value_of
 
     layers = Layers.here()
     setting = layers.setting(key)

@@ -117,7 +117,7 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
         CommandNotFound: One is not installed.
     """
     from synapse_tui.errors import CommandNotFound
-    from synapse_tui.pty.command import find_command
+    from synapse_tui.pty.spawn import find_command
 
     for profile in profiles:
         if find_command(profile.command, env=os.environ, cwd=Path.cwd()) is None:

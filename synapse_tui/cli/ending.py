@@ -25,9 +25,8 @@ from synapse_tui.pty.guardian_process import (
     send,
     start_time,
 )
-from synapse_tui.sessions.client import HostSilent, ask, request
+from synapse_tui.sessions.client import HostSilent, ask, await_end, connect, request
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.sessions.start import await_end, connect
 
 ANSWER_SECONDS = 10.0
 """How long a busy host may take to answer before it gets SIGTERM."""

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from synapse_tui.a2a.external.record import ExternalAgent, read_header
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
 
 from .caller import Caller
 from .commands import CommandGroup
@@ -58,12 +57,11 @@ def add(
     import asyncio
     import os
 
-    from synapse_tui.a2a.external.adding import find_agent
-    from synapse_tui.a2a.external.desk import AddOrder
+    from synapse_tui.a2a.external.discovery import find_agent
 
     from .group import profile_names
 
-    order = AddOrder(
+    request = AddRequest(
         url,
         alias=alias,
         headers=dict(map(read_header, headers)),
@@ -72,16 +70,16 @@ def add(
         replace=replace,
     )
     store = _store()
-    offer = asyncio.run(
-        find_agent(order, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
+    candidate = asyncio.run(
+        find_agent(request, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
     )
-    store.put(offer.agent)
-    for warning in offer.warnings:
+    store.put(candidate.agent)
+    for warning in candidate.warnings:
         note(f"synapse: {warning}")
     if as_json:
-        show_json({"agent": offer.agent.as_json(), "warnings": list(offer.warnings)})
+        show_json(candidate.as_json())
     else:
-        show(f"@{offer.agent.alias}: {offer.agent.name} ({offer.agent.protocol})")
+        show(f"@{candidate.agent.alias}: {candidate.agent.name} ({candidate.agent.protocol})")
 
 
 @command.command(name="list")
@@ -103,15 +101,13 @@ def list_all(*, as_json: bool) -> None:
 @json_option
 def info(*, alias: str, card: bool, as_json: bool) -> None:
     """Show what is known of an external agent."""
-    from synapse_tui.a2a.external.describe import description_of
-
     agent = _store().get(alias)
     if card:
         show_json(dict(agent.card))
     elif as_json:
         show_json(agent.as_json())
     else:
-        show(description_of(agent))
+        show(agent.details())
 
 
 @command.command(name="send", cls=TextCommand)

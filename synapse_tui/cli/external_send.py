@@ -10,8 +10,7 @@ import click
 
 from synapse_tui.a2a import dialect
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import TaskState

@@ -12,9 +12,8 @@ from uuid import uuid4
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.journal import Journal, Saved
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.talks import Talks
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
+from synapse_tui.a2a.external.worker import RemoteWorker
 from synapse_tui.model import USER, Task, TaskState
 from synapse_tui.paths import find_project
 from synapse_tui.process_times import process_name
@@ -61,17 +60,11 @@ class _Talk:
         if saved.agent != self._agent.identity:  # it was said with another agent of that alias
             self._journal.forget(self._agent.alias)
             saved = Saved()
-        conversation.adopt(saved.tasks, saved.entries)
-        conversation.context_id, conversation.opened = saved.context_id, True
-        self._journal.news(conversation)
-        asked = conversation.asked_of(USER)
-        task = (
-            conversation.go_on(asked.id, text, USER)
-            if asked
-            else conversation.begin(text, USER, expected=True)
-        )
-        talks = Talks(lambda: os.environ, self._journal.files, self._heard)
-        talks.send(self._agent, conversation, task, text, str(uuid4()))
+        self._journal.restore(conversation, saved)
+        conversation.opened = True
+        task = conversation.send(text, USER, expected=True)
+        worker = RemoteWorker(lambda: os.environ, self._journal.files, self._heard)
+        worker.send(self._agent, conversation, task, text, str(uuid4()))
         self._heard(conversation, task)
         try:
             async with asyncio.timeout(patience):
@@ -79,7 +72,7 @@ class _Talk:
         except TimeoutError:
             too_late(self._agent.alias, told_by(conversation.get(task.id)), patience, agent_waits=False)
         finally:
-            await talks.stop()
+            await worker.stop()
             self._write()
         newest = conversation.get(task.id)
         if newest.state is not TaskState.FAILED:
@@ -105,4 +98,4 @@ class _Talk:
             self._write()
 
     def _write(self) -> None:
-        self._journal.write(self._agent.alias, self._journal.news(self._conversation))
+        self._journal.write(self._agent.alias, self._journal.unwritten(self._conversation))

@@ -13,7 +13,7 @@ from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import make_project_folder
 from synapse_tui.safety.locks import FileKeys, Holder, Lock, Modification
 
 from .caller import Caller
@@ -22,9 +22,9 @@ from .output import note
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
+    from synapse_tui.database.location import Location
     from synapse_tui.safety.database import LockDatabase
     from synapse_tui.settings import Settings
-    from synapse_tui.store.location import Location
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
 _LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -63,7 +63,7 @@ class Desk:
     @property
     def location(self) -> Location:
         """Where the database is."""
-        from synapse_tui.store.location import location_of
+        from synapse_tui.database.location import location_of
 
         file = self._layers.project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
         return location_of(self._settings, file, paths=self.caller.paths, project=self._layers.project)
@@ -210,7 +210,7 @@ class Desk:
         Raises:
             HistoryError: The database cannot be used.
         """
-        from synapse_tui.store.quick import held_locks
+        from synapse_tui.messages.quick import held_locks
 
         found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
         if found is None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from synapse_tui.content import plain
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
-from synapse_tui.plain_text import plain
-from synapse_tui.store.export import FORMATS, json_of, write
 from synapse_tui.task_words import standing, step_words, task_word
 
 from .caller import Caller
@@ -28,9 +28,9 @@ from .settings_layers import Layers
 from .tables import one_line, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.store.archive import Archive
-    from synapse_tui.store.location import Location
-    from synapse_tui.store.records import Record, Wanted
+    from synapse_tui.database.location import Location
+    from synapse_tui.messages.archive import Archive
+    from synapse_tui.messages.records import Record, Wanted
 
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
 _FREE = ("FROM", "TO", "TEXT")
@@ -219,7 +219,7 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
 
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
-    from synapse_tui.store.quick import listed_tasks
+    from synapse_tui.messages.quick import listed_tasks
 
     wanted = _wanted(filters, query, limit)
     place = _location()
@@ -249,7 +249,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
     Raises:
         InvalidValue: A time is none.
     """
-    from synapse_tui.store.records import Wanted
+    from synapse_tui.messages.records import Wanted
 
     caller = Caller.of()
     agent = filters["agent"].removeprefix("@")
@@ -295,7 +295,7 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
 
 def _location() -> Location:
     """Where the history is, as the settings say; people are told where they keep none."""
-    from synapse_tui.store.location import location_of
+    from synapse_tui.database.location import location_of
 
     caller = Caller.of()
     project = Path(caller.project)
@@ -312,7 +312,7 @@ def _archive(location: Location | None = None) -> Iterator[Archive]:
     Args:
         location: Where it is; None for where the settings say.
     """
-    from synapse_tui.store.archive import Archive
+    from synapse_tui.messages.archive import Archive
 
     archive = Archive(location or _location())
     if archive.moved:

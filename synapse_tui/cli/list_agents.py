@@ -19,7 +19,7 @@ from .output import note, show_json
 from .tables import show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.external.record import ExternalAgent
+    from synapse_tui.a2a.external.registry import ExternalAgent
 
 HEADS = ("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER")
 
@@ -63,13 +63,13 @@ def _externals(caller: Caller) -> Sequence[ExternalAgent]:
     """The external agents; where none was ever added, nothing is loaded for them."""
     if not caller.paths.external.is_dir():
         return ()
-    from synapse_tui.a2a.external.store import ExternalStore
+    from synapse_tui.a2a.external.registry import ExternalStore
 
     return ExternalStore(caller.paths.external).list()
 
 
 def _external_row(agent: ExternalAgent) -> tuple[str, ...]:
-    from synapse_tui.a2a.external.origins import shown_origin
+    from synapse_tui.a2a.external.untrusted import shown_origin
 
     return (agent.alias, "external", agent.name, "", "", shown_origin(agent.url))
 

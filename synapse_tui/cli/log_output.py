@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from synapse_tui.recording.log_cast import LogCast
-from synapse_tui.recording.log_reader import LogItem, Output, follow_log, read_log
+from synapse_tui.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
 from synapse_tui.recording.transcript import Transcript
 
 from .output import show

@@ -30,7 +30,7 @@ from .tables import one_line, show_table
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from synapse_tui.store.records import Kept
+    from synapse_tui.messages.records import Kept
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 EVERY = "all"

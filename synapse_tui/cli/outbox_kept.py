@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synapse_tui.addresses import ALL, fold
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.model import IN_INBOX
-from synapse_tui.store.location import location_of
 
 from .caller import Caller
 from .output import note
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
-    from synapse_tui.store.archive import Archive
-    from synapse_tui.store.records import Kept
+    from synapse_tui.messages.archive import Archive
+    from synapse_tui.messages.records import Kept
 
 BEGINNING = 500
 """Characters of each text that the list tells, as of messages of open agents."""
@@ -93,7 +93,7 @@ class Shelf:
 
     @contextmanager
     def _archive(self) -> Iterator[Archive]:
-        from synapse_tui.store.archive import Archive
+        from synapse_tui.messages.archive import Archive
 
         caller = self._caller
         project = Path(caller.project)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from synapse_tui import errors, plain_text
+from synapse_tui import content, errors
 
 from . import log_file
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _JSON = "synapse.json"
-plain = plain_text.plain
+plain = content.plain
 
 
 class ExitCode(IntEnum):

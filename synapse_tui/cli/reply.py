@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.dialect_parts import NO_CONTENTS
+from synapse_tui.a2a.dialect import NO_CONTENTS, PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.errors import (
     AddressError,

@@ -16,9 +16,8 @@ import click
 
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import host_info
+from synapse_tui.sessions.client import host_info, is_there, locked
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
-from synapse_tui.sessions.start import is_there, locked
 
 from .commands import Command
 from .completing import complete_sessions

@@ -13,8 +13,7 @@ import click
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
-from synapse_tui.settings.editing import SettingsFile, parse
-from synapse_tui.settings.files import Layer
+from synapse_tui.settings.files import Layer, SettingsFile, parse
 from synapse_tui.settings.layers import check_file
 
 from .group import profile_names

@@ -11,8 +11,7 @@ from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.settings import Setting, Settings, load_settings
-from synapse_tui.settings.editing import SettingsFile
-from synapse_tui.settings.files import Layer, SettingsFiles, in_order
+from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, in_order
 from synapse_tui.settings.layers import check_file
 
 from .caller import Caller

@@ -10,11 +10,10 @@ import click
 
 from synapse_tui.addresses import fold, is_identity
 from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.messages.recovery import kept_text
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.registry import Registry
-from synapse_tui.sessions.client import ask, request
-from synapse_tui.sessions.start import connect
-from synapse_tui.store.aftermath import kept_text
+from synapse_tui.sessions.client import ask, connect, request
 
 from .commands import Command
 from .completing import complete_agents

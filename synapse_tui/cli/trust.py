@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from synapse_tui.content import plain
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import read_regular, write_advice
 from synapse_tui.paths import find_project
-from synapse_tui.plain_text import plain
 
 from .caller import Caller
 from .commands import Command

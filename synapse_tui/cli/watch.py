@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a import dialect_watch
+from synapse_tui.a2a import dialect
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
@@ -122,7 +122,7 @@ class Desk:
         watches, errors = [], []
         for agent in agents:
             try:
-                watch = self._client.watch(agent.endpoint, dialect_watch.watch_call())
+                watch = self._client.watch(agent.endpoint, dialect.watch_call())
             except SynapseError as error:
                 errors.append(error)
                 fail(error, name="synapse")
@@ -142,7 +142,7 @@ class Desk:
         Raises:
             PeerError: It cannot be reached, or is not watched.
         """
-        watch = self._client.watch(agent.endpoint, dialect_watch.END_WATCH, sender_id=self._caller.agent_id)
+        watch = self._client.watch(agent.endpoint, dialect.END_WATCH, sender_id=self._caller.agent_id)
         if self._json:
             show_json(watch)
         else:
@@ -155,7 +155,7 @@ class Desk:
             PeerError: It cannot be begun.
             AgentExited: The agent ended.
         """
-        call = dialect_watch.begin_watch_call(given)
+        call = dialect.begin_watch_call(given)
         watch = self._client.watch(agent.endpoint, call, sender_id=self._caller.agent_id)
         if watch is None:
             raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")

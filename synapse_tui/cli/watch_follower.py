@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from synapse_tui.a2a import dialect_watch
+from synapse_tui.a2a import dialect
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentExited, PeerUnreachable, SynapseError
@@ -79,12 +79,12 @@ class Follower:
     def end(self, watch: Watch) -> None:
         """Ask the host to end the watch; one that is over already is no error."""
         with contextlib.suppress(SynapseError):
-            now = self._client.watch(self._agent.endpoint, dialect_watch.watch_call())
+            now = self._client.watch(self._agent.endpoint, dialect.watch_call())
             if now is not None and now.get("task") == watch.get("task"):
-                self._client.watch(self._agent.endpoint, dialect_watch.END_WATCH, sender_id=self._sender_id)
+                self._client.watch(self._agent.endpoint, dialect.END_WATCH, sender_id=self._sender_id)
 
     def _look(self, watch: Watch) -> Watch | None:
-        call = dialect_watch.watch_call(seen=int(watch.get("version", -1)), seconds=LONGEST_LOOK)
+        call = dialect.watch_call(seen=int(watch.get("version", -1)), seconds=LONGEST_LOOK)
         try:
             newer = self._client.watch(self._agent.endpoint, call)
         except PeerUnreachable as error:

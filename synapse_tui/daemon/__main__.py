@@ -6,7 +6,7 @@ import gc
 # then on `synapse_tui.collector` collects.
 gc.disable()
 
-from synapse_tui.daemon.runner import main  # noqa: E402
+from .process import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

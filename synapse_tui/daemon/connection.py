@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Mapping
 
 from synapse_tui import __version__
+from synapse_tui.driver import LinkOptions, TerminalLink
 from synapse_tui.errors import SessionError, SynapseError
 from synapse_tui.sessions.wire import (
     VERSION,
@@ -58,11 +59,9 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """Whether the client is gone."""
         return self._ended
 
     def is_ours(self) -> bool:
-        """Whether the client belongs to the user of this process."""
         try:
             return peer_uid(self._socket) == os.getuid()
         except OSError:
@@ -90,12 +89,10 @@ class Connection:
             self.close()
 
     def send_error(self, error: SynapseError) -> None:
-        """Tell the client what is wrong, and let it go."""
         self.send(**{"is": "error", "kind": type(error).__name__, "text": error.message, "hint": error.hint})
         self.close()
 
     def answer(self, message: Mapping[str, object]) -> None:
-        """Tell the client the answer to its request, and let it go."""
         self.send(**message)
         self.close()
 
@@ -147,3 +144,23 @@ class Connection:
             self._loop.add_writer(self._socket, self._write)
         else:
             self._loop.remove_writer(self._socket)
+
+
+def handed_terminal(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
+    """The terminal that a client handed over, not opened yet.
+
+    Args:
+        connection: To the client.
+        environ: Its environment.
+
+    Raises:
+        SessionError: It handed over none.
+    """
+    descriptors = connection.take_descriptors()
+    try:
+        if len(descriptors) != 2:
+            raise SessionError("no terminal was handed over", "attach from a terminal")
+        options = LinkOptions(descriptors[0], descriptors[1], environ)
+        return TerminalLink(options, asyncio.get_running_loop())
+    finally:
+        close_all(descriptors)

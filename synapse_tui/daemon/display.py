@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,81 @@ from typing import Any
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver import TerminalLink, detached_driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
+from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
+from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.widgets.appearance import adopt_environment
+from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import as_layout
 
-from .connection import Connection
+from .connection import Connection, handed_terminal
 from .project import ProjectFiles
-from .records import ScreenTap
-from .terminals import handed_terminal
+
+
+class ScreenTap:
+    """Writes all that is drawn to a recording.
+
+    Args:
+        recorder: Where it goes.
+        repaint: Has all drawn anew.
+        tell: Tells the person of an error.
+    """
+
+    def __init__(
+        self,
+        recorder: ScreenRecorder,
+        repaint: Callable[[], None],
+        tell: Callable[[SynapseError], None],
+    ) -> None:
+        self._recorder = recorder
+        recorder.on_gap = repaint
+        recorder.on_error = tell
+
+    @classmethod
+    async def start(
+        cls,
+        path: Path,
+        size: tuple[int, int],
+        *,
+        environ: Mapping[str, str],
+        title: str,
+        overwrite: bool,
+        repaint: Callable[[], None],
+        tell: Callable[[SynapseError], None],
+    ) -> ScreenTap:
+        """Begin a recording in a new file.
+
+        Args:
+            path: The file.
+            size: Columns and lines of the screen.
+            environ: Environment of who records.
+            title: What the recording is called.
+            overwrite: Whether a file that is there may be replaced.
+            repaint: Has all drawn anew.
+            tell: Tells the person of an error.
+
+        Raises:
+            SynapseError: The file cannot be made.
+        """
+
+        def make() -> ScreenRecorder:
+            return ScreenRecorder(path, *size, environ=environ, title=title, overwrite=overwrite)
+
+        return cls(await asyncio.to_thread(make), repaint, tell)
+
+    def drawn(self, data: str) -> None:
+        self._recorder.output(data.encode("utf-8", "replace"))
+
+    def resized(self, columns: int, lines: int) -> None:
+        self._recorder.resized(columns, lines)
+
+    async def close(self) -> None:
+        """Return when all is written."""
+        await self._recorder.close()
+
 
 log = logging.getLogger(__name__)
 
@@ -106,11 +169,9 @@ class Display:
 
     @property
     def attached(self) -> bool:
-        """Whether a client's terminal is drawn on."""
         return self._viewer is not None
 
     def view(self) -> Mapping[str, object]:
-        """What the person has arranged, as JSON."""
         if self._app is not None and self._app.begun:
             return view_state(self._app.main)
         return self._opening.view or {}
@@ -136,7 +197,6 @@ class Display:
             await self.settle()
 
     def farewell(self) -> None:
-        """Tell the clients whose terminals were given back that all agents are stopped."""
         farewells, self._farewells = self._farewells, []
         for connection, answer in farewells:
             connection.answer(answer)
@@ -274,7 +334,6 @@ class Display:
             self._app.notice_error(error)
 
     def open(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
-        """Open agents that were asked for, and the project's own, beside those that are there."""
         if self._app is None:
             self._opening.specs += specs
             self._opening.defaults += defaults
@@ -299,7 +358,6 @@ class Display:
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
-        """A client's terminal has another size."""
         if self._viewer is not None and self._viewer.connection is connection:
             self._present_size()
             if self._app is not None:
@@ -344,7 +402,6 @@ class Display:
     async def _give_back(
         self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
     ) -> None:
-        """Leave a terminal clean, then tell its client; that agents are stopped is told once they are."""
         try:
             await link.close_soon(abandoned=abandoned)
         finally:

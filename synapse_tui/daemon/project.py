@@ -19,7 +19,7 @@ from synapse_tui.instructions.delegation import DELEGATE
 from synapse_tui.instructions.files import read_file
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
 
@@ -69,12 +69,10 @@ class ProjectFiles:
         )
 
     def _follow_profiles(self, last: ProfileSet) -> ProfileSet:
-        """Read the profiles again; what else waits to be trusted goes on waiting."""
         found = self._load_profiles(TrustStore(self.paths.trusted), last)
         return dataclasses.replace(found, untrusted=[*found.untrusted, *self._other_untrusted])
 
     def _look_at_texts(self) -> None:
-        """Collect the untrusted texts that agents would be told; they are read when they are needed."""
         selections = (Selection.of(self.settings, name) for name in self.profiles.profiles)
         names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
         for path in (self.folder / ".synapse" / name for name in names):
@@ -88,7 +86,6 @@ class ProjectFiles:
         return untrusted is None
 
     def settings_files(self) -> SettingsFiles:
-        """The files of the settings, to look at and to change, with what is trusted now."""
         return SettingsFiles(
             self.folder,
             paths=self.paths,

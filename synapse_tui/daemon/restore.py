@@ -57,7 +57,6 @@ class LostWorkspace:
 
     @property
     def view(self) -> SavedView:
-        """How it was arranged."""
         return self._saved.view
 
     async def load(self) -> None:
@@ -66,7 +65,6 @@ class LostWorkspace:
             self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
 
     def offer(self) -> RestoreOffer:
-        """What the application is told."""
         agents = [_words(agent) for agent in self._saved.agents]
         saved = self._saved
         return RestoreOffer(
@@ -91,7 +89,6 @@ class LostWorkspace:
         return missing
 
     def _is_same(self, spec: AgentSpec, agent: SavedAgent) -> bool:
-        """Whether an agent that was asked for is plainly one that was opened again."""
         return (
             spec.profile == agent.profile
             and spec.name.casefold() == agent.name.casefold()

@@ -14,17 +14,60 @@ from typing import Any
 
 from synapse_tui import __version__
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.content import plain
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
-from synapse_tui.plain_text import plain
 from synapse_tui.sessions.wire import Line, spec_from_json
 
 from .connection import Connection
 from .display import Display
 from .project import ProjectFiles, check_any
 from .restore import LostWorkspace
-from .successor import check_successor
+
+START_SECONDS = 20.0
+"""How long another version may take to tell what it is."""
+
+
+async def check_successor(python: str) -> str:
+    """Make sure that another version starts.
+
+    Args:
+        python: Its interpreter.
+
+    Returns:
+        Its version.
+
+    Raises:
+        SessionError: It does not.
+    """
+    if not Path(python).is_absolute():
+        raise SessionError(f"'{python}' is no path of an interpreter", "update both sides of synapse-tui")
+    hint = "the running version goes on"
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(python, "-P", "-m", "synapse_tui.daemon", "--version"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        raise SessionError(f"{python} cannot be executed: {error.strerror}", hint) from error
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            told, problem = await process.communicate()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise SessionError("the other version does not start in time", hint) from None
+    if process.returncode != 0:
+        lines = problem.decode("utf-8", "replace").strip().splitlines()
+        raise SessionError(
+            f"the other version does not start: {lines[-1] if lines else 'no reason told'}", hint
+        )
+    return told.decode("utf-8", "replace").strip()
+
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +148,6 @@ class SessionServer:
             connection.close()
 
     def _pause(self, error: OSError) -> None:
-        """Take nobody for a moment: the queue stays readable, asking it at once would take all the time."""
         log.warning("no client can be taken: %s", error)
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._listener)
@@ -116,7 +158,6 @@ class SessionServer:
             asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def _expire(self, connection: Connection) -> None:
-        """Let a client go that never said anything."""
         if connection in self._waiting:
             connection.close()
 
@@ -127,7 +168,6 @@ class SessionServer:
         self._end_when_idle(unseen=silent)
 
     def _take(self, connection: Connection, line: Line) -> None:
-        """Do what one line asks for."""
         if connection in self._waiting:
             self._waiting.discard(connection)
             self._begin(connection, line)
@@ -200,14 +240,12 @@ class SessionServer:
         self._display.open(specs, defaults)
 
     async def _read_files(self) -> None:
-        """Read settings and profiles if they have changed: a profile may have been written a moment ago."""
         try:
             await self._host.following.look()
         except Exception:  # the agents must be reachable all the same
             log.exception("settings and profiles were not read again")
 
     async def _open(self, connection: Connection, line: Line) -> None:
-        """Open agents without a terminal."""
         environ = _environ(line)
         again = await self._restored()
         opened, warnings = [], list[str]()
@@ -242,7 +280,6 @@ class SessionServer:
         return True
 
     def _open_again(self, spec: AgentSpec) -> AgentSession | None:
-        """The restored agent that a command asks for by its name or port; None for another one."""
         for session in self._host.agents.values():
             named = spec.name and spec.name.casefold() == session.name.casefold()
             meant = spec.port == session.port or (named and not spec.port)
@@ -317,7 +354,6 @@ class SessionServer:
 
 
 def _asker(connection: Connection, line: Line) -> str:
-    """Which client asks, for the log: its own word for its command, the kernel's for its process."""
     by = plain(str(line.get("by") or "a client"))[:200].replace("\n", " ")
     return f"'{by}' (process {connection.peer_pid() or 'unknown'})"
 

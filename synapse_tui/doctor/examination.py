@@ -3,80 +3,370 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import dataclasses
+import re
+import secrets
+import time
+import unicodedata
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.delivery.intake import typed_text
+from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules, Transcript
+from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.state import Signals, decide
+from synapse_tui.agents.transcript import read_answer, read_prompts
+from synapse_tui.errors import InvalidValue
+from synapse_tui.events import AgentStateChanged, Event, EventBus
 from synapse_tui.host import Host
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
-from .prompts import Prompts, Question
-from .recorder import Recorder, Sample
-from .transcripts import Transcripts
+PERIOD = 0.1  # Seconds between two samples
+MAX_SAMPLES = 6000
+TAIL = 12  # Rows with text at the end of the screen that a sample keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What an agent showed at one moment."""
+
+    at: float  # Seconds on the session's clock
+    state: AgentState
+    title: str = ""
+    status: str = ""  # The last OSC 7501 state; empty for none
+    progress: int | None = None  # The last OSC 9;4 state; None for none
+    composer: bool = False  # Whether the composer was there and took keys
+    dialog: bool = False  # Whether a rule saw a dialog
+    rows: tuple[str, ...] = ()
+    cursor: str = ""
+    quiet: float = 0.0  # Seconds since the rows or the title last changed
+
+
+@dataclass(slots=True)
+class RuleUse:
+    """What became of one rule of the profile."""
+
+    decided: int = 0  # How often it decided the state
+    # In how many samples it held, by the state that was reported then
+    held: Counter[AgentState] = field(default_factory=Counter)
+
+
+class Recorder:
+    """Samples what one session shows, and records its reported states."""
+
+    def __init__(self, session: AgentSession, events: EventBus) -> None:
+        self._session = session
+        self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
+        self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
+        self.uses = {rule.name: RuleUse() for rule in session.profile.states}
+        """Every rule of the profile by its name, in order."""
+        self._text = ScreenText()
+        self._shown: tuple[object, ...] = ()
+        self._changed = session.console.now()
+        self._unsubscribe = events.subscribe(self._heard)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="doctor-recorder")
+
+    async def close(self) -> None:
+        """Take no more samples."""
+        self._unsubscribe()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def since(self, at: float) -> list[Sample]:
+        """The samples from a time on."""
+        return [sample for sample in self.samples if sample.at >= at]
+
+    def take(self) -> Sample:
+        """Take a sample now."""
+        session = self._session
+        console, terminal, reading = session.console, session.terminal, session.reading()
+        self._text.take(terminal)
+        rows = tuple(row for row in self._text.tail(len(self._text.rows)).split("\n") if row.strip())
+        if (shown := (self._text.tail(len(self._text.rows)), terminal.title)) != self._shown:
+            self._shown, self._changed = shown, console.now()
+        reported, progress = console.signals.get("status"), console.signals.get("progress")
+        status = reported if isinstance(reported, ProgramStatus) and reported.state != "clear" else None
+        sample = Sample(
+            at=console.now(),
+            state=session.report.state,
+            title=terminal.title.strip(),
+            status=status.state if status is not None else "",
+            progress=progress.state if isinstance(progress, ProgressChanged) else None,
+            composer=reading.visible,
+            dialog=reading.dialog,
+            rows=rows[-TAIL:],
+            cursor=terminal.display[terminal.cursor.y].rstrip(),
+            quiet=console.now() - self._changed,
+        )
+        self.samples.append(sample)
+        self._try_rules(sample, status.fields if status is not None else {})
+        return sample
+
+    def _try_rules(self, sample: Sample, fields: Mapping[str, str]) -> None:
+        signals = Signals(
+            screen=self._text,
+            composer=self._session.reading(),
+            title=self._session.terminal.title,
+            status=sample.status,
+            status_fields=fields,
+            progress=sample.progress,
+            quiet=sample.quiet,
+        )
+        for rule in self._session.profile.states:
+            if decide((rule,), signals) is not None:
+                self.uses[rule.name].held[sample.state] += 1
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, AgentStateChanged):
+            self.reports.append((event.report.state, event.report.rule))
+            if event.report.rule in self.uses:
+                self.uses[event.report.rule].decided += 1
+
+    async def _run(self) -> None:
+        while True:
+            if self._session.exit is None and not self._session.terminal.modes.synchronized:
+                self.take()
+            await asyncio.sleep(PERIOD)
+
+
+class Transcripts:
+    """The records that an agent writes from now on."""
+
+    def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
+        self._transcript = transcript
+        self._folder = folder
+        self._environ = environ
+        self._begun = time.time()
+
+    async def look_for(self, typed: str, codes: tuple[str, str]) -> str:
+        """Look whether a message was recorded."""
+        if self._transcript is None:
+            return ""
+        prompts = await asyncio.to_thread(
+            read_prompts, self._transcript, since=self._begun, cwd=self._folder, environ=self._environ
+        )
+        return how_much(typed, codes, prompts)
+
+    async def answer_to(self, typed: str) -> str:
+        """What the agent itself has recorded as its answer to a message; empty where that is not known."""
+        if self._transcript is None:
+            return ""
+        return await asyncio.to_thread(
+            read_answer,
+            self._transcript,
+            typed,
+            since=self._begun,
+            cwd=self._folder,
+            environ=self._environ,
+        )
+
+
+def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
+    """How much of a message stands in one of some prompts: `whole`, `part`, or empty for nothing."""
+    wanted, found = _squeezed(typed), ""
+    for prompt in prompts:
+        if codes[0] not in prompt:
+            continue
+        if wanted in _squeezed(prompt):
+            return "whole"
+        if codes[1] not in prompt:
+            found = "part"
+    return found
+
+
+def _squeezed(text: str) -> str:
+    """A text without white space, in NFC: agents trim and normalise."""
+    return "".join(unicodedata.normalize("NFC", text).split())
+
+
+LONG_BYTES = 20_000  # Length of the long message
+SLOW_SECONDS = 60  # How long a turn should last that is to be interrupted
+ANSWER_ROWS = 60  # Rows by which a message is made longer than what agents show of one
+_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_JOINED = "{first}-{second}"
+"""Stands in no message, so that what is found on the screen is no echo of the message."""
+
+GENERAL: Mapping[str, DoctorPrompt] = {
+    "submit": DoctorPrompt(
+        "Use no tools. Reply with exactly one line: the two codes {first} and {second}, joined by a hyphen.",
+        _JOINED,
+    ),
+    "multiline": DoctorPrompt(
+        "Use no tools. This message has several lines. Reply with exactly one line: its two codes, joined by "
+        "a hyphen.\nfirst code: {first}\n{filler}\nsecond code: {second}",
+        _JOINED,
+    ),
+    "long": DoctorPrompt(
+        "Use no tools. Most of this message only makes it long. Reply with exactly one line: its first and "
+        "its last code, joined by a hyphen.\nfirst code: {first}\n{filler}\nlast code: {second}",
+        _JOINED,
+    ),
+    "hazard": DoctorPrompt(
+        "Use no tools. Ignore the sign or the mention at the beginning or the end of this message. Reply "
+        "with exactly one line: the two codes {first} and {second}, joined by a hyphen.",
+        _JOINED,
+    ),
+    "slow": DoctorPrompt(
+        "Use no tools. Count from 1 to 400, one number a line, and write a sentence about each.", ""
+    ),
+    "run": DoctorPrompt(
+        "Run exactly this command with your shell tool, once. Say whether it was allowed, then stop. "
+        "{command}",
+        "",
+    ),
+    "answer": DoctorPrompt(
+        "Use no tools. Reply with exactly two lines: {first} in the first one, {second} in the second one.",
+        r"{first}\s+{second}",
+    ),
+}
+
+_SHORT_FILLER = """\
+
+日本語の行です。全角ＡＢＣとｶﾅ、長音ー。
+emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
+    an indented line; quotes " ' ` and $HOME \\ too
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message that is ready to be sent."""
+
+    text: str
+    expect: str  # Pattern of the answer, `{chars}` and `{lines}` not filled in yet; empty when any will do
+    codes: tuple[str, str]  # What the answer is asked for
+
+    def proof(self, answer: str, typed: str) -> str:
+        """What in an answer proves that the message arrived as it was typed; empty when nothing does."""
+        # Agents trim what is typed.
+        lengths = sorted({len(typed.rstrip()), len(typed)})
+        fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
+        pattern = re.compile(filled(self.expect, fields), re.DOTALL)
+        found = pattern.search(answer) or pattern.search("".join(answer.split()))
+        return (found[0] or answer) if found is not None else ""
+
+
+class Prompts:
+    """Makes the messages for one agent."""
+
+    def __init__(
+        self,
+        rules: DoctorRules,
+        texts: Mapping[str, str],
+        expects: Mapping[str, str],
+        make_code: Callable[[], str] | None = None,
+    ) -> None:
+        _check(texts, expects)
+        self._make_code = make_code or random_code
+        self._prompts = {
+            name: _chosen(name, rules.prompts.get(name, DoctorPrompt()), texts, expects)
+            for name in DOCTOR_PROMPTS
+        }
+
+    def codes(self) -> tuple[str, str]:
+        """Two codes that stand nowhere else."""
+        return self._make_code(), self._make_code()
+
+    def make(self, name: str, *, command: str = "") -> Question:
+        """Fill in a message."""
+        prompt = self._prompts[name]
+        first, second = self.codes()
+        text = filled(
+            prompt.text,
+            {
+                "first": first,
+                "second": second,
+                "filler": _long_filler() if name == "long" else _SHORT_FILLER,
+                "command": command,
+                "seconds": str(SLOW_SECONDS),
+            },
+        )
+        expect = filled(prompt.expect, {"first": first, "second": second})
+        return Question(text, expect, (first, second))
+
+
+def _chosen(
+    name: str, own: DoctorPrompt, texts: Mapping[str, str], expects: Mapping[str, str]
+) -> DoctorPrompt:
+    base = GENERAL[name]
+    if own.text:
+        # Another message is answered in another way, so the general pattern goes with the general text.
+        base = own
+    elif own.expect:
+        base = DoctorPrompt(base.text, own.expect)
+    return DoctorPrompt(texts.get(name, base.text), expects.get(name, base.expect))
+
+
+def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
+    for name in (*texts, *expects):
+        if name not in DOCTOR_PROMPTS:
+            raise InvalidValue(f"there is no message '{name}'", f"use one of {', '.join(DOCTOR_PROMPTS)}")
+    for name, pattern in expects.items():
+        try:
+            re.compile(filled(pattern, dict.fromkeys(("first", "second", "chars", "lines"), "1")))
+        except re.error as error:
+            raise InvalidValue(f"the pattern for '{name}' is none: {error}", pattern) from error
+
+
+def lengthened(question: Question) -> Question:
+    """The same message with so much below it that agents may show it in part only."""
+    rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
+    text = "\n".join((question.text, "What follows only makes this message long:", *rows))
+    return dataclasses.replace(question, text=text)
+
+
+def random_code() -> str:
+    """A code that stands nowhere else by chance and is easily copied."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(5))
+
+
+def _long_filler() -> str:
+    rows: list[str] = []
+    size = 0
+    while size < LONG_BYTES:
+        rows.append(f"row {len(rows)} of a long text, 日本語の行 {len(rows)}, that means nothing at all")
+        size += len(rows[-1].encode()) + 1
+    return "\n".join(rows)
+
 
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
-PATIENCE = 5.0
+GUARD_TIMEOUT = 5.0  # Seconds for the keyboard's dialog guard to let keys through
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
-ENTERS = (b"\r", b"\n", b"\x1b\r")
-"""Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter."""
-ENTER_PATIENCE = 2.0
-REST = 10.0
-"""Seconds in which an agent must come to rest after it was interrupted."""
+ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
+ENTER_TIMEOUT = 2.0
+REST = 10.0  # Seconds in which an agent must come to rest after it was interrupted
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one message.
-
-    Attributes:
-        question: The message.
-        typed: What was typed for it.
-        task: Its task at the end.
-        ended: Whether its turn came to an end.
-        answer: What the agent answered.
-        own_words: The same as the agent has recorded it; empty where that is not known.
-        proof: What in the answer proves that it arrived whole; empty when nothing does.
-        recorded: What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing.
-        states: The agent's states meanwhile, in order.
-        draft: The longest draft that was seen in the composer while it was being typed.
-        entered: The key that submitted what the profile's did not; empty for none.
-        last: The agent at the end.
-        seconds: How long it took.
-    """
+    """What became of one message."""
 
     question: Question
     typed: str
     task: Task
-    ended: bool
+    ended: bool  # Whether its turn came to an end
     answer: str = ""
-    own_words: str = ""
-    proof: str = ""
+    own_words: str = ""  # The same as the agent has recorded it; empty where that is not known
+    proof: str = ""  # What in the answer proves that it arrived whole; empty when nothing does
+    # What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing
     recorded: str = ""
-    states: tuple[AgentState, ...] = ()
-    draft: str = ""
-    entered: bytes = b""
+    states: tuple[AgentState, ...] = ()  # The agent's states meanwhile, in order
+    draft: str = ""  # The longest draft that was seen in the composer while it was being typed
+    entered: bytes = b""  # The key that submitted what the profile's did not; empty for none
     last: Sample = field(default_factory=lambda: Sample(0.0, AgentState.UNKNOWN))
     seconds: float = 0.0
 
 
 class Examination:
-    """One agent in a host without a screen.
-
-    Args:
-        host: The host, with the agent open.
-        session: The agent.
-        prompts: Makes the messages.
-        recorder: Notes what the agent shows.
-        transcripts: The agent's own records.
-        outside: A folder that is not the agent's.
-        timeout: Seconds that a turn may take.
-    """
+    """One agent in a host without a screen."""
 
     def __init__(
         self,
@@ -84,8 +374,7 @@ class Examination:
         session: AgentSession,
         *,
         prompts: Prompts,
-        recorder: Recorder,
-        transcripts: Transcripts,
+        folder: Path,
         outside: Path,
         timeout: float,
     ) -> None:
@@ -93,14 +382,13 @@ class Examination:
         self.session = session
         self.profile = session.profile
         self.prompts = prompts
-        self.recorder = recorder
-        self.transcripts = transcripts
+        self.recorder = Recorder(session, host.events)
+        self.transcripts = Transcripts(session.profile.transcript, folder, session.environ)
         self.outside = outside
         self.timeout = timeout
-        self.slow: Task | None = None
-        """A long turn that one check has left to the next."""
+        self.slow: Task | None = None  # A long turn that one check has left to the next
         self._woken = asyncio.Event()
-        self._wakers = [host.events.subscribe(lambda _event: self._woken.set())]
+        self._unsubscribe = host.events.subscribe(lambda _event: self._woken.set())
 
     # -- looking ---
 
@@ -111,12 +399,10 @@ class Examination:
 
     @property
     def state(self) -> AgentState:
-        """The agent's state."""
         return self.session.report.state
 
     @property
     def alive(self) -> bool:
-        """Whether the agent's process runs."""
         return self.session.exit is None
 
     def screen(self) -> str:
@@ -142,31 +428,21 @@ class Examination:
         """Whether a condition holds for so long without a break."""
         return not await self.until(lambda: not condition(), seconds) and self.alive
 
-    async def quiet(self, seconds: float, patience: float) -> bool:
-        """Wait until the screen has not changed for so long; False when the patience is over first."""
-        return await self.until(lambda: self.recorder.take().quiet >= seconds, patience)
-
-    @contextmanager
-    def states(self) -> Iterator[list[AgentState]]:
-        """Collect the states that are reported within the block, beginning with the present one."""
-        heard = [self.state]
-        start = len(self.recorder.reports)
-        try:
-            yield heard
-        finally:
-            heard.extend(state for state, _ in self.recorder.reports[start:])
+    async def quiet(self, seconds: float, limit: float) -> bool:
+        """Wait until the screen has not changed for so long; False after the limit."""
+        return await self.until(lambda: self.recorder.take().quiet >= seconds, limit)
 
     # -- acting ---
 
     async def press(self, *keys: bytes) -> None:
         """Press keys as a person would who has read what the agent asks."""
         guard = self.session.keyboard.guard
-        await self.until(lambda: not guard.answers_in(self.now), PATIENCE)
+        await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
         for key in keys:
             self.session.user_input(key)
 
     def send(self, text: str, *, as_prompt: bool = False) -> Task:
-        """Send a message; as a first prompt it is typed without the prefix that tells its sender."""
+        """Send a message; as a first prompt it is typed without the prefix that names its sender."""
         if not as_prompt:
             return self.session.accept(MessageRequest(text, DOCTOR))
         task = self.session.tasks.create(MessageRequest(text, DOCTOR))
@@ -180,18 +456,23 @@ class Examination:
 
     async def follow(self, task: Task, question: Question, *, as_prompt: bool = False) -> Seen:
         """Wait for the end of the turn of a message that was sent."""
-        begun, draft = self.now, ""
-        stuck = _Stuck(self)
+        begun = since = self.now
+        draft, stands = "", (DeliveryState.QUEUED, TaskState.SUBMITTED, "")
+        states, reported = [self.state], len(self.recorder.reports)
 
         def over() -> bool:
-            nonlocal draft
-            reading = self.session.reading()
-            if len(reading.draft) > len(draft) and self.task(task).delivery not in _WAITING:
-                draft = reading.draft
-            return self.task(task).state.final or stuck(self.task(task))
+            nonlocal draft, stands, since
+            current, shown = self.task(task), self.session.reading().draft
+            if len(shown) > len(draft) and current.delivery not in _WAITING:
+                draft = shown
+            waits = current.delivery in _WAITING or current.state is TaskState.INPUT_REQUIRED
+            if (found := (current.delivery, current.state, current.reason)) != stands or not waits:
+                stands, since = found, self.now
+            parked = task.id in self.session.outbox and self.session.outbox.is_parked(task.id)
+            return current.state.final or parked or self.now - since >= STUCK
 
-        with self.states() as states:
-            await self.until(over, self.timeout)
+        await self.until(over, self.timeout)
+        states += [state for state, _ in self.recorder.reports[reported:]]
         done = self.task(task)
         if done.state is TaskState.COMPLETED:
             await self.until(lambda: self.session.reading().empty, 2.0)
@@ -219,20 +500,16 @@ class Examination:
             return b""
         for key in ENTERS:
             self.session.console.write(key)
-            if await self.until(lambda: self.session.reading().empty, ENTER_PATIENCE):
+            if await self.until(lambda: self.session.reading().empty, ENTER_TIMEOUT):
                 return key
         return b""
 
     def task(self, task: Task) -> Task:
-        """A task as it is now."""
+        """The current state of a task."""
         return self.session.task(task.id)
 
     async def rest(self) -> bool:
-        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
         self.slow = None
         for task in self.session.list_tasks():
             if not task.state.final:
@@ -242,35 +519,11 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, REST)
 
     async def renew(self) -> bool:
-        """Start the agent anew, when it cannot be brought to rest.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Start the agent anew, when it cannot be brought to rest."""
         await self.host.restart(self.session.agent_id)
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 
     async def close(self) -> None:
-        """Note nothing more."""
-        for waker in self._wakers:
-            waker()
+        """Stop recording."""
+        self._unsubscribe()
         await self.recorder.close()
-
-
-class _Stuck:
-    """Tells whether a message waits for something that will not come."""
-
-    def __init__(self, examination: Examination) -> None:
-        self._examination = examination
-        self._reason: tuple[str, ...] = ()
-        self._since = examination.now
-
-    def __call__(self, task: Task) -> bool:
-        waits = task.delivery in _WAITING or task.state is TaskState.INPUT_REQUIRED
-        reason = (task.delivery, task.state, task.reason)
-        if reason != self._reason or not waits:
-            self._reason, self._since = reason, self._examination.now
-        parked = task.id in self._examination.session.outbox and self._examination.session.outbox.is_parked(
-            task.id
-        )
-        return parked or self._examination.now - self._since >= STUCK

@@ -12,8 +12,7 @@ class Outcome(StrEnum):
     """How a check ended."""
 
     OK = "ok"
-    FAILED = "failed"
-    """The agent does something else than its profile says."""
+    FAILED = "failed"  # The agent does something else than its profile says
     NOT_SHOWN = "not shown"
     """Neither proved nor refuted: the model or the agent's configuration did not give rise to it."""
     SKIPPED = "skipped"
@@ -21,31 +20,19 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to do about a result.
+    """Something to do about a result."""
 
-    Attributes:
-        key: Key of the profile (`interrupt.keys`); empty when something else is to be done.
-        value: The value to try, as YAML; or what to do.
-        why: What was seen that speaks for it.
-    """
-
-    key: str
-    value: str
-    why: str = ""
+    key: str  # Key of the profile (`interrupt.keys`); empty when something else is to be done
+    value: str  # The value to try, as YAML; or what to do
+    why: str = ""  # What was seen that speaks for it
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check found.
-
-    Attributes:
-        outcome: How it ended.
-        evidence: What was seen, in a sentence.
-        advice: What to do about it.
-    """
+    """What a check found."""
 
     outcome: Outcome
-    evidence: str
+    evidence: str  # What was seen, in a sentence
     advice: tuple[Advice, ...] = ()
 
 
@@ -71,46 +58,28 @@ def skipped(evidence: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row of the table.
-
-    Attributes:
-        check: Name of the check.
-        verdict: What it found.
-        seconds: How long it took.
-        screen: The agent's screen at its end, where it did not hold; else empty.
-    """
+    """One row of the table."""
 
     check: str
     verdict: Verdict
     seconds: float = 0.0
-    screen: str = ""
+    screen: str = ""  # The agent's screen at its end, where it did not hold; else empty
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found of one agent.
-
-    Attributes:
-        agent: Name of the profile.
-        version: The installed version; empty when the command does not tell it.
-        proved: The version that the profile was last proved with; empty for none.
-        source: File of the profile.
-        shipped: Whether that is a profile of this installation.
-        folder: The folder that the agent worked in.
-        results: In the order of the checks.
-    """
+    """All that was found of one agent."""
 
     agent: str
-    version: str
-    proved: str
+    version: str  # The installed version; empty when unknown
+    proved: str  # The version that the profile was last proved with; empty for none
     source: str
-    shipped: bool
-    folder: str
-    results: Sequence[Result] = field(default_factory=tuple)
+    shipped: bool  # Whether that is a profile of this installation
+    folder: str  # The folder that the agent worked in
+    results: Sequence[Result] = field(default_factory=tuple)  # In the order of the checks
 
     @property
     def failed(self) -> bool:
-        """Whether a check failed."""
         return any(result.verdict.outcome is Outcome.FAILED for result in self.results)
 
     @property

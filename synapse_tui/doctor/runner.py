@@ -4,32 +4,95 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import fcntl
+import os
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.errors import AgentExited, InvalidValue
+from synapse_tui.errors import AgentExited, FolderUnusable, InvalidValue
+from synapse_tui.files import private_folder
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 
-from .answering import answer
-from .blocked import blocked
-from .examination import Examination
-from .life import leave, start
-from .prompts import Prompts
-from .recorder import Recorder
-from .replying import reply
+from .checks import blocked, interrupt, leave, reply, signals, start, working
+from .examination import Examination, Prompts
 from .report import Outcome, Report, Result, Verdict, failed, skipped
-from .scratch import Scratch
-from .signals import signals
-from .stopping import interrupt, working
-from .transcripts import Transcripts
-from .turns import hazards, long_paste, multiline, submit
+from .turns import answer, hazards, long_paste, multiline, submit
 from .versions import installed_version
+
+README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in it is of any use.\n"
+
+
+@dataclass(slots=True)
+class Scratch:
+    """Where one agent is examined, made anew."""
+
+    base: Path
+    folder: Path  # The agent works here: a git repository with a README.md
+    home: Path  # In place of the user's home folder for our own files: registry, history, logs
+    outside: Path  # A folder that is no part of the agent's, for what it must ask before it writes
+    _lock: int
+
+    @classmethod
+    def make(cls, paths: UserPaths, agent: str) -> Scratch:
+        """Make the folders of an agent, without what an earlier examination left in them."""
+        base = paths.doctor / agent
+        try:
+            private_folder(base)
+            lock = _lock(base, agent)
+            try:
+                made = cls(base, base / "project", base / "home", base / "outside", lock)
+                made._fill()
+            except BaseException:
+                os.close(lock)
+                raise
+        except OSError as error:
+            raise FolderUnusable(
+                f"the scratch folder {base} cannot be made: {error.strerror or error}",
+                "make room, or see whose it is",
+            ) from error
+        return made
+
+    def _fill(self) -> None:
+        self.clear()
+        for folder in (self.folder, self.home, self.outside):
+            folder.mkdir(mode=0o700)
+        (self.folder / "README.md").write_text(README, encoding="utf-8")
+        if (git := shutil.which("git")) is not None:
+            command = [git, "init", "-q"]
+            subprocess.run(command, cwd=self.folder, check=False, capture_output=True, timeout=30)  # noqa: S603
+
+    def clear(self) -> None:
+        """Remove everything that was made."""
+        for folder in (self.folder, self.home, self.outside):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self, *, keep: bool) -> None:
+        """Let others examine the agent."""
+        if not keep:
+            self.clear()
+        os.close(self._lock)
+
+
+def _lock(base: Path, agent: str) -> int:
+    descriptor = os.open(base / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InvalidValue(
+            f"another examination of {agent} goes on", "wait for its end, then try again"
+        ) from error
+    return descriptor
+
 
 COLUMNS, LINES = 100, 32
 PORTS = (8980, 8999)
@@ -38,20 +101,13 @@ PORTS = (8980, 8999)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-        name: As `--check` and the table name it.
-        run: Does it.
-        turns: How many turns of the model it takes.
-        always: Whether it is done whatever was asked for.
-        goes_on: Whether it goes on where the check before it has left off, with no rest in between.
-    """
-
-    name: str
+    name: str  # As `--check` and the table name it
     run: Callable[[Examination], Awaitable[Verdict]]
-    turns: int = 1
-    always: bool = False
+    turns: int = 1  # How many turns of the model it takes
+    always: bool = False  # Whether it is done whatever was asked for
+    # Whether it goes on where the check before it has left off, with no rest in between
     goes_on: bool = False
 
 
@@ -74,21 +130,13 @@ NAMES = tuple(check.name for check in CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes:
-        checks: Names of the checks; empty for all.
-        timeout: Seconds that a turn of the agent may take.
-        keep: Whether the scratch folder stays.
-        texts: Messages in place of the profile's, by name.
-        expects: Patterns of their answers, by name.
-    """
-
-    checks: tuple[str, ...] = ()
-    timeout: float = 120.0
+    checks: tuple[str, ...] = ()  # Names of the checks; empty for all
+    timeout: float = 120.0  # Seconds that a turn of the agent may take
     keep: bool = False
-    texts: Mapping[str, str] = field(default_factory=dict)
-    expects: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)  # Messages that replace the profile's, by name
+    expects: Mapping[str, str] = field(default_factory=dict)  # Patterns of their answers, by name
 
     def __post_init__(self) -> None:
         for name in self.checks:
@@ -105,7 +153,6 @@ class Order:
 
     @property
     def turns(self) -> int:
-        """Turns of the model that it takes."""
         return sum(check.turns for check in CHECKS if self.wants(check))
 
 
@@ -122,20 +169,7 @@ async def examine(
     begun: Begun = lambda _name: None,
     done: Done = lambda _result: None,
 ) -> Report:
-    """Examine one agent.
-
-    Args:
-        profile: The agent.
-        order: What is asked for.
-        paths: Folders of the person.
-        environ: Environment of the person.
-        begun: Told the name of each check as it begins.
-        done: Told each result.
-
-    Raises:
-        InvalidValue: A message or a check is unknown, or the agent is being examined already.
-        SpawnError: The agent cannot be started.
-    """
+    """Examine one agent."""
     prompts = Prompts(profile.doctor, order.texts, order.expects)
     scratch = await asyncio.to_thread(Scratch.make, paths, profile.name)
     try:
@@ -147,7 +181,7 @@ async def examine(
             done(result)
 
         async with _opened(profile, scratch, prompts, order, environ) as examination:
-            await _Run(examination, order, begun, note).all()
+            await _check_all(examination, order, begun, note)
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)
     return Report(
@@ -169,7 +203,6 @@ async def _opened(
     order: Order,
     environ: Mapping[str, str],
 ) -> AsyncIterator[Examination]:
-    """The agent in a host of its own, which keeps everything in the scratch folder."""
     own = UserPaths(scratch.home)
     profile = dataclasses.replace(profile, ports=PORTS, instructions=False)
     host = Host(
@@ -190,8 +223,7 @@ async def _opened(
             host,
             session,
             prompts=prompts,
-            recorder=Recorder(session, host.events),
-            transcripts=Transcripts(profile.transcript, scratch.folder, session.environ),
+            folder=scratch.folder,
             outside=scratch.outside,
             timeout=order.timeout,
         )
@@ -202,54 +234,42 @@ async def _opened(
         await host.stop()
 
 
-class _Run:
-    """The checks, one after the other."""
+async def _check_all(examination: Examination, order: Order, begun: Begun, done: Done) -> None:
+    """Do every check that is wanted; those that cannot be done are skipped and say why."""
+    clock = asyncio.get_running_loop().time
+    started = False
+    for check in CHECKS:
+        if not order.wants(check):
+            continue
+        begun(check.name)
+        began = clock()
+        verdict = await _obstacle(examination, check, started=started) or await _checked(examination, check)
+        if check.name == "start":
+            started = verdict.outcome is Outcome.OK
+        shown = "" if verdict.outcome in (Outcome.OK, Outcome.SKIPPED) else examination.screen()
+        done(Result(check.name, verdict, clock() - began, shown))
 
-    def __init__(self, examination: Examination, order: Order, begun: Begun, done: Done) -> None:
-        self._examination = examination
-        self._order = order
-        self._begun = begun
-        self._done = done
-        self._started = False
 
-    async def all(self) -> None:
-        """Do every check that is wanted; those that cannot be done are skipped and say why."""
-        for check in CHECKS:
-            if not self._order.wants(check):
-                continue
-            self._begun(check.name)
-            clock = asyncio.get_running_loop().time
-            began = clock()
-            verdict = await self._why_not(check) or await self._one(check)
-            if check.name == "start":
-                self._started = verdict.outcome is Outcome.OK
-            shown = "" if verdict.outcome in (Outcome.OK, Outcome.SKIPPED) else self._examination.screen()
-            self._done(Result(check.name, verdict, clock() - began, shown))
+async def _obstacle(examination: Examination, check: Check, *, started: bool) -> Verdict | None:
+    """Bring the agent to rest before a check, or say why it cannot be done."""
+    if check.always:
+        return None
+    if not started:
+        return skipped("it did not start")
+    if not examination.profile.receives:
+        return skipped("it takes no messages")
+    if check.goes_on or check.name == "signals":
+        return None
+    if (examination.alive and await examination.rest()) or await examination.renew():
+        return None
+    return skipped("it could not be brought to rest, nor restarted")
 
-    async def _why_not(self, check: Check) -> Verdict | None:
-        """Make ready for a check, or say why it cannot be done."""
-        if check.always:
-            return None
-        if not self._started:
-            return skipped("it did not start")
-        if not self._examination.profile.receives:
-            return skipped("it takes no messages")
-        if check.goes_on or check.name == "signals":
-            return None
-        if self._examination.alive and await self._examination.rest():
-            return None
-        if await self._examination.renew():
-            return None
-        return skipped("it could not be brought to rest, nor started anew")
 
-    async def _one(self, check: Check) -> Verdict:
-        verdict = await self._tried(check)
-        if check.always or self._examination.alive or verdict.outcome is Outcome.FAILED:
-            return verdict
-        return failed(f"the agent ended meanwhile: {verdict.evidence}")
-
-    async def _tried(self, check: Check) -> Verdict:
-        try:
-            return await check.run(self._examination)
-        except AgentExited as error:
-            return failed(error.message)
+async def _checked(examination: Examination, check: Check) -> Verdict:
+    try:
+        verdict = await check.run(examination)
+    except AgentExited as error:
+        verdict = failed(error.message)
+    if check.always or examination.alive or verdict.outcome is Outcome.FAILED:
+        return verdict
+    return failed(f"the agent ended meanwhile: {verdict.evidence}")

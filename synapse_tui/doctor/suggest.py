@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from synapse_tui.model import AgentState
 
-from .recorder import Sample
+from .examination import Sample
 
-_RUNNING = (1, 3)
-"""OSC 9;4 states that tell that something goes on: set, indeterminate."""
+_RUNNING = (1, 3)  # OSC 9;4 states of something in progress: set, indeterminate
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 _CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
@@ -23,16 +22,7 @@ _WORDS = re.compile(
 
 
 def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    """A state rule for what was shown in a state and not otherwise.
-
-    Args:
-        state: The state that the agent really was in.
-        shown: What it showed then; not empty.
-        otherwise: What it showed at other times; may be empty.
-
-    Returns:
-        One entry of `states`, as YAML.
-    """
+    """A state rule for what was shown in a state and not otherwise."""
     for condition in (_by_progress, _by_title, _by_row):
         if found := condition(state, shown, otherwise):
             return _entry(state, found)
@@ -69,7 +59,7 @@ def suggest_row(row: str) -> str:
 
 
 def suggest_stand_in(draft: str) -> str:
-    """A pattern for what an agent shows in place of a long paste; empty when the draft holds no stand-in."""
+    """A pattern for the placeholder of a long paste; empty when the draft holds none."""
     found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)
     return quoted(_loose(found[0])) if found else ""
 
@@ -101,7 +91,7 @@ def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sa
 
 
 def _title_pattern(title: str) -> str:
-    """The start of a title that tells the state: a sign in front, else its first word; empty for neither."""
+    """The start of a title that shows the state: a sign in front, else its first word; empty for neither."""
     if not title:
         return ""
     if _BRAILLE.match(title):
@@ -139,7 +129,6 @@ def _choice_pattern(row: str) -> str:
 
 
 def _loose(text: str) -> str:
-    """A pattern for a text in which numbers may change and blanks may be wider."""
     pieces = re.split(r"(\d+|\s+)", text)
     return "".join(
         r"\d+" if piece.isdigit() else r"\s+" if piece.isspace() else _plain(piece) for piece in pieces

@@ -3,19 +3,134 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, TaskState
 
-from .advice import NO_ENTER, advice_for, no_end
-from .examination import Examination, Seen
+from .examination import Examination, Seen, lengthened
 from .report import Advice, Outcome, Verdict, failed, not_shown, ok
+from .suggest import quoted, suggest_dialog, suggest_row, suggest_stand_in
+
+NO_ENTER = "did not take Enter"
+
+Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
+
+
+def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    """What to try, when a message was not submitted."""
+    for words, adviser in _ADVISERS:
+        if words in seen.task.reason:
+            return adviser(seen, profile)
+    return ()
+
+
+def _not_shown(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    """The text went into the agent, and its composer was not seen to hold it."""
+    if seen.draft and (stand_in := suggest_stand_in(seen.draft)):
+        return (
+            Advice("composer.pastes", f"[{stand_in}]", f"instead of the message it shows {seen.draft!r}"),
+        )
+    if seen.draft:
+        why = f"the composer was read as {_short(seen.draft)}"
+        return (Advice("composer.row", quoted("^  "), why), Advice("submit.method", "typed", why))
+    return _no_composer(seen, profile)
+
+
+def _no_composer(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    cursor = seen.last.cursor
+    why = f"the cursor stands in the row {cursor!r}"
+    if profile.composer is not None and not profile.composer.cursor:
+        return (Advice("composer.prompt", prompt_of(cursor), why),)
+    return (
+        Advice("composer.prompt", prompt_of(cursor), why),
+        Advice("composer.above, composer.below", "patterns of the rows around it", "\n".join(seen.last.rows)),
+    )
+
+
+def prompt_of(row: str) -> str:
+    """A pattern for the start of a row up to what is typed."""
+    indent = len(row) - len(row.lstrip())
+    sign = row[indent : indent + 1]
+    if not sign or sign.isalnum():
+        return quoted("^" + " " * indent)
+    escaped = f"\\{sign}" if sign in r"\.^$*+?{}[]|()" else sign
+    return quoted("^" + " " * indent + escaped + "[ \\xa0]")
+
+
+def _no_enter(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    own = profile.submit.enter
+    if seen.entered and seen.entered != own:
+        name = key_names((seen.entered,))[1:-1]
+        return (Advice("submit.enter", name, f"it submitted the message; {key_names((own,))[1:-1]} did not"),)
+    pause = round(max(profile.submit.pause * 2.5, 1.0) * 1000)
+    why = "the same key took effect later" if seen.entered else "it may have come too early"
+    return (Advice("submit.pause", str(pause), f"Enter had no effect: {why}"),)
+
+
+def _no_proof(_seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    value = f"{max(profile.submit.verify * 2.5, 5):g}"
+    return (
+        Advice("submit.verify", value, "after Enter the screen did not show in time that the message went"),
+    )
+
+
+def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
+    text = seen.last.cursor.strip()
+    return (
+        Advice("composer.placeholder", "{dim: true, grey: true}", f"an empty composer was read as {text!r}"),
+        Advice("clear", "[ctrl+e, ctrl+u, backspace]", "if that is what was left of another message"),
+    )
+
+
+def _unknown(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
+    if rule := suggest_dialog(seen.last):
+        return (Advice("dialogs", rule, "something on the screen asks, and no rule knows it"),)
+    what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
+    return (Advice("states", "a rule for what it shows now", what),)
+
+
+def _asks(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
+    return (Advice("", "look what it asks, and answer it once by hand", "\n".join(seen.last.rows[-8:])),)
+
+
+def _deaf(_seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
+    return (Advice("submit", "{method: typed, chunk: 500}", "it does not read so much at once"),)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:40]}…{text[-15:]}")
+
+
+_ADVISERS: tuple[tuple[str, Adviser], ...] = (
+    ("does not show the message", _not_shown),
+    ("did not take the text", _not_shown),
+    ("composer not visible", _no_composer),
+    (NO_ENTER, _no_enter),
+    ("the screen does not tell", _no_proof),
+    ("you have a draft", _draft),
+    ("left in the composer", _draft),
+    ("state unknown", _unknown),
+    ("dialog open", _asks),
+    ("question open", _asks),
+    ("waits for you", _asks),
+    ("does not read", _deaf),
+)
+"""What stands in the reason, and what is to be tried then; the first that fits."""
+
+
+def no_end(seen: Seen) -> tuple[Advice, ...]:
+    """What to try when the end of a turn was not seen."""
+    if seen.last.state is AgentState.UNKNOWN:
+        return _unknown(seen, Profile("", "", ""))
+    what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
+    return (Advice("states", "see why it was not READY", f"{seen.last.state} at the end; {what}"),)
+
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
-MENTION = "@READ"
-"""The beginning of a file name in the scratch folder."""
+MENTION = "@READ"  # The beginning of a file name in the scratch folder
 LEADING = ("!", "/", "#")
 COMMANDS = {"/": "help "}
 """What follows a sign, so that it would be a command: a harmless one that most agents have."""
@@ -59,7 +174,7 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
     if not seen.answer and not _worked(seen):
         return failed(
             "Enter was pressed, and nothing shows that a turn ran",
-            Advice("states", "a rule for 'processing'", "no rule told that it worked"),
+            Advice("states", "a rule for 'processing'", "no rule saw it work"),
         )
     return not_shown(
         f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
@@ -82,7 +197,7 @@ def _judge_open(seen: Seen, profile: Profile) -> Verdict:
     if task.state is TaskState.SUBMITTED:
         return failed(f"not submitted: {task.reason or task.delivery}", *advice_for(seen, profile))
     if task.state is TaskState.INPUT_REQUIRED:
-        return not_shown(f"it asks in place of an answer: {task.reason}", *advice_for(seen, profile))
+        return not_shown(f"it asks instead of answering: {task.reason}", *advice_for(seen, profile))
     return failed(
         f"the end of the turn was not seen in {seen.seconds:.0f} s; the state is {seen.last.state}",
         *no_end(seen),
@@ -119,17 +234,12 @@ async def hazards(examination: Examination) -> Verdict:
 
 
 def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdict:
-    """Say what the messages with a hazard prove.
-
-    Args:
-        found: The hazard and what became of the message with it.
-        profile: The profile as it is.
-    """
+    """Say what the messages with a hazard prove."""
     verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
-        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
-        return failed(told, *_fixes(wrong, profile))
+        evidence = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
+        return failed(evidence, *_fixes(wrong, profile))
     unproved = [
         f"{hazard} - {verdict.evidence}" for hazard, verdict in verdicts if verdict.outcome is not Outcome.OK
     ]
@@ -151,8 +261,108 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
         why = f"a message that begins with {' or '.join(new)} was taken for something else"
         yield Advice("hazards.leading", f"[{signs}]", why)
     if MENTION in wrong and not profile.hazards.trailing_mention:
-        why = "Enter accepted a completion in place of the message"
+        why = "Enter accepted a completion instead of the message"
         yield Advice("hazards.trailing_mention", "true", why)
     for hazard, verdict in wrong.items():
         if hazard in known or (hazard == MENTION and profile.hazards.trailing_mention):
             yield from verdict.advice
+
+
+_SHORTEST_ROW = 4
+_BULLET = re.compile(r"^\s*([^\x00-\x7f\w\u2500-\u259f]) ")
+"""A sign and a blank before what an agent says; the lines of boxes are none."""
+
+
+async def answer(examination: Examination) -> Verdict:
+    """The agent's answer becomes the artifact of the task, without what is drawn around it.
+
+    It is asked by a short message and by one that fills more than the screen, since some agents show a long
+    message in part only. What it said in pieces, before and after a tool, is looked at too, where other
+    checks have made it use one.
+    """
+    idle = [sample for sample in examination.recorder.samples if sample.state is AgentState.READY]
+    frame = frozenset(row.strip() for sample in idle for row in sample.rows)
+    pieces = [
+        artifact.text
+        for task in examination.session.list_tasks()
+        for artifact in task.artifacts
+        if not task.replied
+    ]
+    short = await examination.ask(examination.prompts.make("answer"))
+    verdict = judge_answer(short, frame, examination.profile)
+    if verdict.outcome is not Outcome.OK:
+        return verdict
+    bullet = bullet_of(examination.screen().split("\n"), short.question.codes[0])
+    long = await examination.ask(lengthened(examination.prompts.make("answer")))
+    judged = judge_long_answer(long, short, frame, examination.profile)
+    if judged.outcome is not Outcome.OK:
+        return judged
+    return judge_bullets([*pieces, short.answer, long.answer], bullet) or verdict
+
+
+def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
+    """Say what the artifact of a turn proves."""
+    verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
+    if verdict.outcome is Outcome.FAILED:
+        return verdict
+    if not seen.answer:
+        where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
+        return failed("the answer was not seen: the task has no artifact", where)
+    # What the agent has recorded itself is no frame, whatever it repeats of earlier answers.
+    row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
+    if row:
+        hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
+        return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
+    return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
+
+
+def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
+    """A row of an answer that is none; empty when there is none."""
+    rules = profile.composer
+    around = (rules.above, rules.below) if rules is not None else ()
+    for row in text.split("\n"):
+        stood_there = len(row.strip()) >= _SHORTEST_ROW and row.strip() in frame
+        if stood_there or any(pattern is not None and pattern.search(row) for pattern in around):
+            return row.rstrip()
+    return ""
+
+
+def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: Profile) -> Verdict:
+    """Say what the artifact proves where the message was long: it begins as that of a short one does."""
+    verdict = judge_answer(long, frame, profile)
+    if verdict.outcome is not Outcome.OK:
+        return verdict
+    usual = {row.strip() for row in _above(short)}
+    more = [row for row in _above(long) if row.strip() not in usual]
+    if not more:
+        return verdict
+    evidence = f"the answer to a long message has a row more above it: {brief(more[0])}"
+    if profile.transcript is not None:
+        # What the agent has written down itself is no frame.
+        return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
+    return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
+
+
+def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
+    """Say that an artifact holds a bullet of the agent; None when none does."""
+    for text in answers:
+        rows = text.split("\n")
+        for above, row in zip(["", *rows], rows, strict=False):
+            # The items of a list follow one another.
+            if bullet and not above.strip() and row.lstrip().startswith(f"{bullet} "):
+                evidence = f"the artifact holds a bullet of the agent: {brief(row)}"
+                return failed(evidence, Advice("", "report it", "pieces of an answer begin with it"))
+    return None
+
+
+def bullet_of(screen: Sequence[str], code: str) -> str:
+    """The sign that an agent draws before what it says; empty for none."""
+    row = next((row for row in reversed(screen) if code in row), "")
+    found = _BULLET.match(row)
+    return found[1] if found else ""
+
+
+def _above(seen: Seen) -> list[str]:
+    rows = seen.answer.split("\n")
+    place = next((place for place, row in enumerate(rows) if seen.question.codes[0] in row), 0)
+    return [row for row in rows[:place] if row.strip()]

@@ -10,41 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 
-PATIENCE = 20.0
-"""Seconds in which a command must tell its version."""
+TIMEOUT = 20.0  # Seconds for a command to print its version
 AT_ONCE = 2
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+][\w.+-]*\w)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What can be said of a profile without starting its agent.
-
-    Attributes:
-        agent: Name of the profile.
-        installed: Whether its command is there.
-        version: The version that the command tells; empty when it tells none.
-        proved: The version that the profile was last proved with.
-        remarks: What is missing, each a few words.
-    """
+    """What can be said of a profile without starting its agent."""
 
     agent: str
     installed: bool
-    version: str
-    proved: str
-    remarks: tuple[str, ...] = ()
+    version: str  # The version that the command prints; empty for none
+    proved: str  # The version that the profile was last proved with
+    remarks: tuple[str, ...] = ()  # What is missing, each a few words
 
 
 def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path) -> list[Glance]:
-    """Look at every profile; the commands are asked for their versions, two at a time.
-
-    Args:
-        profiles: All there are.
-        environ: Environment of the person, for PATH.
-        folder: Where the commands are run.
-    """
+    """Look at every profile; the commands are asked for their versions, two at a time."""
 
     def look(profile: Profile) -> Glance:
         installed = find_command(profile.command, env=environ, cwd=folder) is not None
@@ -57,7 +42,7 @@ def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path
 
 
 def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path) -> str:
-    """The version that the agent's command tells; empty when it tells none in time."""
+    """The version that the agent's command prints; empty when it prints none in time."""
     if not profile.doctor.version_args:
         return ""
     command = find_command(profile.command, env=environ, cwd=folder)
@@ -70,7 +55,7 @@ def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

@@ -2,8 +2,7 @@
 
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .link import LinkOptions, TerminalLink
-from .modes import restore_terminal
-from .outer import OuterTerminal
+from .outer import OuterTerminal, restore_terminal
 from .synapse_driver import DriverOptions, SynapseDriver, detached_driver_class, driver_class
 
 __all__ = [

@@ -4,15 +4,69 @@ from __future__ import annotations
 
 import rich.repr
 from textual import events
+from textual.keys import _character_to_key
 
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, MouseEvent, MouseKind
 
-from .names import textual_character, textual_name
 from .outer import OuterTerminal
-from .tokens import TextToken
+from .tokenizer import TextToken
 
-RELEASE = "<release>"
-"""Name of the key of every release: no binding can have it."""
+UNKNOWN_NAME = "<unknown>"  # name of a sequence that nobody knows: no binding can have it
+
+_RENAMED = {"page_up": "pageup", "page_down": "pagedown", "kp_enter": "enter"}
+_CONTROL_CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"}
+# keys of line editing that Textual's widgets know by another name, as its own table does
+_EDITING = {
+    ("b", "alt"): "ctrl+left",
+    ("f", "alt"): "ctrl+right",
+    ("backspace", "alt"): "ctrl+w",
+    ("h", "ctrl"): "backspace",
+}
+
+
+def textual_name(event: KeyEvent) -> str:
+    """The name that Textual and its bindings give a key (`ctrl+right_square_bracket`, `A`, `shift+tab`)."""
+    key = _base_name(event)
+    held = {
+        "alt": event.alt,
+        "ctrl": event.ctrl,
+        "hyper": event.hyper,
+        "meta": event.meta,
+        "shift": event.shift and not (event.text and not event.modified),
+        "super": event.super,
+    }
+    words = [word for word, is_held in held.items() if is_held]
+    if len(words) == 1 and (key, words[0]) in _EDITING:
+        return _EDITING[key, words[0]]
+    return "+".join([*words, key])
+
+
+def textual_character(event: KeyEvent) -> str | None:
+    """The character that Textual gives with a key; None when it types nothing."""
+    if event.text:
+        return event.text
+    return None if event.modifiers else _CONTROL_CHARACTERS.get(event.key)
+
+
+def _base_name(event: KeyEvent) -> str:
+    if event.text and not event.modified:
+        return _character_to_key(event.text) if len(event.text) == 1 else event.text
+    key = PLAIN_NAMES.get(event.key, event.key) or UNKNOWN_NAME
+    if key in KITTY_NUMBERS or len(key) != 1:
+        return _RENAMED.get(key, key)
+    return _character_to_key(key)
+
+
+_MOUSE_CLASSES: dict[MouseKind, type[events.MouseEvent]] = {
+    "press": events.MouseDown,
+    "release": events.MouseUp,
+    "move": events.MouseMove,
+    "wheel_up": events.MouseScrollUp,
+    "wheel_down": events.MouseScrollDown,
+    "wheel_left": events.MouseScrollLeft,
+    "wheel_right": events.MouseScrollRight,
+}
+RELEASE = "<release>"  # name of the key of every release: no binding can have it
 
 
 class TerminalKey(events.Key):
@@ -21,7 +75,6 @@ class TerminalKey(events.Key):
     Handled by `on_key` like its base.
 
     Attributes:
-        event: The key with its modifiers and its kind.
         raw: The very bytes it was.
     """
 
@@ -35,7 +88,6 @@ class TerminalKey(events.Key):
         yield "raw", self.raw
 
     def copy(self) -> TerminalKey:
-        """A fresh event of the same key."""
         return type(self)(self.event, self.raw)
 
 
@@ -59,9 +111,6 @@ class TerminalText(events.Event, bubble=False):
     """Many keys that came at once, each of which types one character.
 
     Posted only to applications that say `takes_runs`; others get the keys.
-
-    Attributes:
-        text: What they type.
     """
 
     def __init__(self, text: str) -> None:
@@ -72,17 +121,29 @@ class TerminalText(events.Event, bubble=False):
         yield "text", self.text
 
     def singly(self) -> list[TerminalKey]:
-        """The keys one by one."""
         return [TerminalKey(key.event, key.raw) for key in TextToken(self.text).singly()]
 
 
 class OuterTerminalChanged(events.Event, bubble=False):
-    """The outer terminal told its colours or its colour scheme.
-
-    Attributes:
-        outer: What is known of it by now.
-    """
+    """The outer terminal told its colours or its colour scheme."""
 
     def __init__(self, outer: OuterTerminal) -> None:
         super().__init__()
         self.outer = outer
+
+
+def textual_mouse(event: MouseEvent, previous: tuple[int, int]) -> events.MouseEvent:
+    """Textual's event of a mouse event."""
+    return _MOUSE_CLASSES[event.kind](
+        None,
+        event.x,
+        event.y,
+        event.x - previous[0],
+        event.y - previous[1],
+        event.button,
+        event.shift,
+        event.alt,
+        event.ctrl,
+        screen_x=event.x,
+        screen_y=event.y,
+    )

@@ -11,81 +11,56 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from . import modes
-from .handshake import Handshake, Reaction
-from .outer import OuterTerminal
-from .output import OutputQueue, is_hangup, wait_ready
-from .tokenizer import ESCAPE_DELAY, Tokenizer
-from .tokens import ReplyToken, Token
+from . import outer
+from .outer import Handshake, OuterTerminal, Reaction
+from .tokenizer import ESCAPE_DELAY, ReplyToken, Token, Tokenizer
 from .tty import (
     Attributes,
     OpenTerminal,
+    OutputQueue,
     TerminalSize,
     forget_input,
+    is_hangup,
     make_raw,
     read_size,
     set_attributes,
     still_raw,
+    wait_ready,
 )
 
 log = logging.getLogger(__name__)
 
 _READ = 64 * 1024
-_FINISH = 0.5
-"""Seconds that leaving may block for a terminal that does not read."""
-_LATE_REPLIES = 0.1
-"""Seconds that leaving waits for answers which would otherwise be typed into the shell."""
+_FINISH = 0.5  # seconds that leaving may block for a terminal that does not read
+_LATE_REPLIES = 0.1  # seconds that leaving waits for answers which would otherwise be typed into the shell
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """What a link is made with.
+    """What a link is made with."""
 
-    Attributes:
-        input_fd: The terminal to read from.
-        output_fd: The terminal to draw on.
-        environ: Environment of the terminal's user (TERM, TERM_PROGRAM).
-        mouse: Whether the mouse is wanted.
-        escape_delay: Seconds after which a lone ESC is the Escape key.
-    """
-
-    input_fd: int
-    output_fd: int
+    input_fd: int  # the terminal to read from
+    output_fd: int  # the terminal to draw on
     environ: Mapping[str, str] = field(default_factory=dict)
-    mouse: bool = True
-    escape_delay: float = ESCAPE_DELAY
+    mouse: bool = True  # whether the mouse is wanted
+    escape_delay: float = ESCAPE_DELAY  # seconds after which a lone ESC is the Escape key
 
 
 @dataclass(frozen=True, slots=True)
 class LinkListener:
-    """Who hears of what; all are called in the loop.
+    """Who hears of what; all are called in the loop."""
 
-    Attributes:
-        tokens: Keys, pastes, mouse and focus reports, in order.
-        reply: The terminal answered: what follows, and the bytes.
-        resumed: The terminal reads again after output was dropped: paint anew.
-        lost: The terminal is gone; called once.
-    """
-
-    tokens: Callable[[list[Token]], None]
-    reply: Callable[[Reaction, bytes], None]
-    resumed: Callable[[], None]
-    lost: Callable[[], None]
+    tokens: Callable[[list[Token]], None]  # keys, pastes, mouse and focus reports, in order
+    reply: Callable[[Reaction, bytes], None]  # the terminal answered: what follows, and the bytes
+    resumed: Callable[[], None]  # the terminal reads again after output was dropped: paint anew
+    lost: Callable[[], None]  # the terminal is gone; called once
 
 
 class TerminalLink:
     """Holds a terminal from `open` to `close`; whoever draws on it may change in between.
 
-    Args:
-        options: Which terminal, and whose.
-        loop: The running loop.
-
     Attributes:
-        outer: What the terminal told about itself.
         listener: Who hears of what; None for nobody, then what comes in is lost.
-
-    Raises:
-        TerminalUnfit: A descriptor is no terminal.
     """
 
     def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:
@@ -96,7 +71,7 @@ class TerminalLink:
         self._tokenizer = Tokenizer(options.escape_delay)
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
-        self._missed = modes.MissedState()
+        self._missed = outer.MissedState()
         self._reading = False
         self._hung_up = False
         self._output = OpenTerminal(options.output_fd)
@@ -115,12 +90,10 @@ class TerminalLink:
 
     @property
     def hung_up(self) -> bool:
-        """Whether the terminal is gone."""
         return self._hung_up
 
     @property
     def size(self) -> TerminalSize:
-        """The terminal's size as it is now."""
         return read_size(self._output.descriptor)
 
     # -- from open to close --------------------------------------------------------------------------------
@@ -139,19 +112,13 @@ class TerminalLink:
         self._reading = True
 
     def pause_input(self) -> None:
-        """Read no more."""
         self._stop_timer()
         if self._reading:
             self._loop.remove_reader(self._input.descriptor)
         self._reading = False
 
     def close(self, *, abandoned: bool = False) -> None:
-        """Undo all that was set and give the terminal back; blocks for a moment while it does not read.
-
-        Args:
-            abandoned: The program in front of the terminal is gone, and a shell may be there by now: what is
-                typed is the shell's, and so are the attributes unless they are still ours.
-        """
+        """Undo all that was set and give the terminal back; blocks for a moment while it does not read."""
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
@@ -194,7 +161,6 @@ class TerminalLink:
             self._missed.note(data)
 
     def flush(self) -> None:
-        """Write as far as the terminal takes it."""
         if self._queue is not None:
             self._queue.flush()
 
@@ -235,7 +201,6 @@ class TerminalLink:
         self._start_timer()
 
     def _take(self, tokens: list[Token]) -> None:
-        """Pass tokens on in order; replies are looked at here."""
         plain: list[Token] = []
         for token in tokens:
             if isinstance(token, ReplyToken):

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import os
 import re
-from collections.abc import Callable
+import selectors
+import termios
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from synapse_tui.terminal.input import (
+    KITTY_ALL_KEYS,
+    KITTY_ALTERNATE_KEYS,
+    KITTY_DISAMBIGUATE,
+    KITTY_EVENT_TYPES,
+    KITTY_TEXT,
+)
+
+from .tty import OpenTerminal, cooked, forget_input, is_raw, set_attributes, wait_ready
 
 Color = tuple[int, int, int]
 Subject = Literal["color", "clipboard", "attributes", "mode", "kitty", "scheme", "version", "unknown"]
@@ -21,33 +36,20 @@ _HEX = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})")
 
 @dataclass(slots=True)
 class OuterTerminal:
-    """What is known of the terminal that the application runs in.
+    """What is known of the terminal that the application runs in."""
 
-    Attributes:
-        foreground: Its default text colour (OSC 10); None when unknown; so on.
-        background: Its default background (OSC 11).
-        cursor: The colour of its cursor (OSC 12).
-        palette: Those of its palette colours that it told (OSC 4).
-        scheme_dark: Whether it said that its colour scheme is dark (`CSI ? 997 n`).
-        kitty_flags: Its kitty keyboard flags at the start; None when it does not know the protocol.
-        modes: State of its private modes as DECRPM gives it: 1 set, 2 reset, 3 and 4 for ever so, 0 unknown.
-        last_mode: The mode that it told last.
-        attributes: Its primary device attributes (DA1); empty until it answered.
-        version: Its name and version (XTVERSION).
-        clipboard: The text of its clipboard when it was last asked (OSC 52).
-    """
-
-    foreground: Color | None = None
-    background: Color | None = None
-    cursor: Color | None = None
+    foreground: Color | None = None  # its default text colour (OSC 10); None when unknown; so on
+    background: Color | None = None  # its default background (OSC 11)
+    cursor: Color | None = None  # the colour of its cursor (OSC 12)
     palette: dict[int, Color] = field(default_factory=dict)
-    scheme_dark: bool | None = None
+    scheme_dark: bool | None = None  # whether it said that its colour scheme is dark (`CSI ? 997 n`)
+    # its kitty keyboard flags at the start; None when it does not know the protocol
     kitty_flags: int | None = None
     modes: dict[int, int] = field(default_factory=dict)
-    last_mode: int = 0
-    attributes: tuple[int, ...] = ()
-    version: str = ""
-    clipboard: str = ""
+    last_mode: int = 0  # the mode that it told last
+    attributes: tuple[int, ...] = ()  # its primary device attributes (DA1); empty until it answered
+    version: str = ""  # its name and version (XTVERSION)
+    clipboard: str = ""  # the text of its clipboard when it was last asked (OSC 52)
 
     @property
     def dark(self) -> bool | None:
@@ -62,14 +64,6 @@ class OuterTerminal:
         return self.modes.get(mode, 0) in {1, 2}
 
     def take(self, reply: bytes) -> Subject:
-        """Learn from a reply.
-
-        Args:
-            reply: A whole one, as the tokenizer gives it.
-
-        Returns:
-            What it was about.
-        """
         if match := _OSC.fullmatch(reply):
             return self._take_osc(int(match["number"]), match["body"].decode("utf-8", "replace"))
         if match := _VERSION.fullmatch(reply):
@@ -129,11 +123,7 @@ _CSI_HANDLERS: Final[dict[str, Callable[[OuterTerminal, list[int]], Subject]]] =
 
 
 def parse_color(text: str) -> Color | None:
-    """A colour as terminals tell it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`.
-
-    Returns:
-        Red, green and blue from 0 to 255; None when it is written otherwise.
-    """
+    """A colour as terminals tell it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`."""
     if match := _RGB.fullmatch(text):
         red, green, blue = (round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in match.groups())
         return red, green, blue
@@ -148,3 +138,234 @@ def _decode_clipboard(text: str) -> str:
         return base64.b64decode(text, validate=True).decode("utf-8", "replace")
     except (binascii.Error, ValueError):
         return ""
+
+
+# kitty flags that are always asked for. Text stays text: input methods and crashes go best with it
+KEYBOARD_FLAGS: Final = KITTY_DISAMBIGUATE | KITTY_ALTERNATE_KEYS
+
+ALTERNATE_SCREEN: Final = ("\x1b[?1049h", "\x1b[?1049l")
+HIDDEN_CURSOR: Final = ("\x1b[?25l", "\x1b[?25h")
+NO_LINE_WRAP: Final = ("\x1b[?7l", "\x1b[?7h")
+# the later of the tracking modes wins; a terminal without it stays at the one before
+MOUSE: Final = (
+    "\x1b[?1000h\x1b[?1002h\x1b[?1003h\x1b[?1006h",
+    "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l",
+)
+FOCUS_EVENTS: Final = ("\x1b[?1004h", "\x1b[?1004l")
+BRACKETED_PASTE: Final = ("\x1b[?2004h", "\x1b[?2004l")
+OTHER_KEYS: Final = ("\x1b[>4;1m", "\x1b[>4m")
+COLOR_SCHEME: Final = ("\x1b[?2031h", "\x1b[?2031l")
+PLAIN: Final = ("", "\x1b[0m")
+CURSOR_SHAPE: Final = ("", "\x1b[0 q")
+POINTER_SHAPE: Final = ("", "\x1b]22;default\x1b\\")
+END_SYNCHRONIZED: Final = "\x1b[?2026l"
+
+# every terminal answers this one: the queries before it that are unanswered by then are not understood
+QUERY_ATTRIBUTES: Final = "\x1b[c"
+QUERY_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\"
+_QUERIES: Final = "\x1b[?u" + "\x1b[?2026$p\x1b[?2031$p" + "\x1b[>q" + "\x1b[?996n" + QUERY_COLORS
+
+_LASTING = re.compile(
+    r"(?P<cursor>\x1b\[\?25[hl])|(?P<shape>\x1b\[\d q)"
+    r"|(?P<pointer>\x1b\]22;[\w-]*(?:\x07|\x1b\\))|(?P<title>\x1b\][02];[^\x07\x1b]*(?:\x07|\x1b\\))"
+)
+_UNKNOWN = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[\d* q")
+_LIMITED: Final = ("linux", "dumb", "unknown", "ansi", "cons", "vt52", "vt100", "vt220", "sun", "eterm")
+# undoes all that a driver may have set
+UNDO_ALL: Final = (
+    "\x1b\\"
+    + END_SYNCHRONIZED
+    + COLOR_SCHEME[1]
+    + "\x1b[<u"
+    + OTHER_KEYS[1]
+    + BRACKETED_PASTE[1]
+    + FOCUS_EVENTS[1]
+    + MOUSE[1]
+    + PLAIN[1]
+    + POINTER_SHAPE[1]
+    + CURSOR_SHAPE[1]
+    + NO_LINE_WRAP[1]
+    + HIDDEN_CURSOR[1]
+    + ALTERNATE_SCREEN[1]
+).encode()
+
+
+class ModeStack:
+    """Modes that are set, to be undone in the reverse order."""
+
+    def __init__(self) -> None:
+        self._undo: list[str] = []
+
+    def enter(self, mode: tuple[str, str]) -> str:
+        self._undo.append(mode[1])
+        return mode[0]
+
+    def leave_all(self) -> str:
+        undo = "".join(reversed(self._undo))
+        self._undo.clear()
+        return undo
+
+
+def is_limited(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is one that shows unknown sequences as text (the Linux console, a dumb one)."""
+    return environ.get("TERM", "").lower().startswith(_LIMITED)
+
+
+def queries(environ: Mapping[str, str]) -> str:
+    """What the terminal is asked at the start, as far as it can take the questions."""
+    if is_limited(environ):
+        return ""
+    if environ.get("TERM_PROGRAM") == "Apple_Terminal":  # prints a `p` for DECRQM
+        return QUERY_COLORS + QUERY_ATTRIBUTES
+    return _QUERIES + QUERY_ATTRIBUTES
+
+
+def keyboard(child_flags: int) -> int:
+    """The kitty flags to ask the outer terminal for, so that a child gets what it asked for."""
+    wanted = KEYBOARD_FLAGS | child_flags & KITTY_EVENT_TYPES
+    return wanted | KITTY_ALL_KEYS | KITTY_TEXT if child_flags & KITTY_ALL_KEYS else wanted
+
+
+def strip_unknown(output: str) -> str:
+    """The output without operating system commands and cursor shapes, which limited terminals show."""
+    return _UNKNOWN.sub("", output)
+
+
+class MissedState:
+    """The last of each lasting setting among strings that the terminal did not get, to be made up for."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, str] = {}
+
+    def note(self, output: str) -> None:
+        for match in _LASTING.finditer(output):
+            self._settings[match.lastgroup or ""] = match[0]
+
+    def take(self) -> str:
+        """What makes up for all that was noted; it is forgotten."""
+        settings = "".join(self._settings.values())
+        self._settings.clear()
+        return settings
+
+
+def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float = 0.5) -> None:
+    """Leave a terminal as a shell expects it, after a crash or from a signal, unless it is so already."""
+    try:
+        attributes = termios.tcgetattr(descriptor)
+    except termios.error:
+        return
+    if not is_raw(attributes):
+        return
+    terminal = OpenTerminal(descriptor)
+    try:
+        with contextlib.suppress(OSError):
+            _write_all(terminal.descriptor, undo, time.monotonic() + timeout)
+        forget_input(terminal.descriptor)
+        set_attributes(terminal.descriptor, cooked(attributes))
+    finally:
+        terminal.close()
+
+
+def _write_all(descriptor: int, data: bytes, deadline: float) -> None:
+    while data and wait_ready(descriptor, selectors.EVENT_WRITE, deadline - time.monotonic()):
+        with contextlib.suppress(BlockingIOError):
+            data = data[os.write(descriptor, data) :]
+
+
+SYNCHRONIZED = 2026
+COLOR_SCHEME_MODE = 2031
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What follows from a reply."""
+
+    write: str = ""  # what to write to the terminal
+    colors: bool = False  # whether its colours or its colour scheme were told
+    synchronized: bool = False  # whether it was told that it can hold a frame back until it is whole
+
+
+class Handshake:
+    """Sets only modes that the terminal can be expected to know, and undoes exactly what was set."""
+
+    def __init__(self, environ: Mapping[str, str], *, mouse: bool, outer: OuterTerminal) -> None:
+        self._environ = environ
+        self._mouse = mouse
+        self._outer = outer
+        self._modes = ModeStack()
+        self._flags = KEYBOARD_FLAGS
+        self._kitty = False
+        self._limited = is_limited(environ)
+        self.waiting = False  # whether answers of the terminal are still on their way
+
+    def begin(self) -> str:
+        """The modes that every terminal takes or ignores, and the questions."""
+        wanted = [ALTERNATE_SCREEN, PLAIN, HIDDEN_CURSOR, NO_LINE_WRAP]
+        if self._mouse:
+            wanted.append(MOUSE)
+        wanted += [FOCUS_EVENTS, BRACKETED_PASTE]
+        if not self._limited:
+            wanted += [CURSOR_SHAPE, POINTER_SHAPE]
+        questions = queries(self._environ)
+        self.waiting = bool(questions)
+        return "".join(self._modes.enter(mode) for mode in wanted) + questions
+
+    def take(self, reply: bytes) -> Reaction:
+        dark = self._outer.dark
+        match self._outer.take(reply):
+            case "kitty":
+                return Reaction(self._push_keyboard())
+            case "attributes":
+                return Reaction(self._take_attributes())
+            case "mode":
+                return self._take_mode()
+            case "color":
+                return Reaction(colors=True)
+            case "scheme":
+                changed = dark is not None and dark != self._outer.dark
+                return Reaction(QUERY_COLORS if changed else "", colors=True)
+            case _:
+                return Reaction()
+
+    def keyboard(self, child_flags: int) -> str:
+        """What asks the terminal for the keys that a child wants, if it can."""
+        flags = keyboard(child_flags)
+        if flags == self._flags:
+            return ""
+        self._flags = flags
+        return f"\x1b[={flags}u" if self._kitty else ""
+
+    def fit(self, output: str) -> str:
+        """The output without what the terminal would show as text."""
+        return strip_unknown(output) if self._limited else output
+
+    def resume(self) -> str:
+        """What brings a terminal to the present state that has missed some of the output."""
+        synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
+        return synchronized + (f"\x1b[={self._flags}u" if self._kitty else "")
+
+    def end(self) -> str:
+        """What undoes all that was set, in the reverse order."""
+        synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
+        self._kitty = False
+        return synchronized + self._modes.leave_all()
+
+    def _push_keyboard(self) -> str:
+        if self._kitty:
+            return ""
+        self._kitty = True
+        return self._modes.enter((f"\x1b[>{self._flags}u", "\x1b[<u"))
+
+    def _take_attributes(self) -> str:
+        answered, self.waiting = not self.waiting, False
+        if answered or self._outer.kitty_flags is not None or self._limited:
+            return ""
+        return self._modes.enter(OTHER_KEYS)
+
+    def _take_mode(self) -> Reaction:
+        mode = self._outer.last_mode
+        if not self._outer.settable(mode):
+            return Reaction()
+        if mode == COLOR_SCHEME_MODE:
+            return Reaction(self._modes.enter(COLOR_SCHEME))
+        return Reaction(synchronized=mode == SYNCHRONIZED)

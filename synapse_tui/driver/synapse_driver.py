@@ -8,6 +8,7 @@ size calls `resized()`. The application outlives its terminals: they are attache
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -18,66 +19,73 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 
-from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
-from .handshake import Reaction
+from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText, textual_mouse
 from .link import LinkListener, LinkOptions, TerminalLink
-from .mouse import textual_mouse
-from .notification import notification
-from .outer import OuterTerminal
-from .tokenizer import ESCAPE_DELAY
-from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
+from .outer import OuterTerminal, Reaction
+from .tokenizer import ESCAPE_DELAY, FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
 from .tty import TerminalSize, find_terminal, read_size
 
-DETACHED_SIZE = (120, 40)
-"""Columns and lines of the application before the first terminal."""
+LONGEST = 200  # characters of a text: desktops cut longer ones
+# terminals that know OSC 777, by the beginning of their names
+_TITLED = ("foot", "vte", "wezterm", "ghostty", "contour", "rxvt")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def notification(title: str, text: str, *, version: str, environ: Mapping[str, str], serial: int) -> str:
+    """What is written to a terminal to show a notification; empty for one that would print it."""
+    title, text = (_CONTROLS.sub(" ", each)[:LONGEST] for each in (title, text))
+    term, name = environ.get("TERM", ""), _name(version, environ)
+    if term in ("linux", "dumb", ""):
+        return ""
+    if name.startswith("kitty"):
+        begin = f"\x1b]99;i=synapse-{serial}:d=0;{title}\x1b\\"
+        return f"{begin}\x1b]99;i=synapse-{serial}:p=body;{text}\x1b\\"
+    if name.startswith(_TITLED):
+        return f"\x1b]777;notify;{title.replace(';', ',')};{text}\x07"
+    plain = f"\x1b]9;{title}: {text}\x07"
+    if name.startswith("tmux"):
+        return f"\x1bPtmux;{plain.replace(chr(27), chr(27) * 2)}\x1b\\"  # tmux(1), allow-passthrough
+    if term.startswith("screen"):
+        return f"\x1bP{plain}\x1b\\"
+    return plain
+
+
+def _name(version: str, environ: Mapping[str, str]) -> str:
+    known = version or environ.get("TERM_PROGRAM", "")
+    if not known and "VTE_VERSION" in environ:
+        return "vte"
+    return (known or environ.get("TERM", "").removeprefix("xterm-")).lower()
+
+
+DETACHED_SIZE = (120, 40)  # columns and lines of the application before the first terminal
 
 
 class Tap(Protocol):
     """Sees what is drawn, such as a recording."""
 
-    def drawn(self, data: str) -> None:
-        """Take a string that was drawn."""
+    def drawn(self, data: str) -> None: ...
 
-    def resized(self, columns: int, lines: int) -> None:
-        """The screen has another size."""
+    def resized(self, columns: int, lines: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """What a driver is built with.
+    """What a driver is built with."""
 
-    Attributes:
-        input_fd: The terminal to read from; None for the process's own.
-        output_fd: The terminal to draw on; None for the same.
-        on_hangup: Called once, in the loop, when the terminal went away.
-        on_reply: Called with each reply of the terminal.
-        environ: Environment of the terminal's user (TERM, TERM_PROGRAM).
-        escape_delay: Seconds after which a lone ESC is the Escape key.
-        detached: Whether the driver begins without a terminal; descriptors are not looked at then.
-        size: Columns and lines of a detached driver.
-        link: What a detached driver is attached to when it begins; None for nothing.
-        taps: Shown all that is drawn; whoever owns the list changes it, and has all drawn anew.
-    """
-
-    input_fd: int | None = None
-    output_fd: int | None = None
-    on_hangup: Callable[[], object] | None = None
-    on_reply: Callable[[bytes], object] | None = None
+    input_fd: int | None = None  # the terminal to read from; None for the process's own
+    output_fd: int | None = None  # the terminal to draw on; None for the same
+    on_hangup: Callable[[], object] | None = None  # called once, in the loop, when the terminal went away
+    on_reply: Callable[[bytes], object] | None = None  # called with each reply of the terminal
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    escape_delay: float = ESCAPE_DELAY
-    detached: bool = False
-    size: tuple[int, int] = DETACHED_SIZE
-    link: TerminalLink | None = None
+    escape_delay: float = ESCAPE_DELAY  # seconds after which a lone ESC is the Escape key
+    detached: bool = False  # whether the driver begins without a terminal; descriptors are not looked at then
+    size: tuple[int, int] = DETACHED_SIZE  # columns and lines of a detached driver
+    link: TerminalLink | None = None  # what a detached driver is attached to when it begins; None for nothing
     taps: list[Tap] = field(default_factory=list)
 
 
 class SynapseDriver(Driver):
-    """Drives the terminal that is attached.
-
-    Attributes:
-        link: The terminal; None while nobody is attached.
-        taps: Shown all that is drawn, also while no terminal is attached.
-    """
+    """Drives the terminal that is attached."""
 
     options: ClassVar[DriverOptions] = DriverOptions()
 
@@ -108,11 +116,7 @@ class SynapseDriver(Driver):
     # -- attaching -----------------------------------------------------------------------------------------
 
     def attach(self, link: TerminalLink) -> None:
-        """Draw on a terminal from now on: all of the screen, whatever it showed before.
-
-        Args:
-            link: The terminal; it is opened when it is not. One that was attached is let go, still open.
-        """
+        """Draw on a terminal from now on: all of the screen, whatever it showed before."""
         self.release()
         self.link = link
         self._app._sync_available = False  # what the terminal before could do
@@ -128,11 +132,6 @@ class SynapseDriver(Driver):
         self._repaint()
 
     def release(self) -> TerminalLink | None:
-        """Draw on no terminal any more.
-
-        Returns:
-            The one that was attached, still open: the caller closes it.
-        """
         link, self.link = self.link, None
         if link is not None:
             link.listener = None
@@ -147,7 +146,6 @@ class SynapseDriver(Driver):
 
     @property
     def outer(self) -> OuterTerminal:
-        """What the terminal told about itself."""
         return self.link.outer if self.link is not None else OuterTerminal()
 
     @property
@@ -174,21 +172,13 @@ class SynapseDriver(Driver):
         """Ask the terminal for what the child in focus asked for: releases, and all keys as sequences.
 
         Only with it are releases posted, as `TerminalKeyRelease`.
-
-        Args:
-            child_flags: The child's kitty flags; 0 when no pane is in focus.
         """
         self._keyboard = child_flags
         if self.link is not None:
             self.link.request_keyboard(child_flags)
 
     def notify(self, title: str, text: str) -> None:
-        """Let the terminal show a notification on the desktop; recordings contain none.
-
-        Args:
-            title: Who calls.
-            text: What for.
-        """
+        """Let the terminal show a notification on the desktop; recordings contain none."""
         if self.link is not None:
             self._notified += 1
             outer, environ = self.link.outer, self.link.environ
@@ -216,16 +206,11 @@ class SynapseDriver(Driver):
             tap.drawn(data)
 
     def flush(self) -> None:
-        """Write as far as the terminal takes it."""
         if self.link is not None:
             self.link.flush()
 
     def start_application_mode(self) -> None:
-        """Open the terminal that the driver was built with, unless one is attached.
-
-        Raises:
-            TerminalUnfit: A descriptor is no terminal.
-        """
+        """Open the terminal that the driver was built with, unless one is attached."""
         if self.link is not None:
             return
         if self._own is not None:
@@ -245,7 +230,6 @@ class SynapseDriver(Driver):
             link.close()
 
     def close(self) -> None:
-        """Make sure that the terminal is given back."""
         self.stop_application_mode()
 
     # -- what comes from the terminal ----------------------------------------------------------------------
@@ -293,15 +277,7 @@ def driver_class(
     on_reply: Callable[[bytes], object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> type[SynapseDriver]:
-    """A driver class for `App(driver_class=...)` that drives a given terminal.
-
-    Args:
-        input_fd: The terminal to read from; None for the process's own.
-        output_fd: The terminal to draw on; None for the same.
-        on_hangup: Called once, in the loop, when the terminal went away.
-        on_reply: Called with each reply of the terminal.
-        environ: Environment of the terminal's user; None for this process's.
-    """
+    """A driver class for `App(driver_class=...)` that drives a given terminal."""
     return _driver_with(
         DriverOptions(
             input_fd, output_fd, on_hangup, on_reply, dict(os.environ) if environ is None else environ
@@ -316,14 +292,7 @@ def detached_driver_class(
     taps: list[Tap] | None = None,
     on_hangup: Callable[[], object] | None = None,
 ) -> type[SynapseDriver]:
-    """A driver class without a terminal of its own; `attach` gives it one.
-
-    Args:
-        size: Columns and lines until then.
-        link: What it is attached to when it begins; None for nothing.
-        taps: Shown all that is drawn; the list may change.
-        on_hangup: Called in the loop when a terminal that was attached went away.
-    """
+    """A driver class without a terminal of its own; `attach` gives it one."""
     return _driver_with(
         DriverOptions(
             detached=True, size=size, link=link, taps=[] if taps is None else taps, on_hangup=on_hangup

@@ -8,27 +8,232 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.paste import PASTE_END
+from synapse_tui.terminal.input import PASTE_END, PASTE_START, KeyEvent, MouseEvent, MouseKind
 
-from .decode import decode_key
-from .mouse import decode_mouse
-from .scan import MAX_SEQUENCE, Piece, first_piece
-from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, ReplyToken, TextToken, Token
+from .keys import decode_key
 
-ESCAPE_DELAY: Final = 0.03
-"""Seconds after which a lone ESC is the Escape key."""
-SEQUENCE_DELAY: Final = 0.15
-"""Seconds to wait for the rest of a sequence or a character."""
-STRING_DELAY: Final = 1.0
-"""Seconds to wait for the rest of a reply."""
-PASTE_DELAY: Final = 10.0
-"""Seconds without a byte after which a paste counts as over: its terminal is lost."""
+MAX_SEQUENCE: Final = 4096  # longest CSI sequence, in bytes
+
+Kind = Literal["key", "paste", "sgr", "x10", "focus_in", "focus_out", "string", "reply", "drop"]
+
+
+class Piece(NamedTuple):
+    """A piece that is whole."""
+
+    length: int  # its length in bytes; 0 for the beginning of a `string`
+    kind: Kind  # what it is; `paste` is the mark where one begins, `drop` means nothing
+
+
+ESC: Final = 0x1B
+_CSI = re.compile(rb"\x1b\[(?:<[\d;-]*[Mm]|[0-?]*[ -/]*[@-~])")  # some mice have negative coordinates
+_CSI_START = re.compile(rb"\x1b\[(?:<[\d;-]*|[0-?]*[ -/]*)")
+_RXVT = re.compile(rb"\x1b\[\d{1,2}\$")
+_LINUX = re.compile(rb"\x1b\[\[(?:[A-E]|\Z)")
+_X10 = re.compile(rb"\x1b\[M(?:[\x20-\xff]{3}|[\x20-\xff]{0,2}\Z)")
+_SS3 = re.compile(rb"\x1bO[1-9]?(?:[A-FHIMPQRSXa-dj-y]|\Z)")
+_STRING = re.compile(rb"\x1b(?:\][\dlL]|P[\d>!$+|]|_[ -~])")
+_KEY_CSI = re.compile(
+    rb"\x1b\[(?:[\d:;]*[A-HPQSZa-du~]"
+    rb"|\d+[\^@]"
+    rb"|(?:1;(?:[2-9]|1[0-6]))?R)"  # F3; any other `R` is a cursor position
+)
+_SGR_MOUSE = re.compile(rb"\x1b\[<-?\d+;-?\d+;-?\d+[Mm]")
+_LEADS = (b"[", b"O", b"]", b"P", b"_")
+
+
+def first_piece(data: bytes, *, final: bool) -> Piece | None:
+    if data[0] != ESC:
+        return _character(data, final=final)
+    if len(data) == 1:
+        return Piece(1, "key") if final else None
+    lead = data[1:2]
+    if lead == b"\x1b":
+        return _double_escape(data, final=final)
+    if lead in _LEADS:
+        if len(data) == 2:
+            return Piece(2, "key") if final else None  # Alt with the character
+        return _sequence(data, lead, final=final)
+    inner = _character(data[1:5], final=final)
+    return Piece(inner.length + 1, "key") if inner else None
+
+
+def _sequence(data: bytes, lead: bytes, *, final: bool) -> Piece | None:
+    if lead == b"[":
+        return _csi(data, final=final)
+    if lead == b"O":
+        return _open_ended(_SS3.match(data), data, 3, final=final)
+    return Piece(0, "string") if _STRING.match(data) else Piece(2, "key")
+
+
+def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final: bool) -> Piece | None:
+    """A key whose pattern also matches its own beginning at the end of the data."""
+    if match is None:
+        return Piece(2, "key")
+    if match.end() == len(data) and (match.end() < least or data[-1:].isdigit() or data.endswith(b"[[")):
+        return Piece(2, "key") if final else None
+    return Piece(match.end(), "key")
+
+
+def _character(data: bytes, *, final: bool) -> Piece | None:
+    """One character in UTF-8 (RFC 3629); the first byte alone when it is broken."""
+    lead = data[0]
+    length = 1 if lead < 0xC2 or lead > 0xF4 else 2 + (lead >= 0xE0) + (lead >= 0xF0)
+    rest = data[1:length]
+    if any(byte & 0xC0 != 0x80 for byte in rest):
+        return Piece(1, "key")
+    if len(rest) == length - 1:
+        return Piece(length, "key")
+    return Piece(len(data), "key") if final else None
+
+
+def _double_escape(data: bytes, *, final: bool) -> Piece | None:
+    """ESC before a key means Alt (rxvt, iTerm2); before all else it is the Escape key."""
+    if len(data) == 2:
+        return Piece(1, "key") if final else None
+    if data[2:3] not in {b"[", b"O"}:
+        return Piece(1, "key")
+    inner = first_piece(data[1:], final=final)
+    if inner is None:
+        return None
+    return Piece(inner.length + 1, "key") if inner.kind == "key" and inner.length > 2 else Piece(1, "key")
+
+
+def _csi(data: bytes, *, final: bool) -> Piece | None:
+    if data.startswith(b"\x1b[["):
+        return _open_ended(_LINUX.match(data), data, 4, final=final)
+    if data.startswith(b"\x1b[M"):
+        return _x10(data, final=final)
+    if match := _RXVT.match(data):
+        return Piece(match.end(), "key")
+    if match := _CSI.match(data):
+        return Piece(match.end(), _csi_kind(match[0]))
+    return _broken_csi(data, final=final)
+
+
+def _x10(data: bytes, *, final: bool) -> Piece | None:
+    match = _X10.match(data)
+    if match is None:
+        return Piece(3, "drop")
+    if match.end() == 6:
+        return Piece(6, "x10")
+    return Piece(match.end(), "drop") if final else None
+
+
+def _csi_kind(sequence: bytes) -> Kind:
+    known = _WHOLE.get(sequence)
+    if known:
+        return known
+    if _KEY_CSI.fullmatch(sequence):
+        return "key"
+    return "sgr" if _SGR_MOUSE.fullmatch(sequence) else "reply"
+
+
+_WHOLE: Final[dict[bytes, Kind]] = {
+    PASTE_START: "paste",
+    PASTE_END: "drop",
+    b"\x1b[I": "focus_in",
+    b"\x1b[O": "focus_out",
+}
+
+
+def _broken_csi(data: bytes, *, final: bool) -> Piece | None:
+    """A CSI sequence without its end: unfinished, or cut off by a byte that cannot stand in one."""
+    match = _CSI_START.match(data)
+    end = match.end() if match else 2
+    if end > MAX_SEQUENCE:
+        return Piece(end, "drop")
+    if end == len(data) and not final:
+        return None
+    private = data[2:3] in {b"?", b">", b"<", b"="}
+    return Piece(end, "drop" if private else "key")
+
+
+_SGR = re.compile(rb"\x1b\[<(-?\d+);(-?\d+);(-?\d+)([Mm])")
+_WHEELS: Final[tuple[MouseKind, ...]] = ("wheel_up", "wheel_down", "wheel_left", "wheel_right")
+
+
+def decode_mouse(raw: bytes) -> MouseEvent | None:
+    if match := _SGR.fullmatch(raw):
+        code, x, y = (int(field) for field in match.groups()[:3])
+        return _event(code, x - 1, y - 1, released=match[4] == b"m")
+    code, x, y = (byte - 32 for byte in raw[3:6])
+    return _event(code, x - 1, y - 1, released=code & 0b11 == 3 and not code & 0b1110_0000)
+
+
+def _event(code: int, x: int, y: int, *, released: bool) -> MouseEvent | None:
+    if x < 0 or y < 0:
+        return None
+    low = code & 0b11
+    kind: MouseKind = "release" if released else "press"
+    if code & 128:
+        button = 8 + low
+    elif code & 64:
+        kind, button = _WHEELS[low], 0
+    else:
+        button = 0 if low == 3 else low + 1
+    if code & 32 or (kind == "press" and not button):
+        kind = "move"
+    return MouseEvent(x, y, button, kind, shift=bool(code & 4), alt=bool(code & 8), ctrl=bool(code & 16))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyToken:
+    """A key."""
+
+    event: KeyEvent  # the key as it was understood; without key and text when nobody knows it
+    raw: bytes  # the bytes that it was
+
+
+@dataclass(frozen=True, slots=True)
+class TextToken:
+    """Many keys that came at once; each types one character and was that character in UTF-8."""
+
+    text: str
+
+    def singly(self) -> list[KeyToken]:
+        return [KeyToken(KeyEvent.of_text(character), character.encode()) for character in self.text]
+
+
+@dataclass(frozen=True, slots=True)
+class PasteToken:
+    """A bracketed paste, whole; line ends are LF."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MouseToken:
+    """A report of the mouse, in cells of the screen from 0."""
+
+    event: MouseEvent
+
+
+@dataclass(frozen=True, slots=True)
+class FocusToken:
+    """The terminal's window got or lost the focus."""
+
+    focused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyToken:
+    """An answer of the terminal to a query; never a key."""
+
+    raw: bytes
+
+
+Token = KeyToken | TextToken | PasteToken | MouseToken | FocusToken | ReplyToken
+
+
+ESCAPE_DELAY: Final = 0.03  # seconds after which a lone ESC is the Escape key
+SEQUENCE_DELAY: Final = 0.15  # seconds to wait for the rest of a sequence or a character
+STRING_DELAY: Final = 1.0  # seconds to wait for the rest of a reply
+PASTE_DELAY: Final = 10.0  # seconds without a byte after which a paste counts as over: its terminal is lost
+# longest reply that is kept, in bytes; a longer one is skipped up to its end
 MAX_STRING: Final = 16 * 1024 * 1024
-"""Longest reply that is kept, in bytes; a longer one is skipped up to its end."""
 
 _NEAR = 64
 # Characters in UTF-8 (RFC 3629 section 4) but for the controls C0, DEL and C1; so few that a keyboard cannot
@@ -42,11 +247,7 @@ _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 
 
 class Tokenizer:
-    """Holds what is pending between two reads.
-
-    Args:
-        escape_delay: Seconds after which a lone ESC is the Escape key.
-    """
+    """Holds what is pending between two reads."""
 
     def __init__(self, escape_delay: float = ESCAPE_DELAY) -> None:
         self._escape_delay = escape_delay
@@ -64,14 +265,6 @@ class Tokenizer:
         return self._escape_delay if bytes(self._data[:3]) in {b"\x1b", b"\x1b\x1b"} else SEQUENCE_DELAY
 
     def feed(self, data: bytes) -> list[Token]:
-        """Take bytes.
-
-        Args:
-            data: What was read.
-
-        Returns:
-            The tokens that are whole by now.
-        """
         self._data += data
         return list(self._tokens(final=False))
 
@@ -177,7 +370,6 @@ def _tokens_of(piece: Piece, raw: bytes) -> list[Token]:
 
 
 def _keys(raw: bytes) -> list[Token]:
-    """The key; a text of several characters (an input method's) becomes a key for each."""
     event = decode_key(raw)
     first = KeyToken(replace(event, text=event.text[:1]), raw)
     return [first, *(KeyToken(KeyEvent("", character), b"") for character in event.text[1:])]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -10,17 +12,166 @@ import selectors
 import struct
 import termios
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from synapse_tui.errors import TerminalUnfit
 
-from .output import wait_ready
+LIMIT: Final = 256 * 1024  # bytes that may wait for the terminal; a write beyond is dropped whole
+_CHUNK: Final = 64 * 1024
+
+
+class OutputQueue:
+    """Writes whole strings in order; what does not fit is dropped until the terminal has read all that waits.
+
+    A string is never cut: the terminal sees it whole or not at all.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        on_resumed: Callable[[], None],
+        on_error: Callable[[OSError], None],
+        limit: int = LIMIT,
+    ) -> None:
+        self._descriptor = descriptor
+        self._loop = loop
+        self._on_resumed = on_resumed
+        self._on_error = on_error
+        self._limit = limit
+        self._waiting: deque[bytes] = deque()
+        self._current = memoryview(b"")  # the rest of what was written in part
+        self._watching = False
+        self._scheduled = False
+        self._open = True
+        self.pending = 0  # bytes that wait for the terminal
+        self.dropped = 0  # strings that were dropped since the start
+        self._dropping = False
+
+    @property
+    def dropping(self) -> bool:
+        """Whether the terminal does not read and strings are dropped."""
+        return self._dropping
+
+    def write(self, data: bytes) -> bool:
+        """Queue a string; it is written at the next `flush()` or at the end of this turn of the loop."""
+        if not self._open or not data:
+            return True
+        if self._dropping or (self.pending and self.pending + len(data) > self._limit):
+            self._dropping = True
+            self.dropped += 1
+            return False
+        self._waiting.append(data)
+        self.pending += len(data)
+        if not self._scheduled and not self._watching:
+            self._scheduled = True
+            self._loop.call_soon(self._scheduled_flush)
+        return True
+
+    def flush(self) -> None:
+        """Write what waits, as far as the terminal takes it now."""
+        if self._open and not self._watching:
+            self._write_waiting()
+
+    def finish(self, last: bytes, timeout: float) -> None:
+        """Write what waits and a last string, then close; blocks until it is out, at most `timeout` seconds.
+
+        When the terminal does not read, what waits is given up for the last string.
+        """
+        if not self._open:
+            return
+        deadline = time.monotonic() + timeout
+        with contextlib.suppress(OSError):
+            self._write_until(deadline - timeout / 2)
+            if self._current:
+                last = b"\x1b\\" + last  # ends the sequence that was cut
+            self._current = memoryview(b"")
+            self._waiting.clear()
+            self._waiting.append(last)
+            self._write_until(deadline)
+        self.close()
+
+    def stop_watching(self) -> None:
+        """Leave the loop alone: what waits is written by `finish` only, in whatever thread."""
+        self._watch(False)
+
+    def close(self) -> None:
+        self._open = False
+        self._watch(False)
+        self._waiting.clear()
+        self._current = memoryview(b"")
+        self.pending = 0
+
+    def _scheduled_flush(self) -> None:
+        self._scheduled = False
+        self.flush()
+
+    def _on_writable(self) -> None:
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        try:
+            self._write_some()
+        except BlockingIOError:
+            self._watch(True)
+            return
+        except OSError as error:
+            self.close()
+            self._on_error(error)
+            return
+        self._watch(False)
+        if self._dropping:
+            self._dropping = False
+            self._on_resumed()
+
+    def _write_some(self) -> None:
+        while self._current or self._waiting:
+            if not self._current:
+                self._current = memoryview(b"".join(self._waiting))
+                self._waiting.clear()
+            written = os.write(self._descriptor, self._current[:_CHUNK])
+            self.pending -= written
+            self._current = self._current[written:]
+
+    def _write_until(self, deadline: float) -> None:
+        while self._current or self._waiting:
+            try:
+                self._write_some()
+            except BlockingIOError:
+                if not wait_ready(self._descriptor, selectors.EVENT_WRITE, deadline - time.monotonic()):
+                    return
+
+    def _watch(self, wanted: bool) -> None:
+        if wanted == self._watching:
+            return
+        self._watching = wanted
+        if wanted:
+            self._loop.add_writer(self._descriptor, self._on_writable)
+        else:
+            self._loop.remove_writer(self._descriptor)
+
+
+def is_hangup(error: OSError) -> bool:
+    """Whether the error means that the terminal is gone."""
+    return error.errno in {errno.EIO, errno.ENXIO, errno.EBADF, errno.EPIPE}
+
+
+def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
+    """Wait until a descriptor can be read or written."""
+    if timeout <= 0:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, events)
+        return bool(selector.select(timeout))
+
 
 log = logging.getLogger(__name__)
 
-Attributes = list[Any]
-"""What `termios.tcgetattr` gives."""
+Attributes = list[Any]  # what `termios.tcgetattr` gives
 
 _IFLAG: Final = 0
 _OFLAG: Final = 1
@@ -47,12 +198,6 @@ class OpenTerminal:
     O_NONBLOCK belongs to the open file description, which a passed descriptor shares with the user's shell.
     So the terminal is opened anew by its path; where that is not allowed (after `su`), a duplicate is used
     and its mode given back at the end.
-
-    Args:
-        descriptor: A terminal that is open.
-
-    Raises:
-        TerminalUnfit: It is no terminal.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -80,11 +225,7 @@ class OpenTerminal:
 
 
 def find_terminal() -> int:
-    """A descriptor of the terminal of this process: one of the standard ones, else `/dev/tty` newly opened.
-
-    Raises:
-        TerminalUnfit: It has none.
-    """
+    """The terminal of this process: one of the standard descriptors, else `/dev/tty` newly opened."""
     for descriptor in (0, 1, 2):
         if os.isatty(descriptor):
             return descriptor
@@ -105,11 +246,7 @@ def read_size(descriptor: int) -> TerminalSize:
 
 
 def make_raw(descriptor: int) -> Attributes | None:
-    """Let every key through as bytes: no echo, no lines, no signals, no flow control (termios(3)).
-
-    Returns:
-        The attributes before; None when it has none.
-    """
+    """Let every key through as bytes: no echo, no lines, no signals, no flow control (termios(3))."""
     try:
         before = termios.tcgetattr(descriptor)
         raw = termios.tcgetattr(descriptor)
@@ -146,12 +283,6 @@ def forget_input(descriptor: int, *, quiet: float = 0.02, pause: float = 0.2, li
 
     A flush alone forgets only what the kernel holds: the rest of a long text, for which there was no room,
     comes after it. So this is done before the attributes are given back.
-
-    Args:
-        descriptor: The terminal, raw and non-blocking.
-        quiet: Seconds without a byte after which nothing is on its way.
-        pause: The same once something has come: on a busy machine the rest of a paste takes its time.
-        limit: Seconds at most.
     """
     deadline = time.monotonic() + limit
     with contextlib.suppress(OSError):

@@ -2,45 +2,312 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from synapse_tui import __version__
 
 from .composer import Composer
-from .dialogs import Dialog, question
-from .journal import Journal
-from .keyboard import Keyboard
-from .loop import Loop, Timer
-from .options import Options, parse_options
-from .painter import AlternateScreenPainter, MainScreenPainter, Painter
-from .panel import PanelView, panel
-from .runner import TurnRunner
-from .screen import Style, Transcript
-from .script import HELP
-from .status import State, StatusSignals
-from .tty import LateTty, Tty
+from .runner import State, StatusSignals, TurnRunner
+from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
+from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
+from .turn import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
+
+SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
+NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
+EXIT_NOTICE = "Press Ctrl+{} again to exit"
+
+
+class Keyboard:
+    """Takes the input of the terminal."""
+
+    def __init__(self, app: DummyApp) -> None:
+        self._app = app
+        self._decoder = KeyDecoder(paste=app.options.paste)
+        self._escape: Timer | None = None
+        self._swallow = 0
+        self._typed_at = float("-inf")
+        self._draft = ""
+
+    def read(self) -> None:
+        """Take what the terminal has."""
+        data = self._read()
+        if not data:
+            self._app.loop.unread(self._app.tty.descriptor)
+            self._app.ended_by(signal.SIGHUP)
+            return
+        self._handle(self._decoder.feed(data))
+        if self._escape is not None:
+            self._escape.canceled = True
+        self._escape = self._app.loop.later(ESCAPE_WAIT, self._flush) if self._decoder.waiting else None
+
+    def _read(self) -> bytes:
+        """All that is there; at a rate, a piece of it, and the next one later."""
+        loop, tty, rate = self._app.loop, self._app.tty, self._app.options.read_rate
+        if not rate:
+            return tty.read()
+        loop.unread(tty.descriptor)
+        loop.later(SLOW_READ, lambda: loop.read(tty.descriptor, self.read))
+        return tty.read(max(1, int(rate * SLOW_READ)))
+
+    def _flush(self) -> None:
+        self._escape = None
+        self._handle(self._decoder.flush())
+
+    def _handle(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            if not self._app.loop.running:
+                return
+            if self._app.dialog is not None:
+                self._to_dialog(self._app.dialog, token)
+            elif isinstance(token, Key):
+                self._app.journal.write("key", key=token.name)
+                self._press(token.name)
+            else:
+                self._insert(token)
+        self._tell_draft()
+        if self._app.loop.running:
+            self._app.paint()
+
+    def _insert(self, token: Text | Paste) -> None:
+        if isinstance(token, Text):
+            self._app.journal.write("key", key="text", text=token.text)
+            self._app.composer.insert(token.text)
+            self._typed_at = self._app.loop.clock()
+            return
+        self._app.journal.write("paste", text=token.text)
+        self._app.composer.paste(token.text)
+        self._swallow = self._app.options.swallow_enter
+        if self._app.options.dialog_after_paste >= 0:
+            self._app.loop.later(self._app.options.dialog_after_paste, self.surprise)
+        for directive in directives(token.text):
+            if directive.name == "surprise":
+                self._app.loop.later(directive.instant(), self.surprise)
+
+    def _to_dialog(self, dialog: Dialog, token: Token) -> None:
+        if isinstance(token, Paste):
+            self._app.journal.write("paste", text=token.text, dialog=True)
+            return
+        if isinstance(token, Key):
+            self._app.journal.write("key", key=token.name, dialog=True)
+            dialog.press(token.name)
+        else:
+            self._app.journal.write("key", key="text", text=token.text, dialog=True)
+            dialog.type(token.text)
+        if dialog.answer is not None:
+            self._answered(dialog)
+
+    def _answered(self, dialog: Dialog) -> None:
+        answer = dialog.answer
+        if answer is not None:
+            self._app.journal.write(
+                "dialog-answer",
+                kind=dialog.kind,
+                body=dialog.body,
+                choice=answer.choice,
+                answer=answer.text,
+                key=answer.key,
+            )
+        self._app.close_dialog()
+
+    def surprise(self) -> None:
+        """An unexpected dialog, as when a background task of a real agent wants something."""
+        self._app.open_dialog(permission("touch surprise"))
+
+    def _tell_draft(self) -> None:
+        shown = self._app.composer.shown
+        if shown != self._draft:
+            self._draft = shown
+            self._app.journal.write("draft", text=shown)
+
+    def _press(self, key: str) -> None:
+        if key == "enter" and self._app.loop.clock() - self._typed_at < self._app.options.burst:
+            self._app.composer.insert("\n")
+        elif key == "enter":
+            self._enter()
+        elif key in NEWLINE_KEYS:
+            self._app.composer.insert("\n")
+        elif key == "escape":
+            self._interrupt("escape")
+        elif key in ("ctrl+c", "ctrl+d"):
+            self._break(key)
+        elif key == "ctrl+l":
+            self._app.repaint()
+        else:
+            self._app.composer.press(key)
+
+    def _enter(self) -> None:
+        if self._swallow > 0:
+            self._swallow -= 1
+            self._app.journal.write("enter-swallowed")
+            return
+        busy = self._app.runner.seconds is not None
+        if self._app.composer.text.strip() and not (busy and self._app.options.while_working == "ignore"):
+            self._app.submit(self._app.composer.take(), "enter")
+
+    def _interrupt(self, key: str) -> None:
+        if self._app.runner.seconds is None:
+            return
+        text = self._app.runner.text
+        self._app.journal.write("interrupt", key=key, text=text)
+        self._app.runner.interrupt()
+        if self._app.options.requeue and self._app.composer.empty:
+            self._app.composer.set("\n".join([text, *self._app.queued]))
+            self._app.queued.clear()
+        else:
+            self._app.next_turn()
+
+    def _break(self, key: str) -> None:
+        if key == "ctrl+c" and self._app.runner.seconds is not None:
+            self._interrupt(key)
+        elif self._app.notice == EXIT_NOTICE.format(key[-1].upper()):
+            self._app.leave(0)
+        elif key == "ctrl+c" or self._app.composer.empty:
+            self._app.composer.press("ctrl+u" if key == "ctrl+c" else "")
+            self._app.note(EXIT_NOTICE.format(key[-1].upper()))
+        else:
+            self._app.composer.press("delete")
+
+
+class Journal:
+    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one."""
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._descriptor = -1
+        if path:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, event: str, **fields: object) -> None:
+        """Add a line `{"t", "event", ...}`."""
+        if self._descriptor < 0:
+            return
+        record = {"t": round(self._clock(), 6), "event": event, **fields}
+        line = json.dumps(record, ensure_ascii=False) + "\n"
+        os.write(self._descriptor, line.encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Options(argparse.Namespace):
+    """The command line; times are in seconds."""
+
+    prompt: str
+    name: str
+    reply: str
+    log: str
+    resume: bool
+    alternate_screen: bool
+    word_delay: float
+    startup: float
+    title: bool
+    status: bool
+    progress: bool
+    paste: bool
+    kitty: bool
+    color: bool
+    while_working: Literal["ignore", "queue", "steer"]
+    requeue: bool
+    dialog_after_paste: float
+    swallow_enter: int
+    burst: float
+    read_rate: int  # bytes a second; 0 for no limit
+    lag: float
+    stubborn: bool
+
+
+def _milliseconds(text: str) -> float:
+    return float(text) / 1000
+
+
+def _kilobytes(text: str) -> int:
+    return int(float(text) * 1000)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; its help documents every option and every directive."""
+    parser = argparse.ArgumentParser(
+        prog="python -m synapse_tui.dummy",
+        description="A scripted agent in the manner of a coding agent's terminal program. It needs no model.",
+        epilog=DIRECTIVES_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("prompt", nargs="?", default="", help="submitted as soon as it has started")
+    add("--name", default="", help="what it calls itself (default: its address, or dummy)")
+    add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
+    add("--version", action="version", version=f"dummy {__version__}")
+    add("--resume", action="store_true", help="say that the last conversation goes on")
+    help_of_log = "write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG"
+    add("--log", default="", metavar="FILE", help=help_of_log)
+
+    add = parser.add_argument_group("screen").add_argument
+    add("--alt-screen", dest="alternate_screen", action="store_true", help="draw on the alternate screen")
+    pause = "pause between words (default: %(default)s)"
+    add("--word-delay", type=_milliseconds, default="20", metavar="MS", help=pause)
+    add("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
+
+    add = parser.add_argument_group("signals of its state").add_argument
+    add("--no-title", dest="title", action="store_false", help="leave the window title alone")
+    add("--no-status", dest="status", action="store_false", help="send no program status (OSC 7501)")
+    add("--progress", action="store_true", help="send progress (OSC 9;4) too")
+
+    add = parser.add_argument_group("input, and ways of real agents to go wrong").add_argument
+    add("--no-paste", dest="paste", action="store_false", help="do not ask for bracketed paste")
+    add("--no-kitty", dest="kitty", action="store_false", help="do not ask for the kitty keyboard protocol")
+    add(
+        "--while-working",
+        choices=("ignore", "queue", "steer"),
+        default="queue",
+        help="what becomes of a message submitted while a turn runs (default: %(default)s)",
+    )
+    requeue = "put interrupted text back into the composer"
+    add("--requeue-on-interrupt", dest="requeue", action="store_true", help=requeue)
+    late = "open a dialog so long after a paste"
+    add("--dialog-after-paste", type=_milliseconds, default="-1", metavar="MS", help=late)
+    add("--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste")
+    burst = "take Enter so soon after typed text for a line of a paste"
+    add("--burst", type=_milliseconds, default=0, metavar="MS", help=burst)
+    rate = "read no more than so many kB a second"
+    add("--read-rate", type=_kilobytes, default=0, metavar="KB", help=rate)
+    lag = "show everything so much later than it happens"
+    add("--lag", type=_milliseconds, default=0, metavar="MS", help=lag)
+    add("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
+    return parser
+
+
+def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
+    """Read the command line; wrong arguments end the program with status 2 and a usage line."""
+    options = make_parser().parse_args(arguments, Options())
+    own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
+    options.name = options.name or own or "dummy"
+    options.log = options.log or environ.get("SYNAPSE_DUMMY_LOG", "")
+    options.color = not environ.get("NO_COLOR")
+    return options
+
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
-EXIT_WINDOW = 2.0
-"""Seconds in which a second Ctrl+C ends the program."""
+EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C ends the program
 
 DIALOG_STATES = ("permission", "question")
 FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "waiting", "error": "error"}
 
 
 class DummyApp:
-    """One run of the dummy agent.
-
-    Args:
-        options: How it behaves.
-        tty: Its terminal, already in raw mode.
-        loop: Its event loop.
-        journal: Told of everything.
-    """
+    """One run of the dummy agent."""
 
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
@@ -156,7 +423,6 @@ class DummyApp:
 
     @property
     def dialog(self) -> Dialog | None:
-        """The dialog on the screen."""
         return self.dialogs[0] if self.dialogs else None
 
     def open_dialog(self, dialog: Dialog) -> None:
@@ -215,12 +481,7 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Take a message: start a turn, or do as the options say when one runs.
-
-        Args:
-            text: The message.
-            source: What submitted it, for the journal.
-        """
+        """Take a message: start a turn, or do as the options say when one runs."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -262,7 +523,7 @@ class DummyApp:
             self.open_dialog(question("Which one?|first|second|third"))
         else:
             name = command.split(maxsplit=1)[0]
-            self.transcript.add("note", f"There is no command {name}; /help tells what there is.")
+            self.transcript.add("note", f"There is no command {name}; /help lists what there is.")
         self.next_turn()
 
 
@@ -270,15 +531,7 @@ def main(
     arguments: Sequence[str] | None = None,
     make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
 ) -> int:
-    """Run the dummy agent.
-
-    Args:
-        arguments: Of the command line; None for those of this process.
-        make: Makes the application; test agents have one with turns of their own.
-
-    Returns:
-        The exit status.
-    """
+    """Run the dummy agent."""
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")

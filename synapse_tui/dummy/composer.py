@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from .widths import cluster_width, clusters, width
 
 PASTE_CHARS = 800
-PASTE_LINES = 3
-"""A paste longer than this, or of more lines, is shown as a placeholder."""
+PASTE_LINES = 3  # A paste longer than this, or of more lines, is shown as a placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +20,11 @@ class PastedText:
 
     @property
     def label(self) -> str:
-        """What is shown in its place."""
         more = self.text.count("\n")
         return f"[Pasted text #{self.number} +{more} lines]" if more else f"[Pasted text #{self.number}]"
 
 
-Atom = str | PastedText
-"""One step of the cursor: a cluster, a line feed, a long paste."""
+Atom = str | PastedText  # One step of the cursor: a cluster, a line feed, a long paste
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,6 @@ class Composer:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is typed."""
         return not self._atoms
 
     @property
@@ -61,7 +57,6 @@ class Composer:
 
     @property
     def shown(self) -> str:
-        """All of it as it is shown."""
         return "".join(_label(atom) for atom in self._atoms)
 
     def insert(self, text: str) -> None:
@@ -103,23 +98,14 @@ class Composer:
         return text
 
     def press(self, key: str) -> bool:
-        """Take an editing key.
-
-        Returns:
-            Whether it was one.
-        """
+        """Take an editing key."""
         action = self._actions().get(key)
         if action is not None:
             action()
         return action is not None
 
     def layout(self, cells: int) -> Layout:
-        """Break the draft into rows of some cells; a long line goes on in the next row.
-
-        Args:
-            cells: Width of a row, at least 2; the cursor may stand in the column after a row's last character
-                only when that is inside.
-        """
+        """Break the draft into rows of some cells; a long line goes on in the next row."""
         rows, used = [""], 0
         place: tuple[int, int] | None = None
         for index, cluster in self._shown_clusters():
@@ -224,7 +210,6 @@ def _label(atom: Atom) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines, and the line feeds between them."""
     parts: list[str] = []
     for line in text.split("\n"):
         parts += [line, "\n"]

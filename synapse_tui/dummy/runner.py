@@ -2,31 +2,162 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import os
+import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import turn
-from .dialogs import Dialog
-from .painter import Frame
-from .screen import Block
-from .shell import ShellCommand
-from .status import clipboard, notification
-from .turn import Step, Steps, TurnContext, perform
-from .widths import clip
+from .screen import Block, Frame
+from .turn import Dialog, Step, Steps, TurnContext, perform
+from .widths import clip, printable
 
 if TYPE_CHECKING:
+    import subprocess
+
     from .app import DummyApp
-    from .loop import Timer
+    from .terminal import Loop, Timer
+
+KILL_DELAY = 0.5  # Seconds from SIGTERM to SIGKILL
+
+POLL = 0.01
+
+
+class ShellCommand:
+    """A command that runs in a shell, its output taken from a pipe.
+
+    As with other agents' tools it leads a session without a terminal, so that all of it can be stopped.
+    """
+
+    def __init__(
+        self, command: str, loop: Loop, on_output: Callable[[str], None], on_end: Callable[[int], None]
+    ) -> None:
+        import subprocess  # noqa: PLC0415 - most runs of the dummy never need it
+
+        self._loop = loop
+        self._on_output = on_output
+        self._on_end = on_end
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 - that is what the tool is for
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._pipe = self._process.stdout.fileno() if self._process.stdout else -1
+        loop.read(self._pipe, self._read)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End it, with everything it started; `on_end` is not called."""
+        self._loop.unread(self._pipe)
+        self._on_end = lambda _status: None
+        self._signal(signal.SIGKILL if at_once else signal.SIGTERM)
+        if not at_once:
+            self._loop.later(KILL_DELAY, lambda: self._signal(signal.SIGKILL))
+        self._finish()
+
+    def _read(self) -> None:
+        data = os.read(self._pipe, 65536)
+        if data:
+            self._on_output(data.decode("utf-8", "replace"))
+            return
+        self._loop.unread(self._pipe)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Wait for its end without blocking: it may have closed its output long before."""
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        status = self._process.poll()
+        if status is None:
+            self._loop.later(POLL, self._finish)
+        else:
+            self._on_end(status)
+
+    def _signal(self, number: int) -> None:
+        # As long as it was not waited for, its number belongs to no other process.
+        if self._process.returncode is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, number)
+
+
+State = Literal["idle", "working", "permission", "question", "done", "error"]
+
+_TITLES = {
+    "idle": "✳ Ready",
+    "done": "✳ Ready",
+    "permission": "✋ Waiting",
+    "question": "✋ Waiting",
+    "error": "✘ Error",
+}
+_SPINNER = ("⠂ Working", "⠐ Working")
+_PROGRAM_STATES = {"permission": "blocked:kind=permission", "question": "blocked:kind=question"}
+_PROGRESS = {"idle": "0", "done": "0", "error": "2;100"}
+
+
+class StatusSignals:
+    """Window title, program status (OSC 7501) and progress (OSC 9;4), each only where it is wanted."""
+
+    def __init__(
+        self, write: Callable[[str], None], name: str, *, title: bool, status: bool, progress: bool
+    ) -> None:
+        self._write = write
+        self._name = name
+        self._title = title
+        self._status = status
+        self._progress = progress
+        self._shown = ""
+
+    def show(self, state: State) -> None:
+        """Tell a new state by all means that are on."""
+        self._set_title(_TITLES.get(state, _SPINNER[0]))
+        if self._status:
+            self._write(f"\x1b]7501;state={_PROGRAM_STATES.get(state, state)}\x1b\\")
+        if self._progress:
+            self._write(f"\x1b]9;4;{_PROGRESS.get(state, '3')}\x1b\\")
+
+    def spin(self, step: int) -> None:
+        """Move the spinner of the title."""
+        self._set_title(_SPINNER[step % 2])
+
+    def end(self) -> None:
+        """The program ends: nothing of the above holds any more."""
+        if self._status:
+            self._write("\x1b]7501;state=clear\x1b\\")
+        if self._progress:
+            self._write("\x1b]9;4;0\x1b\\")
+        if self._title:
+            self._write("\x1b]0;\x1b\\")
+
+    def _set_title(self, text: str) -> None:
+        title = f"{text} · {self._name}"
+        if self._title and title != self._shown:
+            self._shown = title
+            self._write(f"\x1b]0;{title}\x1b\\")
+
+    def force_title(self, text: str) -> None:
+        """Set any title, whatever else is off."""
+        self._shown = printable(text)
+        self._write(f"\x1b]0;{self._shown}\x1b\\")
+
+
+def notification(text: str) -> str:
+    """OSC 9, a desktop notification (iTerm2)."""
+    return f"\x1b]9;{printable(text)}\x1b\\"
+
+
+def clipboard(text: str) -> str:
+    """OSC 52, a write to the clipboard (xterm ctlseqs)."""
+    return f"\x1b]52;c;{base64.b64encode(text.encode('utf-8', 'replace')).decode()}\x1b\\"
+
 
 FLOOD_ROWS = 200
 
 
 class TurnRunner:
-    """Runs at most one turn at a time.
-
-    Args:
-        app: Is drawn on and told of what happens.
-    """
+    """Runs at most one turn at a time."""
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
@@ -78,11 +209,7 @@ class TurnRunner:
         self._app.set_state("idle")
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop whatever runs, without a word.
-
-        Args:
-            at_once: Whether the program ends too, so that nothing can be waited for.
-        """
+        """Stop whatever runs, without a word."""
         if self._timer is not None:
             self._timer.canceled = True
         if self._command is not None:
@@ -188,7 +315,6 @@ class TurnRunner:
         return True
 
     def _flood(self, until: float, number: int) -> None:
-        """Write many rows, then look for keys, then go on."""
         columns, _ = self._app.tty.size
         rows = [
             f"\x1b[32m{index:8d}\x1b[39m {'flood ' * 40}"[: columns + 9]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
+from .composer import Composer
+from .turn import Dialog
 from .widths import clip, printable, width, wrap
 
 BlockKind = Literal["user", "agent", "tool", "output", "note", "raw"]
 
 KEPT_BLOCKS = 500
 
-_LIMITS = {"user": 12, "output": 200}
-"""Rows that are shown of a block, by its kind."""
+_LIMITS = {"user": 12, "output": 200}  # Rows that are shown of a block, by its kind
 
 
 class Style:
-    """Character attributes; without colour, those that are left tell things apart just as well."""
+    """Character attributes, readable without colour too."""
 
     def __init__(self, *, color: bool) -> None:
         self._color = color
@@ -45,29 +47,18 @@ class Style:
 
 @dataclass(slots=True)
 class Block:
-    """Something in the transcript.
-
-    Attributes:
-        kind: Who it is from.
-        text: What it says.
-        closed: Whether nothing more will be added to it.
-    """
+    """Something in the transcript."""
 
     kind: BlockKind
     text: str
-    closed: bool = True
+    closed: bool = True  # Whether nothing more will be added to it
 
 
 _MARKS = {"user": "> ", "agent": "● ", "tool": "● ", "output": "  ⎿  ", "note": "  ", "raw": ""}
 
 
 class Transcript:
-    """All blocks, and how many of their rows are on the screen for good.
-
-    Args:
-        style: How marks are drawn.
-        name: The agent's name, for the banner.
-    """
+    """All blocks, and how many of their rows are on the screen for good."""
 
     def __init__(self, style: Style, name: str) -> None:
         self._style = style
@@ -102,14 +93,7 @@ class Transcript:
         self._rows_out = 0
 
     def take(self, columns: int) -> tuple[list[str], list[str]]:
-        """Rows that are new since the last call.
-
-        Args:
-            columns: Width of the terminal; a change needs `replay`.
-
-        Returns:
-            Rows that are finished, and the last row of a block that still grows.
-        """
+        """Rows that are new since the last call."""
         finished = banner(self._style, self._name, columns) if self._banner else []
         self._banner = False
         while self._waiting:
@@ -145,7 +129,7 @@ class Transcript:
 
 
 def _wrapped(text: str, cells: int, limit: int) -> list[str]:
-    """Rows of a text; with a limit only so many, the last of which then tells how much there is."""
+    """Rows of a text; with a limit only so many, the last of which then says how long it is."""
     start = printable(text[: cells * limit] if limit else text)
     rows = wrap(start, cells)
     if not limit or (len(rows) <= limit and cells * limit >= len(text)):
@@ -176,3 +160,237 @@ def banner(style: Style, name: str, columns: int) -> list[str]:
 def _home(path: str) -> str:
     home = os.environ.get("HOME", "")
     return "~" + path[len(home) :] if home and (path + "/").startswith(home.rstrip("/") + "/") else path
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is to be seen."""
+
+    lines: Sequence[str]  # Rows at the bottom that may change, each at most as wide as the terminal
+    cursor: tuple[int, int] | None = None  # Column and row in `lines`; None to hide the cursor
+
+
+class MainScreenPainter:
+    """Draws on the main screen by moves relative to the cursor; finished rows scroll into the scrollback."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._rows: list[str] = []
+        self._y = 0
+        self._cursor: tuple[int, int] | None = None
+
+    def begin(self) -> None:
+        """Nothing to do: the main screen is there already."""
+
+    def end(self) -> None:
+        """Leave the cursor on an empty row below everything."""
+        self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
+
+    def paint(self, finished: Sequence[str], frame: Frame) -> None:
+        """Draw the next frame; only what differs from the last one is sent."""
+        parts: list[str] = []
+        if finished:
+            parts.append(self._move(0) + "\r\x1b[J")
+            parts += [f"{row}\r\n" for row in finished]
+            self._rows = []
+            self._y = 0
+        parts += self._changed(frame.lines)
+        if not parts and frame.cursor == self._cursor:
+            return
+        if frame.cursor is not None:
+            x, y = frame.cursor
+            parts.append(f"{self._move(y)}\x1b[{x + 1}G\x1b[?25h")
+        self._cursor = frame.cursor
+        self._write("\x1b[?2026h\x1b[?25l" + "".join(parts) + "\x1b[?2026l")
+
+    def restart(self) -> None:
+        """Forget the screen, which was resized or drawn on; it and the scrollback are cleared."""
+        self._write("\x1b[2J\x1b[3J\x1b[H")
+        self._rows = []
+        self._y = 0
+        self._cursor = None
+
+    def _changed(self, rows: Sequence[str]) -> list[str]:
+        parts: list[str] = []
+        for index, row in enumerate(rows):
+            if index < len(self._rows) and self._rows[index] == row:
+                continue
+            parts.append(f"{self._move(index)}\r\x1b[2K{row}")
+        if len(rows) < len(self._rows):
+            parts.append(f"{self._move(len(rows) - 1)}\r\n\x1b[J")
+            self._y = len(rows)
+        self._rows = list(rows)
+        return parts
+
+    def _move(self, row: int) -> str:
+        """To another row; one that is not there yet is made by a line feed, which scrolls at the bottom."""
+        row = max(row, 0)
+        known = max(len(self._rows) - 1, self._y)
+        sequence = ""
+        if row > known:
+            sequence = self._move(known) + "\r\n" * (row - known)
+        elif row > self._y:
+            sequence = f"\x1b[{row - self._y}B"
+        elif row < self._y:
+            sequence = f"\x1b[{self._y - row}A"
+        self._y = row
+        return sequence
+
+
+class AlternateScreenPainter:
+    """Draws on the alternate screen by addresses; the transcript is shown as far as there is room."""
+
+    def __init__(self, write: Callable[[str], None], height: Callable[[], int]) -> None:
+        self._write = write
+        self._height = height
+        self._above: list[str] = []
+        self._rows: list[str] = []
+        self._cursor: tuple[int, int] | None = None
+
+    def begin(self) -> None:
+        """Switch to the alternate screen."""
+        self._write("\x1b[?1049h\x1b[2J\x1b[H")
+
+    def end(self) -> None:
+        """Switch back."""
+        self._write("\x1b[?1049l\x1b[?25h")
+
+    def paint(self, finished: Sequence[str], frame: Frame) -> None:
+        """Draw the next frame; see `MainScreenPainter.paint`."""
+        height = self._height()
+        self._above = [*self._above, *finished][-height:]
+        room = height - len(frame.lines)
+        above = self._above[-room:] if room > 0 else []
+        rows = [*above, *[""] * (room - len(above)), *frame.lines] if room > 0 else list(frame.lines)
+        parts = [
+            f"\x1b[{index + 1};1H\x1b[2K{row}"
+            for index, row in enumerate(rows)
+            if index >= len(self._rows) or self._rows[index] != row
+        ]
+        self._rows = rows
+        if frame.cursor is not None:
+            x, y = frame.cursor
+            parts.append(f"\x1b[{max(room, 0) + y + 1};{x + 1}H\x1b[?25h")
+        elif not parts:
+            return
+        self._write("\x1b[?2026h\x1b[?25l" + "".join(parts) + "\x1b[?2026l")
+
+    def restart(self) -> None:
+        """Forget the screen: it was resized or drawn on."""
+        self._write("\x1b[2J\x1b[H")
+        self._above = []
+        self._rows = []
+
+
+Painter = MainScreenPainter | AlternateScreenPainter
+
+
+PROMPT = "❯ "
+SPINNER = "·✢✳✶✻✽✻✶✳✢"
+KEYS = ("enter sends", "shift+enter new line", "/help")
+WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
+
+
+@dataclass(slots=True)
+class PanelView:
+    """What the bottom rows show."""
+
+    composer: Composer
+    placeholder: str = ""  # Shown in the empty composer
+    dialog: Dialog | None = None  # Takes the composer's place while it is open
+    working: float | None = None  # Seconds that the turn has run; None when none runs
+    step: int = 0
+    queued: Sequence[str] = ()  # Messages that wait for the end of the turn
+    notice: str = ""  # Takes the footer's place for a moment
+    tail: list[str] = field(default_factory=list)  # Row of the transcript that still grows
+    name: str = ""  # The agent's name, shown in the footer
+    state: str = "ready"  # One word for the right end of the footer
+
+
+def panel(view: PanelView, style: Style, columns: int, lines: int) -> Frame:
+    """Lay the bottom rows out; they never need more than the terminal has, from 20x5 on."""
+    if view.dialog is not None:
+        rows = _dialog(view.dialog, style, columns, lines)
+        return Frame([*_fitting(view.tail, lines - len(rows)), *rows], None)
+    rows, x, y = _composer(view, style, columns, lines)
+    above = [*view.tail, *_activity(view, style, columns)]
+    above = _fitting(above, lines - len(rows))
+    return Frame([*above, *rows], (x, y + len(above)))
+
+
+def _fitting(rows: list[str], room: int) -> list[str]:
+    return rows[len(rows) - room :] if len(rows) > room else rows
+
+
+def _activity(view: PanelView, style: Style, columns: int) -> list[str]:
+    rows: list[str] = []
+    if view.working is not None:
+        mark = SPINNER[view.step % len(SPINNER)]
+        text = clip(f" Working… ({int(view.working)}s · esc to interrupt)", columns - 1)
+        rows += ["", style.accent(mark) + style.dim(text)]
+    rows += [
+        style.dim(clip(f"  ↳ queued: {' '.join(printable(text[:columns]).split())}", columns))
+        for text in view.queued[-3:]
+    ]
+    return [*rows, ""]
+
+
+def _composer(view: PanelView, style: Style, columns: int, lines: int) -> tuple[list[str], int, int]:
+    layout = view.composer.layout(columns - len(PROMPT))
+    room = max(1, min(lines - 4, max(lines // 2, 3)))
+    top = max(0, min(layout.y - room + 1, len(layout.rows) - room))
+    top = min(top, layout.y)
+    shown = layout.rows[top : top + room]
+    if view.composer.empty:
+        shown = [style.dim(clip(view.placeholder, columns - len(PROMPT)))]
+    rule = style.dim("─" * columns)
+    prompt = style.accent(PROMPT)
+    body = [f"{prompt if index == 0 else '  '}{row}" for index, row in enumerate(shown)]
+    return [rule, *body, rule, _footer(view, style, columns)], layout.x + len(PROMPT), layout.y - top + 1
+
+
+def _footer(view: PanelView, style: Style, columns: int) -> str:
+    state = f"{clip(view.name, max(columns - len(view.state) - 6, 0))} · {view.state}"
+    room = columns - width(state) - 5
+    if view.notice:
+        left, drawn = clip(view.notice, room), style.warn
+    else:
+        left, drawn = _hints(KEYS if view.working is None else WORKING_KEYS, room), style.dim
+    space = " " * (columns - 3 - width(left) - width(state))
+    return f"  {drawn(left) if left else ''}{space}{style.dim(state)}"
+
+
+def _hints(hints: Sequence[str], room: int) -> str:
+    shown = list(hints)
+    while shown and width(" · ".join(shown)) > room:
+        shown.pop()
+    return " · ".join(shown)
+
+
+def _dialog(dialog: Dialog, style: Style, columns: int, lines: int) -> list[str]:
+    """Title, body, question, options and keys; what has no room goes first from the top."""
+    options = [_option(dialog, index, style, columns) for index in range(len(dialog.options))]
+    keys = style.dim(clip(" Esc to cancel · Enter to select", columns))
+    needed = [
+        style.bold(clip(f" {row}", columns)) for row in wrap(printable(dialog.question), columns - 1)[:3]
+    ]
+    head = [style.warn("─" * columns), style.warn(style.bold(clip(f" {dialog.title}", columns)))]
+    body = (
+        [clip(f"   {row}", columns) for row in wrap(printable(dialog.body), columns - 3)[:8]]
+        if dialog.body
+        else []
+    )
+    optional = [*head, *body, ""]
+    room = lines - len(needed) - len(options) - len(keys.splitlines())
+    if room < 0:
+        needed = needed[:1]
+        options = options[: max(lines - 2, 1)]
+    spaced = ["", keys] if room > len(optional) else [keys]
+    return [*optional[: max(room, 0)], *needed, *options, *spaced]
+
+
+def _option(dialog: Dialog, index: int, style: Style, columns: int) -> str:
+    text = f"{index + 1}. {dialog.options[index]}"
+    if index == dialog.selected:
+        return style.accent(clip(f" ❯ {text}", columns))
+    return clip(f"   {text}", columns)

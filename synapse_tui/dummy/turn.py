@@ -2,13 +2,194 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
-from .dialogs import Dialog, permission, question
-from .script import WIDE, Directive, answer, directives, slow_text
+Kind = Literal["permission", "question"]
+
+PERMISSION_OPTIONS = (
+    "Yes",
+    "Yes, and do not ask again in this session",
+    "No, and tell the agent what to do instead (esc)",
+)
+QUESTION_OPTIONS = ("Yes", "No", "Decide yourself")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person chose."""
+
+    choice: int  # Number of the option, from 1; 0 when the dialog was left
+    text: str  # The option's own words; `denied` when the dialog was left
+    key: str
+
+
+@dataclass(slots=True)
+class Dialog:
+    """A dialog on the screen."""
+
+    kind: Kind  # Whether it asks for a permission or for a decision
+    title: str  # What it is about (`Bash command`)
+    question: str
+    body: str = ""  # Shown between the two, such as the command
+    options: tuple[str, ...] = PERMISSION_OPTIONS
+    selected: int = 0
+    answer: Answer | None = field(default=None)  # What was chosen; None while it is open
+
+    def press(self, key: str) -> None:
+        """Take a key: arrows move, a number or Enter chooses, Escape and Ctrl+C leave; others do nothing."""
+        if key in ("up", "ctrl+p"):
+            self.selected = (self.selected - 1) % len(self.options)
+        elif key in ("down", "ctrl+n", "tab"):
+            self.selected = (self.selected + 1) % len(self.options)
+        elif key == "enter":
+            self._choose(self.selected, key)
+        elif key in ("escape", "ctrl+c"):
+            self.answer = Answer(0, "denied", key)
+
+    def type(self, text: str) -> None:
+        """Take typed characters: the number of an option chooses it, anything else does nothing."""
+        if len(text) == 1 and text.isdecimal() and 1 <= int(text) <= len(self.options):
+            self._choose(int(text) - 1, text)
+
+    @property
+    def allowed(self) -> bool:
+        return self.answer is not None and self.answer.choice in (1, 2)
+
+    def _choose(self, index: int, key: str) -> None:
+        self.selected = index
+        self.answer = Answer(index + 1, self.options[index], key)
+
+
+def permission(command: str) -> Dialog:
+    """Ask whether a command may run."""
+    return Dialog("permission", "Bash command", "Do you want to proceed?", command)
+
+
+def question(text: str) -> Dialog:
+    """Ask a person something."""
+    asked, *options = [part.strip() for part in text.split("|")]
+    return Dialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
+
+
+DIRECTIVES_HELP = """\
+directives in a message (in place of a model; more than one may stand in a message):
+  %%slow:SECS%%        answer over that many seconds
+  %%hang:SECS%%        work silently that long, then answer
+  %%perm%%  %%perm:COMMAND%%
+                       ask for permission, do nothing with it
+  %%run:COMMAND%%      ask for permission, then run the command and show its output
+  %%ask:QUESTION%%     ask a question; options may follow: %%ask:Which?|red|blue%%
+  /menu                open a menu at once, without a turn
+  %%wide%%             answer with wide characters, emoji and accents
+  %%flood:SECS%%       write as fast as possible
+  %%alt:SECS%%         show something on the alternate screen
+  %%bell%%             ring the bell
+  %%notify:TEXT%%      send a notification (OSC 9)
+  %%clip:TEXT%%        write to the clipboard (OSC 52)
+  %%title:TEXT%%       set the window title
+  %%invalid%%          write bytes that are no UTF-8
+  %%error:TEXT%%       end the turn with an error (OSC 7501 state=error)
+  %%exit:CODE%%        end with that exit status
+  %%crash:SIGNAL%%     end by that signal (KILL, SEGV, 15, ...)
+  %%surprise:MS%%  %%surprise:MS-MS%%
+                       open a permission dialog so long after this was pasted, sent
+                       or not; of two numbers, at a random instant between them
+
+keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
+    recalls,
+Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
+asking. The signal USR1 opens a permission dialog of its own accord."""
+
+HELP = """\
+I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:
+
+  @NAME hello         to the pane of that name
+  %%slow:5%%          slowly; Esc stops
+  %%perm:make all%%   ask permission
+  %%run:ls%%          run a command
+  %%ask:Ok?|yes|no%%  ask a question
+  %%wide%%            日本語 and emoji
+
+`python -m synapse_tui.dummy --help` knows all of it."""
+"""What can be tried."""
+
+TIPS = (
+    "Type `@NAME hello` on an empty line to write to another pane.",
+    "`%%slow:5%%` makes me answer slowly; Esc interrupts me.",
+    "`%%perm:rm -rf build%%` makes me ask for permission first.",
+    "`%%run:git status%%` runs a command, when you allow it.",
+    "Agents can talk: `%%run:synapse send NAME hello%%`.",
+)
+
+WIDE = """\
+日本語のテキスト、한국어 텍스트, 中文文本。
+Emoji: 👍 👍🏽 👩‍💻 🇯🇵 ⚠️ ✅  combining: e\u0301 n\u0303 a\u0308  नमस्ते  สวัสดี
+|全角|半角|ﾊﾝｶｸ|Ａ|
+|two |2   |four|2 |"""
+
+_DIRECTIVE = re.compile(
+    r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash|surprise)(?::(.*?))?%%",
+    re.DOTALL,
+)
+_SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One instruction found in a message."""
+
+    name: str
+    argument: str = ""
+
+    def seconds(self, default: float = 1.0) -> float:
+        """The argument as seconds, at most an hour."""
+        try:
+            return max(0.0, min(float(self.argument), 3600.0))
+        except ValueError:
+            return default
+
+    def instant(self) -> float:
+        """The argument, milliseconds or a range of them, as seconds; a random instant of a range."""
+        first, _, last = self.argument.partition("-")
+        chance = int.from_bytes(os.urandom(4), "big") / 0xFFFFFFFF
+        try:
+            start, end = float(first), float(last or first)
+        except ValueError:
+            return 0.0
+        return max(0.0, start + chance * (end - start)) / 1000
+
+
+def directives(text: str) -> list[Directive]:
+    """The directives of a message, in order."""
+    return [Directive(match[1], (match[2] or "").strip()) for match in _DIRECTIVE.finditer(text)]
+
+
+def answer(text: str, *, turn: int, reply: str = "") -> str:
+    """The answer to a message."""
+    if reply:
+        return reply.replace("{text}", text)
+    match = _SENDER.match(text)
+    said = _DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
+    who = f"{match[1]} says" if match else "You said"
+    chars, lines = len(text), text.count("\n") + 1
+    size = f"({chars} character{'s' * (chars != 1)}, {lines} line{'s' * (lines != 1)})"
+    echo = f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}" if said else f"Done. {size}"
+    if match:
+        return echo
+    if turn == 0:
+        return f"{echo}\n\n{HELP}"
+    return f"{echo}\n\n{TIPS[(turn - 1) % len(TIPS)]}"
+
+
+def slow_text(text: str, seconds: float) -> str:
+    """A longer answer for a slow turn: two lines a second, and a last line that proves that it is whole."""
+    lines = "\n".join(f"slow line {index} of a long answer" for index in range(int(seconds * 2)))
+    return f"{text}\n{lines}\nEND-OF-SLOW"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,34 +283,21 @@ Step = (
 )  # fmt: skip
 Steps = Generator[Step, object, None]
 
-THINKING = 0.15
-"""Seconds before the first word."""
+THINKING = 0.15  # Seconds before the first word
 
 
 @dataclass(slots=True)
 class TurnContext:
-    """What a turn needs to know of its surroundings.
-
-    Attributes:
-        number: Turns before this one.
-        reply: The answer given to everything; empty for the built-in ones.
-        word_delay: Seconds between two words.
-        allowed: Whether permissions are given without asking by now.
-    """
+    """What a turn needs to know of its surroundings."""
 
     number: int
-    reply: str
-    word_delay: float
-    allowed: bool = False
+    reply: str  # The answer given to everything; empty for the built-in ones
+    word_delay: float  # Seconds between two words
+    allowed: bool = False  # Whether permissions are given without asking by now
 
 
 def perform(text: str, context: TurnContext) -> Steps:
-    """The steps of a turn.
-
-    Args:
-        text: The message.
-        context: The surroundings; `allowed` is set when the person says "do not ask again".
-    """
+    """The steps of a turn."""
     if text.startswith("!"):
         yield from _run(text[1:].strip())
         return
@@ -145,7 +313,6 @@ def perform(text: str, context: TurnContext) -> Steps:
 
 
 def _stream(text: str, seconds: float, delay: float) -> Steps:
-    """Say the words one by one."""
     words = re.findall(r"\s*\S+", text)
     pause = seconds / max(len(words), 1) if seconds else delay
     for word in words:

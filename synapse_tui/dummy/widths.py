@@ -81,13 +81,6 @@ def wrap(text: str, cells: int) -> list[str]:
     """Break a text into rows at line feeds and blanks; words that are longer than a row are broken anywhere.
 
     Text that is appended later changes no row but the last.
-
-    Args:
-        text: The text.
-        cells: Width of a row, at least 2.
-
-    Returns:
-        At least one row.
     """
     rows: list[str] = []
     for line in text.split("\n"):

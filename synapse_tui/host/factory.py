@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synapse_tui.a2a.network import Network
-from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
+from synapse_tui.a2a.network import LoopbackSockets, Network, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
 from synapse_tui.agents.console import Past
@@ -16,15 +16,38 @@ from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus
-from synapse_tui.model import AgentSpec
+from synapse_tui.model import USER, AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
-from .identity import Tokens
 from .spool import SpoolKeeper
+
+
+class Tokens:
+    """One secret token for each hosted agent, and one for the person at the keyboard.
+
+    A token lives as long as its agent, is never written to a file, and reaches it by its environment.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = {USER.sender_id: secrets.token_urlsafe(32)}
+
+    def issue(self, agent_id: str) -> str:
+        """Return the agent's token, made at the first call."""
+        return self._tokens.setdefault(agent_id, secrets.token_urlsafe(32))
+
+    def put(self, agent_id: str, token: str) -> None:
+        self._tokens[agent_id] = token
+
+    def revoke(self, agent_id: str) -> None:
+        self._tokens.pop(agent_id, None)
+
+    def __call__(self, sender_id: str) -> str | None:
+        """The token of a sender of this host, or None when it is none of ours."""
+        return self._tokens.get(sender_id)
 
 
 @dataclass(slots=True)
@@ -63,7 +86,6 @@ class SessionFactory:
     _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take from the settings what sessions share."""
         self.follow(self.settings)
 
     def follow(self, settings: Settings) -> None:

@@ -130,7 +130,6 @@ class SettingsFollower:
             await self._read()
 
     async def _catch_up(self) -> None:
-        """Read the files if one has changed since, so that of all who hear of a change one reads it."""
         async with self._reading:
             if self._stale:
                 await self._read()
@@ -203,13 +202,11 @@ class SettingsFollower:
     # -- telling ---
 
     def profile_warnings(self, name: str) -> list[str]:
-        """What is wrong with the files of one profile, of which an earlier or another version is used."""
         profile = self.profiles.profiles.get(name)
         source = profile.source if profile is not None else None
         return [text for path, text in self._faults_of_profiles() if path == source or path.stem == name]
 
     def _wrong_profiles(self) -> list[str]:
-        """What is wrong with files of profiles, and what waits to be trusted."""
         return [text for _path, text in self._faults_of_profiles()]
 
     def _faults_of_profiles(self) -> list[tuple[Path, str]]:
@@ -222,7 +219,6 @@ class SettingsFollower:
         return [*problems, *((path, _asked(path)) for path in waiting)]
 
     def _tell(self) -> None:
-        """Tell what is wrong, once as long as it stands."""
         settings = self.settings
         wrong = [*map(str, settings.problems), *map(_asked, settings.untrusted), *self._wrong_profiles()]
         new = [text for text in wrong if text not in self._told]

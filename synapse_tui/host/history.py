@@ -4,29 +4,246 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
 
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.delivery.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import HistoryError
+from synapse_tui.database.location import Location, patience_with
+from synapse_tui.database.naming import naming_of
+from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
 from synapse_tui.events import Event, EventBus, Notice, TaskChanged
+from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
+from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
+from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
 from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
-from synapse_tui.store import AgentJournal, AgentKey, History
-from synapse_tui.store.aftermath import BEFORE_RESTART, WHILE_CLOSED, kept_text
-from synapse_tui.store.batch import Addressee, Change, Owed, Snapshot
-from synapse_tui.store.location import Location, patience_with
-from synapse_tui.store.naming import naming_of
-from synapse_tui.store.push_journal import HistoryPushJournal
 
-from .history_index import IdleIndex
-from .history_reader import HistoryReader
+if TYPE_CHECKING:
+    from synapse_tui.messages.archive import Archive
+
+AFTER_START = 15.0
+"""Seconds after the start of the host in which it has better things to do."""
+LINGER = 3.0
+"""Seconds that a changed task waits for others: most change several times."""
+STEP = 10
+"""How many tasks are indexed at once: whoever writes meanwhile waits for them."""
+SHARE = 4
+"""How many times as long as a step took nothing is done after it."""
+LEAST = 0.05
+"""Seconds between two steps at least."""
+PATIENCE = 60.0
+"""Seconds after which an index that cannot be written is tried again."""
+
+
+class IdleIndex:
+    """Indexes in small steps what has changed.
+
+    Args:
+        index: Indexes so many tasks at most and tells how many they were.
+        clock: Monotonic seconds.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        index: Callable[[int], Awaitable[int]],
+        *,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._index = index
+        self._clock = clock
+        self._sleep = sleep
+        self._changed = asyncio.Event()
+        self._changed.set()
+
+    def note(self) -> None:
+        """A task has changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Index what changes, until cancelled."""
+        await self._sleep(AFTER_START)
+        while True:
+            await self._changed.wait()
+            await self._sleep(LINGER)
+            self._changed.clear()
+            try:
+                while await self._step():
+                    pass
+            except HistoryError as error:
+                log.warning("the history was not indexed: %s", error.message)
+                self._changed.set()
+                await self._sleep(PATIENCE)
+
+    async def _step(self) -> bool:
+        """Index some tasks and rest.
+
+        Returns:
+            Whether more are left.
+        """
+        begun = self._clock()
+        count = await self._index(STEP)
+        await self._sleep(max(LEAST, SHARE * (self._clock() - begun)))
+        return count == STEP
+
+
+Result = TypeVar("Result")
+
+NEWEST = 40
+"""How many tasks are indexed before a search answers: the newest, so that these are found at once."""
+
+
+class HistoryReader:
+    """Answers one question after the other; one that nobody waits for any more is ended.
+
+    Args:
+        location: The database.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="history-reader")
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._running = 0
+        """Number of the question that the thread is at; 0 for none."""
+        self._archive: Archive | None = None
+        """Made and closed in the thread."""
+        self._is_stale = False
+
+    async def page(self, wanted: Wanted) -> Page:
+        """The tasks that are wanted; the newest have been indexed before they are searched.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+
+        def read(archive: Archive) -> Page:
+            if wanted.query and not wanted.after:
+                archive.index(NEWEST)
+            return archive.page(wanted)
+
+        return await self._ask(read)
+
+    async def story(self, task_id: str) -> Story:
+        """A task with its steps.
+
+        Raises:
+            TaskNotFound: It is not in the history.
+            HistoryError: The history cannot be read.
+        """
+        return await self._ask(lambda archive: Story(*archive.find(task_id)))
+
+    async def export(self, wanted: Wanted, form: str, path: Path) -> int:
+        """Write all tasks that are wanted to a new file, private to the user.
+
+        Args:
+            wanted: Which are, whatever their limit is.
+            form: One of `store.export.FORMATS`.
+            path: The file.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            InvalidValue: The file is there already, or cannot be written.
+            HistoryError: The history cannot be read.
+        """
+
+        def write_all(archive: Archive) -> int:
+            from synapse_tui.messages.export import write  # noqa: PLC0415 - seldom needed
+
+            try:
+                with path.open("x", encoding="utf-8", newline="") as file:
+                    path.chmod(0o600)
+                    return write(form, archive.walk(wanted), file)
+            except FileExistsError:
+                raise InvalidValue(f"{path} is there already", "name another file") from None
+            except OSError as error:
+                raise InvalidValue(
+                    f"{path} cannot be written: {error.strerror}", "name another file"
+                ) from error
+
+        return await self._ask(write_all)
+
+    async def index(self, most: int) -> int:
+        """Put changed tasks into the search index, and remove as much of what is of no use any more there.
+
+        Args:
+            most: How many tasks at most.
+
+        Returns:
+            How many were; fewer when nothing more is left to do.
+
+        Raises:
+            HistoryError: The history cannot be written.
+        """
+        return await self._ask(lambda archive: max(archive.tidy(most), archive.index(most)))
+
+    def renew(self) -> None:
+        """The file was replaced: open it anew."""
+        self._is_stale = True
+
+    async def close(self) -> None:
+        """Close the file, and end whatever is being read."""
+        with self._lock:
+            if self._archive is not None:
+                self._archive.interrupt()
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def _ask(self, work: Callable[[Archive], Result]) -> Result:
+        number = next(self._numbers)
+
+        def run() -> Result:
+            archive = self._open()
+            with self._lock:
+                self._running = number
+            try:
+                return work(archive)
+            finally:
+                with self._lock:
+                    self._running = 0
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+        except asyncio.CancelledError:
+            with self._lock:
+                if self._running == number and self._archive is not None:
+                    self._archive.interrupt()
+            raise
+        except SynapseError:
+            raise
+        except Exception as error:
+            raise HistoryError(f"the history cannot be read: {error}", "see the log; try it again") from error
+
+    def _open(self) -> Archive:
+        from synapse_tui.messages.archive import Archive  # noqa: PLC0415 - imports SQLModel
+
+        if self._is_stale:
+            self._is_stale = False
+            self._close()
+        if self._archive is None:
+            self._archive = Archive(self._location)
+        return self._archive
+
+    def _close(self) -> None:
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+
 
 log = logging.getLogger(__name__)
 

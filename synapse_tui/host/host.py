@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
+import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
 
-from synapse_tui.a2a.sockets import LoopbackSockets
-from synapse_tui.addresses import Address, agent_id_for
+from synapse_tui import __version__
+from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.external.service import ExternalAgents
+from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
+from synapse_tui.addresses import Address, agent_id_for, check_name
+from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound
+from synapse_tui.database.location import location_of
+from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -27,17 +34,31 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
-from synapse_tui.pty import ReadScheduler
+from synapse_tui.process_times import raise_open_files
+from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
+from synapse_tui.pty.spawn import check_folder, find_command
+from synapse_tui.registry import Registry
+from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
-from synapse_tui.store.batch import Change
-from synapse_tui.workspace import Handover
+from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .following import ProfileFiles
-from .handing_over import adopt, hand_over
-from .parts import Parts, Surroundings
-from .routing import Receipt
+from .factory import SessionFactory, Tokens
+from .following import ProfileFiles, SettingsFollower
+from .history import HistoryKeeper
+from .instructions import Instructions
+from .peers import PeerWatch
+from .pushing import Pushing
+from .records import RecordKeeper
+from .replies import Replies
+from .routing import Receipt, Router, desks_of, name_at
+from .serving import Reach, Servers
+from .spool import SpoolKeeper
+from .watchdog import Watchdog
+
+log = logging.getLogger(__name__)
 
 
 class Host:
@@ -73,41 +94,97 @@ class Host:
         self.scheduler = ReadScheduler()
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
-        parts = Parts(
-            Surroundings(
-                project,
-                paths,
-                settings,
-                environ,
-                self.events,
-                self.scheduler,
-                self._agents,
-                inherited=lambda: self._environ,
-                profiles=profiles,
-                profile_files=profile_files,
-                make_id=make_id,
-            )
+        registry = Registry(paths.registry)
+        self._tokens = Tokens()
+        self._records = RecordKeeper(registry, self.events)
+        self._peers = PeerWatch(registry, self.events, own=self._records.check)
+        self._watchdog = Watchdog(self._agents, self.events)
+        self.externals = ExternalAgents(
+            project,
+            paths=paths,
+            events=self.events,
+            agents=self._agents,
+            environ=lambda: self._environ,
+            types=lambda: tuple(self.profiles.profiles),
+            make_id=make_id,
         )
-        self._parts = parts
-        self.following = parts.following
-        self._tokens = parts.tokens
-        self._records = parts.records
-        self._peers = parts.peers
-        self._watchdog = parts.watchdog
-        self._reach = parts.reach
-        self._pushing = parts.pushing
-        self._servers = parts.servers
+        self.following = SettingsFollower(
+            settings,
+            project=project,
+            paths=paths,
+            environ=environ,
+            events=self.events,
+            profiles=profiles,
+            profile_files=profile_files,
+        )
+        self.following.listeners.append(self._follow)
+        self._reach = Reach(settings, events=self.events, look=self.following.look)
+        self.history = HistoryKeeper(
+            location_of(settings, paths.history, paths=paths, project=project),
+            project,
+            self.events,
+            self._agents,
+            days=settings.number("a2a.retention_days"),
+            keeps=settings.flag("env.SYNAPSE_HISTORY_ENABLED"),
+        )
+        self._pushing = Pushing(
+            settings, self.events, self._agents, self.history, self._peers, self._reach.network
+        )
+        self._servers = Servers(
+            self._tokens,
+            self.events,
+            Services(
+                desks_of(self._agents),
+                access=self._reach.access,
+                external=self.externals,
+                push=self._pushing.desk,
+                network=self._reach.network,
+                card="v1" if settings.text("a2a.card") == "v1" else "dual",
+                processes=lambda: {agent.pid: agent_id for agent_id, agent in self._agents.items()},
+                addresses=self.addresses,
+                agent_of=self._agents.get,
+            ),
+            lambda endpoint: name_at(endpoint, self.addresses()),
+            key=environ.get("SYNAPSE_API_KEY", ""),
+        )
         self._servers.ready = self._record
-        self._spools = parts.spools
-        self._factory = parts.factory
-        self._replies = parts.replies
-        self._router = parts.router
-        self._door = parts.door
-        self.externals = parts.externals
-        self.history = parts.history
-        self.instructions = parts.instructions
-        self.safety = parts.safety
-        self._unsubscribe = self.events.subscribe(self._on_event)
+        self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
+        self._spools = SpoolKeeper(
+            project,
+            home=paths.home,
+            registry=registry,
+            tokens=self._tokens,
+            client=self._servers.client,
+            endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
+        )
+        self.safety = FileSafety(
+            project, paths=paths, settings=settings, events=self.events, agents=self._agents, environ=environ
+        )
+        self._factory = SessionFactory(
+            paths,
+            settings,
+            self.events,
+            self.scheduler,
+            Guardian(report=lambda text: self.events.publish(Notice(text, "warning"))),
+            self._tokens,
+            self.history,
+            self._spools,
+            self._reach.network,
+            self.safety,
+            make_id,
+        )
+        self._replies = Replies(self.events, self._agents, self._servers.client, self.history)
+        self.instructions = Instructions(
+            project,
+            paths=paths,
+            settings=settings,
+            events=self.events,
+            agents=self._agents,
+            addresses=self.addresses,
+            restored=self.history.restored,
+            instructed=self.history.instructed,
+        )
+        self.events.subscribe(self._on_event)
 
     @property
     def settings(self) -> Settings:
@@ -116,7 +193,6 @@ class Host:
 
     @property
     def profiles(self) -> ProfileSet:
-        """Every profile that can be opened now."""
         return self.following.profiles
 
     @profiles.setter
@@ -138,8 +214,15 @@ class Host:
     # -- life ------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begin to watch the registry; records that a killed process left are removed."""
-        await self._parts.start()
+        """Watch the registry, settings and spools; records of killed processes are removed."""
+        raise_open_files()
+        self.following.start()
+        self._peers.start()
+        self._replies.start()
+        self._spools.start()
+        self.externals.start()
+        self.instructions.start()
+        await self.safety.start()
 
     def reserve(self, ports: Collection[int]) -> None:
         """Keep the ports of agents that may be opened again from others: messages wait for their ids."""
@@ -151,10 +234,22 @@ class Host:
 
     def load_servers(self) -> None:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
-        self._parts.load()
+        self._servers.load()
+        self.history.load()
+        self._pushing.load(after=self._servers.client)
+        self.externals.load()
+        self.safety.load()
+        self.following.load()
+
+    def _follow(self, settings: Settings) -> None:
+        self._reach.follow(settings)
+        self.history.follow(settings)
+        self._pushing.follow(settings)
+        self.safety.follow(settings)
+        self._factory.follow(settings)
+        self.instructions.settings = settings
 
     async def stop(self) -> None:
-        """End every agent and server and take their records away."""
         await self.following.stop()
         await self.instructions.stop()
         await self._peers.stop()
@@ -232,7 +327,6 @@ class Host:
         self.events.publish(AgentAdded(session.agent_id))
 
     def _record(self, session: AgentSession) -> None:
-        """Record an agent, so that other programs find it: its server answers now."""
         if self._agents.get(session.agent_id) is session:
             self._records.add(session, session.spec, project=self.project)
 
@@ -242,21 +336,67 @@ class Host:
         await self._records.written()
 
     async def hand_over(self) -> Handover:
-        """Leave every agent to the host that this process executes, or becomes; nothing may follow."""
-        return await hand_over(self._parts, self._agents)
+        """Leave every agent to the host that this process executes, or becomes; nothing may follow.
+
+        Ports, processes and their guardian stay; what is written for the agents is kept.
+        """
+        await self.following.stop()
+        await self.instructions.rest()
+        await self._watchdog.stop()
+        await self._peers.stop()
+        await self._replies.stop()
+        await self._pushing.stop()
+        await self._spools.hand_over()
+        await self.safety.stop()
+        await self.externals.stop()
+        sockets = self._servers.keep_sockets()
+        await self._servers.stop()
+        left = [
+            dataclasses.replace(
+                await session.hand_over(),
+                sockets=sockets.get(agent_id, ()),
+                token=self._tokens.issue(agent_id),
+            )
+            for agent_id, session in self._agents.items()
+        ]
+        await self._records.close()
+        await self.history.close()
+        handle = self._factory.guardian.hand_over()
+        return Handover(
+            __version__,
+            agents=tuple(left),
+            guardian=GuardianHandover(handle.pid, handle.fd, handle.leaders),
+        )
 
     def adopt(self, handover: Handover) -> None:
-        """Go on with the agents of the host that this process was before; called before any is opened.
+        """Continue the agents of the host that this process was before; called before any is opened.
 
-        An agent that cannot be adopted is ended and told; the others go on.
+        An agent that cannot be adopted is ended and reported; the others go on.
         """
-        adopt(
-            self._parts,
-            handover,
-            profiles=self.profiles,
-            add=partial(self._add, adopted=True),
-            lost=lambda text: self.events.publish(Notice(text, "error")),
+        guardian, factory = handover.guardian, self._factory
+        factory.guardian = Guardian.adopt(
+            GuardianHandle(guardian.pid, guardian.fd, dict(guardian.leaders)), report=factory.guardian.report
         )
+        for agent in handover.agents:
+            endpoint = str(agent.environ.get("SYNAPSE_ENDPOINT", ""))
+            scheme = endpoint.partition(":")[0] or "http"
+            sockets = adopted_sockets(agent.port, agent.sockets, scheme=scheme)
+            try:
+                self._add(self._adopted(agent), sockets, adopted=True)
+            except SynapseError as error:
+                log.warning("an agent could not be adopted: %s", error)
+                sockets.close()
+                self.events.publish(Notice(f"{agent.agent_id} was lost: {error}", "error"))
+
+    def _adopted(self, agent: AgentHandover) -> AgentSession:
+        profile = self.profiles.find(agent.profile)
+        self._tokens.put(agent.agent_id, agent.token)
+        environ = {key: str(value) for key, value in agent.environ.items()}
+        session = self._factory.make(
+            profile, spec_of(agent), Path(agent.cwd), agent.port, environ, adopted=read_handover(agent)
+        )
+        session.start(agent.columns, agent.lines)
+        return session
 
     def check(self, spec: AgentSpec, environ: Mapping[str, str] | None = None) -> tuple[Profile, Path]:
         """Look whether an agent could be opened, without opening it; only its port is not looked at.
@@ -271,8 +411,26 @@ class Host:
         """
         self.paths.check()
         self._reach.check()
-        inherited = self._environ if environ is None else environ
-        return self._door.check(spec, folder=self.folder, environ=inherited)
+        profile = self.profiles.find(spec.profile)
+        self._check_name(spec.name)
+        cwd = Path(os.path.realpath((spec.cwd or self.folder).expanduser()))
+        check_folder(cwd)
+        if find_command(profile.command, env=self._environ if environ is None else environ, cwd=cwd) is None:
+            raise CommandNotFound(profile.command, profile.name, profile.install)
+        return profile, cwd
+
+    def _check_name(self, name: str, *, but: str = "") -> None:
+        """Make sure that a name means no other agent than `but`.
+
+        Raises:
+            ConfigError: It cannot be a name, or means another agent.
+        """
+        if not name:
+            return
+        profiles = self.profiles.profiles.values()
+        words = {word for profile in profiles for word in (profile.name, *profile.aliases)}
+        others = {agent.name for agent in self._agents.values() if agent.agent_id != but}
+        check_name(name, taken={word.lower() for word in words | others})
 
     async def close(self, agent_id: str) -> None:
         """End an agent and forget it; what still waits for it is kept until it is opened again.
@@ -318,7 +476,7 @@ class Host:
             ConfigError: It cannot be a name, or means another agent.
         """
         session = self._session(agent_id)
-        self._door.check_name(name, but=agent_id)
+        self._check_name(name, but=agent_id)
         session.name = name
         self._records.update(session)
         self.history.renamed(session)

@@ -8,16 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.push import PushDesk
-from synapse_tui.a2a.push.backoff import Attempt
-from synapse_tui.a2a.push.outgoing import Send
-from synapse_tui.a2a.push.policy import Allowed, TargetPolicy
-from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.policy import Allowed, Resolver, TargetPolicy
+from synapse_tui.a2a.push.worker import Attempt, Send
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
+from synapse_tui.messages.records import Delivery, Subscription
 from synapse_tui.model import Task
 from synapse_tui.settings import Settings
-from synapse_tui.store.push import Delivery, Subscription
 
 from .history import HistoryKeeper
 from .peers import PeerWatch
@@ -136,7 +134,7 @@ class _LazySender:
         return await self._sender(subscription, delivery)
 
     def _make(self) -> Send:
+        from synapse_tui.a2a.network import client_context  # noqa: PLC0415
         from synapse_tui.a2a.push.sender import PushSender  # noqa: PLC0415 - imports httpcore
-        from synapse_tui.a2a.tls import client_context  # noqa: PLC0415
 
         return PushSender(self._policy, certificates=client_context(self._network, near=False))

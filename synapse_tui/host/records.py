@@ -42,7 +42,6 @@ class RecordKeeper:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
-        """Record a new agent."""
         record = Record(
             agent_id=session.agent_id,
             agent_type=session.agent_type,
@@ -97,12 +96,10 @@ class RecordKeeper:
                 self._submit(agent_id, functools.partial(self._registry.restore, record))
 
     def _stands(self, found: Record) -> bool:
-        """Whether the fields by which an agent is found and called are those that were written."""
         record = self._records.get(found.agent_id)
         return record is not None and all(getattr(found, name) == getattr(record, name) for name in _FOUND_BY)
 
     async def remove(self, agent_id: str) -> None:
-        """Take an agent's record away."""
         if self._records.pop(agent_id, None) is not None:
             remove = functools.partial(self._registry.remove, agent_id, pid=os.getpid())
             await asyncio.get_running_loop().run_in_executor(self._writer, remove)
@@ -126,7 +123,6 @@ class RecordKeeper:
         self._writer.submit(run)
 
     def _report(self, agent_id: str, error: OSError) -> None:
-        """Publish that a record was not written, once until it is."""
         if agent_id not in self._unwritten:
             self._unwritten.add(agent_id)
             text = f"{agent_id} cannot be found by other programs: {error}"

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from synapse_tui.a2a.dialect import is_loopback
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.book import peer_task
-from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of, told_before
 from synapse_tui.errors import (
     AgentExited,
     HistoryError,
@@ -26,9 +24,11 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.messages.records import Owed
+from synapse_tui.messages.recovery import BEFORE_RESTART
+from synapse_tui.messages.service import about_reply, late_message, reply_of, told_before
+from synapse_tui.messages.tasks import peer_task
 from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
-from synapse_tui.store.aftermath import BEFORE_RESTART
-from synapse_tui.store.batch import Owed
 
 from .history import HistoryKeeper
 

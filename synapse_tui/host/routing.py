@@ -10,15 +10,15 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
+from synapse_tui.messages.service import TaskDesk
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
 from synapse_tui.task_words import standing
 
-from .externals import Externals
 from .peers import PeerWatch
 from .serving import Servers
 
@@ -60,7 +60,7 @@ class Router:
         agents: Mapping[str, AgentSession],
         peers: PeerWatch,
         servers: Servers,
-        externals: Externals,
+        externals: ExternalAgents,
         project: Path,
     ) -> None:
         self._agents = agents
@@ -178,8 +178,6 @@ def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
 
 
 def desks_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskDesk | None]:
-    """Finds the tasks of an agent."""
-
     def desk_of(agent_id: str) -> TaskDesk | None:
         session = agents.get(agent_id)
         return session.desk if session is not None else None

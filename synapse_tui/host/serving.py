@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from synapse_tui.a2a.services import NO_SERVICES, Services
-from synapse_tui.a2a.sockets import LoopbackSockets
+from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.network import LOOPBACK, LoopbackSockets, Network
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
+from synapse_tui.settings import Settings
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.client import A2AClient
-    from synapse_tui.a2a.connections import Room
-    from synapse_tui.a2a.gate import App
-    from synapse_tui.a2a.server import AgentServer
+    from synapse_tui.a2a.guard import App
+    from synapse_tui.a2a.server import AgentServer, Room
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +92,12 @@ class Servers:
         task.add_done_callback(self._starting.discard)
 
     async def _serve(self, agent_id: str) -> None:
-        from synapse_tui.a2a.connections import Room  # noqa: PLC0415
-        from synapse_tui.a2a.server import AgentServer, build_app  # noqa: PLC0415
-        from synapse_tui.a2a.turnstile import Turnstile  # noqa: PLC0415
+        from synapse_tui.a2a.guard import Turnstile  # noqa: PLC0415
+        from synapse_tui.a2a.server import (  # noqa: PLC0415
+            AgentServer,
+            Room,
+            build_app,
+        )
 
         session, sockets = self._waiting.pop(agent_id)
         self._app = self._app or Turnstile(build_app())
@@ -159,3 +165,60 @@ class Servers:
         await asyncio.gather(*(self.remove(agent_id) for agent_id in {*self._servers, *self._waiting}))
         if self._client is not None:
             await self._client.close()
+
+
+class Reach:
+    """The rules about callers, and where and how agents are served.
+
+    Keys that are made or taken back in the user's settings count at once; addresses, names and certificates
+    from the next start of the host on.
+
+    Args:
+        settings: The settings that hold.
+        events: Told when other machines can reach the agents.
+        look: Returns when `follow` was called with what the files say now; None where they are not followed.
+        clock: Gives seconds; never goes back.
+
+    Attributes:
+        access: The rules about callers.
+        network: Where and how agents are served.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        events: EventBus,
+        look: Callable[[], Awaitable[None]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._events = events
+        self._fault: ConfigError | None = None
+        self._told = False
+        self.access = Access(AccessRules.of(settings), look=look, clock=clock)
+        try:
+            self.network = Network.of(settings)
+        except ConfigError as error:
+            self.network, self._fault = LOOPBACK, error
+
+    def follow(self, settings: Settings) -> None:
+        """Let in whom other settings let in; where what keeps callers out cannot be read, nobody."""
+        self.access.follow(AccessRules.of(settings))
+
+    def check(self) -> None:
+        """Make sure that agents may be served as the settings say.
+
+        Raises:
+            ConfigError: They may not.
+        """
+        if self._fault is not None:
+            raise self._fault
+        self.network.check(self.access.rules)
+
+    def tell(self) -> None:
+        """Tell the person, once, when other machines can reach the agents."""
+        told = self.network.notice()
+        if told and not self._told:
+            self._told = True
+            log.warning("%s", told)
+            self._events.publish(Notice(told, "warning"))

@@ -9,36 +9,100 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+
+from synapse_tui.errors import HandoverError
 
 from . import guardian_process
-from .adoption import AdoptedGuardian, GuardianHandle
-from .guardian_process import ProcessKey
+from .guardian_process import ProcessKey, read_row
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A running program in a PTY."""
+
+    pid: int  # Its pid; a child of this process
+    start: str  # When it started, in the words of the process table
+    fd: int  # Master side of its PTY, inheritable
+    pending: bytes = b""  # Input for it that the kernel has not taken yet
+
+
+@dataclass(frozen=True, slots=True)
+class GuardianHandle:
+    """A running guardian."""
+
+    pid: int  # Its pid; 0 for none
+    fd: int  # Write end of its pipe, inheritable
+    # Pid and start time of the session leaders it knows
+    leaders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def check_handle(handle: Handle) -> None:
+    """Make sure that a program and its terminal can be adopted; one that has just ended can."""
+    try:
+        os.fstat(handle.fd)
+    except OSError as error:
+        raise HandoverError(
+            f"the terminal of process {handle.pid} was not handed over: {error.strerror}",
+            "restart the agent in its pane",
+        ) from error
+    row = read_row(handle.pid)
+    if row is None or row.key.start != handle.start or row.parent != os.getpid():
+        raise HandoverError(
+            f"process {handle.pid} is not the agent that was handed over", "restart the agent in its pane"
+        )
+
+
+class AdoptedGuardian:
+    """A guardian that was started before this program image, with the face of a `Popen`."""
+
+    def __init__(self, handle: GuardianHandle) -> None:
+        self.pid = handle.pid
+        self._ended = False
+        try:
+            os.set_inheritable(handle.fd, False)
+        except OSError as error:
+            raise HandoverError(
+                f"the guardian's pipe was not handed over: {error.strerror}", "restart synapse-tui"
+            ) from error
+        self.stdin: io.RawIOBase | None = os.fdopen(handle.fd, "wb", buffering=0)
+
+    def poll(self) -> int | None:
+        """Whether it has ended: 0, or None while it runs."""
+        if not self._ended:
+            with contextlib.suppress(ChildProcessError):
+                self._ended = os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        return 0 if self._ended else None
+
+    def wait(self) -> int:
+        """Wait for its end."""
+        if not self._ended:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            self._ended = True
+        return 0
+
 
 log = logging.getLogger(__name__)
 
 
-STABLE = 10.0
-"""Seconds after which the end of a guardian is not the next one of a row."""
-LONGEST_DELAY = 60.0
-"""Seconds between two tries, when none stays."""
-REPORTED = 3
-"""So many ends in a row are reported to people."""
+STABLE = 10.0  # Seconds after which the end of a guardian is not the next one of a row
+LONGEST_DELAY = 60.0  # Seconds between two tries, when none stays
+REPORTED = 3  # So many ends in a row are reported to people
 
 
 def restart_delay(failures: int) -> float:
-    """Seconds before the next guardian is started.
-
-    Args:
-        failures: How many have ended soon after their start, one after the other.
-    """
+    """Seconds before the next guardian is started."""
     return min(0.5 * 2 ** (min(failures, 10) - 1), LONGEST_DELAY) if failures else 0.0
 
 
@@ -47,10 +111,6 @@ class Guardian:
 
     A guardian process that ends while there are leaders is replaced at once, while the loop runs in which it
     was started; where one after the other ends, ever more seldom.
-
-    Args:
-        python: The interpreter to run it with.
-        report: Told what a person should know; called in the loop.
     """
 
     def __init__(
@@ -61,10 +121,8 @@ class Guardian:
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
         self._leaders: dict[int, str] = {}
         self._unsent: list[str] = []
-        self._failures = 0
-        """How many guardian processes have ended in a row."""
-        self._started = 0.0
-        """When the last one was started, seconds on the loop's clock."""
+        self._failures = 0  # How many guardian processes have ended in a row
+        self._started = 0.0  # When the last one was started, seconds on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -75,16 +133,7 @@ class Guardian:
         *,
         report: Callable[[str], None] = lambda _text: None,
     ) -> Guardian:
-        """Go on with a guardian that was handed over.
-
-        Args:
-            handle: What `hand_over` gave; see `PtyProcess.adopt`.
-            python: The interpreter to run another one with, when it has ended.
-            report: Told what a person should know; called in the loop.
-
-        Raises:
-            HandoverError: Its pipe is not there any more.
-        """
+        """Go on with a guardian that was handed over."""
         guardian = cls(python, report=report)
         guardian._leaders = dict(handle.leaders)
         if handle.pid:
@@ -95,7 +144,7 @@ class Guardian:
         return guardian
 
     def hand_over(self) -> GuardianHandle:
-        """Leave the guardian to whoever adopts it: its pipe outlives execve(2), so it goes on watching."""
+        """Give the guardian up for `adopt`: its pipe outlives execve(2), so it goes on watching."""
         process = self._let_go()
         leaders, self._leaders = self._leaders, {}
         if process is None or process.stdin is None or process.poll() is not None:
@@ -109,15 +158,10 @@ class Guardian:
 
     @property
     def pid(self) -> int | None:
-        """Its pid while it runs."""
         return self._process.pid if self._process is not None else None
 
     def watch(self, leader: ProcessKey) -> None:
-        """Have everything in a session ended when this process is gone.
-
-        Args:
-            leader: The session leader, a child of this process that is not reaped yet.
-        """
+        """Have everything in a session ended when this process is gone."""
         self._leaders[leader.pid] = leader.start
         self._tell(f"+{leader.pid} {leader.start}\n")
 
@@ -150,7 +194,6 @@ class Guardian:
             self._send()
 
     def _start(self) -> None:
-        """Start it, or a new one that is told everything when the old one has ended."""
         old = self._let_go()
         if old is not None and old.stdin is not None:
             old.stdin.close()
@@ -180,12 +223,11 @@ class Guardian:
         if self._process is not process:
             return  # it was let go, or replaced already
         if not self._leaders:
-            return  # the next agent starts another one
+            return  # the next agent starts a new one
         log.warning("the guardian has ended, another one is started", extra={"guardian": process.pid})
         self._try_again()
 
     def _try_again(self) -> None:
-        """Start another one, the later the more have ended one after the other."""
         loop = _running_loop()
         if loop is None:
             return

@@ -26,18 +26,16 @@ from typing import NamedTuple
 STAGES = ((signal.SIGHUP, 1.0), (signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0))
 """What is sent, and the seconds to wait for its effect."""
 
-STEP = 0.02
-"""Seconds between two looks whether they are gone."""
+STEP = 0.02  # Seconds between two looks whether they are gone
 
 IGNORED = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP})
 """Signals that the guardian does not heed; the parent starts it with these blocked."""
 
-RESCAN = 5.0
-"""Seconds between two looks for descendants that went into a session of their own."""
+RESCAN = 5.0  # Seconds between two looks for descendants that went into a session of their own
 
 
 class ProcessKey(NamedTuple):
-    """A process; its start time (clock ticks, or the text of `ps`) tells it from a later one."""
+    """A process; its start time (clock ticks, or the text of `ps`) distinguishes it from a later one."""
 
     pid: int
     start: str
@@ -88,7 +86,7 @@ def read_table() -> list[ProcessRow]:
 
 
 def _ps_rows(pid: int = 0) -> Iterator[ProcessRow]:
-    """The table as `ps` tells it, where there is no /proc (macOS, BSD)."""
+    """The table by `ps`, where there is no /proc (macOS, BSD)."""
     import subprocess  # noqa: PLC0415 - only needed without /proc
 
     which = ["-p", str(pid)] if pid else ["-ax"]
@@ -141,17 +139,12 @@ def parse_start(text: str) -> float:
 
 
 class Mark(NamedTuple):
-    """What a process carries in its environment of the agent that started it.
+    """What a process carries in its environment of the agent that started it."""
 
-    Attributes:
-        agent_id: SYNAPSE_AGENT_ID; empty for what is said to be nobody's.
-        token: SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools.
-        spool: SYNAPSE_SPOOL; empty for none.
-    """
-
-    agent_id: str
+    agent_id: str  # SYNAPSE_AGENT_ID; empty for what belongs to no agent
+    # SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools
     token: str = ""
-    spool: str = ""
+    spool: str = ""  # SYNAPSE_SPOOL; empty for none
 
     def matches(self, other: Mark) -> bool:
         """Whether both are of one agent: the ids of agents in two homes may be the same."""
@@ -180,7 +173,7 @@ def mark_of(pid: int) -> Mark | None:
 
 
 def _environ_by_psutil(pid: int) -> dict[str, str]:
-    """The same where there is no /proc; macOS does not tell it of programs that it protects."""
+    """The same where there is no /proc; macOS hides it for programs that it protects."""
     try:
         import psutil  # noqa: PLC0415 - the guardian has none
 
@@ -200,24 +193,13 @@ def agent_of(leader: ProcessKey) -> Mark | None:
 
 
 def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
-    """What processes carry of agents, by their pids.
-
-    Args:
-        table: The processes.
-        since: Those that are older are not looked into.
-    """
+    """What processes carry of agents, by their pids."""
     every = ((row.key.pid, mark_of(row.key.pid)) for row in table if parse_start(row.key.start) >= since)
     return {pid: mark for pid, mark in every if mark is not None}
 
 
 class Family:
-    """Session leaders with all that belongs to them.
-
-    Args:
-        leaders: The session leaders; one whose pid belongs to another process by now is left out.
-        agents: The agents that they are, where they are any, and their processes.
-        known: Descendants seen earlier that may have lost their parents by now.
-    """
+    """Session leaders with all that belongs to them."""
 
     def __init__(
         self,
@@ -231,15 +213,7 @@ class Family:
     def members(
         self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None = None
     ) -> set[ProcessKey]:
-        """Members of the sessions, their descendants, the sessions of these, and the agents' daemons.
-
-        Args:
-            table: The process table.
-            marks: What the processes carry, as `read_marks` gives it; None to look.
-
-        Returns:
-            Living processes; zombies are left out.
-        """
+        """Members of the sessions, their descendants, the sessions of these, and the agents' daemons."""
         ours, strangers = self._marked(table, marks)
         rows = {row.key.pid: row for row in table if row.key.pid > 1 and row.key.pid not in strangers}
         there = {row.key.pid: row.key for row in table}
@@ -261,7 +235,6 @@ class Family:
     def _marked(
         self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None
     ) -> tuple[set[int], set[int]]:
-        """The processes that carry one of the agents, and those that carry another one or an empty id."""
         ours: set[int] = set()
         strangers: set[int] = set()
         if not self._agents:
@@ -287,10 +260,6 @@ class Family:
         """What still lives of `left`; when nothing does, what was started meanwhile gets the signal too.
 
         A shell whose command was ended goes on with the next one before it is ended itself.
-
-        Args:
-            left: Processes that were sent the signal.
-            number: The signal.
         """
         return {key for key in left if alive(key)} or self.signal(number)
 
@@ -314,16 +283,9 @@ def end_family(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End everything in some sessions: hang up, ask, kill.
-
-    Args:
-        family: What is to end.
-        stages: Signals to send and the seconds to wait for the effect of each.
-        clock: Monotonic seconds.
-        wait: Sleeps for some seconds.
-    """
-    for number, patience in stages:
-        until = clock() + patience
+    """End everything in some sessions: hang up, ask, kill."""
+    for number, seconds in stages:
+        until = clock() + seconds
         left = family.signal(number)
         while left and clock() < until:
             wait(STEP)
@@ -333,7 +295,7 @@ def end_family(
 
 
 class Watch:
-    """What the guardian knows: the session leaders it was told of, and what belongs to them."""
+    """The session leaders that the parent named, and what belongs to them."""
 
     def __init__(self) -> None:
         self.leaders: dict[int, ProcessKey] = {}
@@ -357,7 +319,7 @@ class Watch:
                     known.pop(pid, None)
 
     def rescan(self) -> None:
-        """Remember what lives now: a process whose environment tells nothing may lose its parents later."""
+        """Remember what lives now: an unmarked process may lose its parents later."""
         table = read_table()
         marks = read_marks(table, min(parse_start(leader.start) for leader in self.leaders.values()))
         for pid in self.leaders:
@@ -376,11 +338,7 @@ class Watch:
 
 
 def run(descriptor: int) -> None:
-    """Listen to the parent until it is gone, then end what it left behind.
-
-    Args:
-        descriptor: Read end of the parent's pipe.
-    """
+    """Listen to the parent until it is gone, then end what it left behind."""
     watch = Watch()
     while True:
         ready, _, _ = select.select([descriptor], [], [], RESCAN if watch.leaders else None)

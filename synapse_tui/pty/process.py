@@ -4,39 +4,309 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import logging
 import os
+import select
 import signal
+import sys
 import termios
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus
 
-from .adoption import Handle, check_handle
-from .ending import LAST_PATIENCE, describe, end_family
-from .guardian import Guardian
-from .guardian_process import Family, ProcessKey, agent_of, start_time
-from .offer import StoppedTerminal, stopped_terminal, unread
-from .reaper import ExitWatch
+from .guardian import Guardian, Handle, check_handle
+from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
-from .writer import WriteQueue
+
+KILL_TIMEOUT = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
+
+
+async def end_family(
+    family: Family, grace: float, clock: Callable[[], float] = time.monotonic
+) -> frozenset[ProcessKey]:
+    """End a session leader and all that belongs to it: SIGHUP, SIGTERM, SIGKILL.
+
+    The process table is read in a thread, since that takes milliseconds.
+    """
+    for number, seconds in (
+        (signal.SIGHUP, grace / 2),
+        (signal.SIGTERM, grace / 2),
+        (signal.SIGKILL, KILL_TIMEOUT),
+    ):
+        left = await asyncio.to_thread(family.signal, number)
+        until = clock() + seconds
+        while left and clock() < until:
+            await asyncio.sleep(STEP)
+            left = await asyncio.to_thread(family.remaining, left, number)
+        if not left:
+            break
+    return frozenset(left)
+
+
+def describe(key: ProcessKey) -> str:
+    """A process in words: its pid and, where known, its name."""
+    try:
+        return f"{key.pid} {Path(f'/proc/{key.pid}/comm').read_text('utf-8', 'replace').strip()}"
+    except OSError:
+        return str(key.pid)
+
+
+POLL = 0.05  # Seconds between two looks where there is no pidfd
+
+
+def reap(pid: int) -> ExitStatus | None:
+    """How a child ended, once; None while it runs."""
+    try:
+        found, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        # SIGCHLD is ignored in this process, or all children were waited for elsewhere: the status is lost.
+        log.warning("the exit status of a child is unknown", extra={"pid": pid})
+        return ExitStatus(code=255)
+    if not found:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return ExitStatus(code=code) if code >= 0 else ExitStatus(signal=-code)
+
+
+class ExitWatch:
+    """Calls back once when a child has ended, having reaped it."""
+
+    def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None]) -> None:
+        self._pid = pid
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._descriptor = _pidfd(pid)
+        if self._descriptor >= 0:
+            self._loop.add_reader(self._descriptor, self.check)
+        else:
+            self._timer = self._loop.call_soon(self._poll)
+
+    def check(self) -> None:
+        """Look now, as is worth while when the terminal hung up."""
+        status = reap(self._pid)
+        if status is not None:
+            self.close()
+            self._on_exit(status)
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _poll(self) -> None:
+        self._timer = self._loop.call_later(POLL, self._poll)
+        self.check()
+
+
+def _pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+LIMIT = 32 * 1024 * 1024  # Bytes that may wait for a program that does not read its input
+
+CHUNK = 64 * 1024
+
+
+class WriteQueue:
+    """Writes to a non-blocking descriptor in order, as fast as it takes them and never faster."""
+
+    def __init__(self, descriptor: int, limit: int = LIMIT) -> None:
+        self.pending = 0
+        self._descriptor = descriptor
+        self._limit = limit
+        self._queue: deque[memoryview] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drained: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        """Write now what is taken now and queue the rest; MessageError when the queue is full."""
+        if self._closed or not data:
+            return
+        if self.pending + len(data) > self._limit:
+            raise MessageError(
+                f"the program does not read its input: {self.pending} bytes are waiting already",
+                "interrupt it, or send less at a time",
+            )
+        self._queue.append(memoryview(bytes(data)))
+        self.pending += len(data)
+        if self._loop is None:
+            self._flush()
+
+    async def drain(self) -> None:
+        """Wait until the kernel has taken everything, or the queue is closed."""
+        if self.pending:
+            future = asyncio.get_running_loop().create_future()
+            self._drained.append(future)
+            await future
+
+    def take(self) -> bytes:
+        """Close the queue and return what waits, for another writer."""
+        waiting = b"".join(self._queue)
+        self.close()
+        return waiting
+
+    def close(self) -> None:
+        """Drop what waits; later writes are dropped too."""
+        self._closed = True
+        self._queue.clear()
+        self.pending = 0
+        self._settle()
+
+    def _flush(self) -> None:
+        """Write some chunks, then let others run; the loop calls again while there is a rest."""
+        for _ in range(8):
+            if not self._queue or not self._write_first():
+                break
+        if not self._queue:
+            self._settle()
+        elif self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_writer(self._descriptor, self._flush)
+
+    def _write_first(self) -> bool:
+        """Write the start of the queue; False when nothing more is taken for now."""
+        first = self._queue[0]
+        try:
+            count = os.write(self._descriptor, first[:CHUNK])
+        except InterruptedError:
+            return True
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            # EIO: no program has the terminal open any more; what was meant for it has no reader.
+            if error.errno not in (errno.EIO, errno.EBADF, errno.ENXIO, errno.EPIPE):
+                raise
+            self.close()
+            return False
+        self.pending -= count
+        if count == len(first):
+            self._queue.popleft()
+        else:
+            self._queue[0] = first[count:]
+        return True
+
+    def _settle(self) -> None:
+        """Nothing waits: stop listening for room and wake `drain`."""
+        if self._loop is not None:
+            self._loop.remove_writer(self._descriptor)
+            self._loop = None
+        waiting, self._drained = self._drained, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+TIOCGPTPEER = 0x5441
+"""Opens the other side of a PTY, whatever its path is; Linux 4.13 and later, ioctl_tty(2)."""
+_HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+MOST = 4096  # More bytes than are ever on their way while a key is
+
+
+class StoppedTerminal:
+    """A terminal whose output is stopped, so that a key is read before anything else happens, or not at all.
+
+    A sleeping program may be woken by something else (a timer, a signal, the network) at the very moment in
+    which a key is sent, and then the key meets another screen than the one it was meant for. So its output
+    is stopped as Ctrl+S does (tcflow(3)), the screen is looked at, and the key is written. A program that
+    was woken by something else draws before it reads, and blocks in that write: the key still lies in its
+    terminal and can be read back from the other side. What is read back the program never gets.
+    """
+
+    def __init__(self, master: int, slave: int) -> None:
+        self._master = master
+        self._slave = slave
+        self._unread = select.poll()
+        self._unread.register(slave, select.POLLIN)
+
+    @property
+    def unread(self) -> bool:
+        """Whether something that was sent to the program has not been read by it yet."""
+        return bool(self._unread.poll(0))  # this also has the kernel hand on what is still on its way
+
+    def take_back(self, key: bytes) -> bool:
+        """Take back a key that was sent; False when the program has read it meanwhile."""
+        try:
+            taken = os.read(self._slave, MOST)
+        except OSError:
+            return False
+        if rest := taken.removeprefix(key):
+            os.write(self._master, rest)
+        return rest != taken
+
+
+@contextlib.contextmanager
+def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
+    """Stop a program's output for a moment; None on other systems, and where a terminal works by lines."""
+    slave = _open(master)
+    if slave is None:
+        yield None
+        return
+    try:
+        with contextlib.suppress(termios.error):
+            termios.tcflow(slave, termios.TCOOFF)
+        yield StoppedTerminal(master, slave)
+    finally:
+        with contextlib.suppress(termios.error):
+            termios.tcflow(slave, termios.TCOON)
+        os.close(slave)
+
+
+def unread(master: int) -> bool:
+    """Whether a program has input left to read; False where that is unknown."""
+    slave = _open(master)
+    if slave is None:
+        return False
+    try:
+        return StoppedTerminal(master, slave).unread
+    finally:
+        os.close(slave)
+
+
+def _open(master: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        slave = fcntl.ioctl(master, TIOCGPTPEER, _HOW)
+    except OSError:
+        return None
+    with contextlib.suppress(termios.error):
+        _, _, _, local, *_ = termios.tcgetattr(slave)
+        if not local & termios.ICANON:
+            return slave
+    os.close(slave)
+    return None
+
 
 log = logging.getLogger(__name__)
 
 KERNEL_BUFFER = 128 * 1024
 """More than a PTY holds: what a program wrote before it ended stands within so many bytes."""
 
-HANGUP_PATIENCE = 0.25
+HANGUP_TIMEOUT = 0.25
 """Seconds between the end of the program and the last look for output while others keep its terminal open."""
 
-REOPEN = 0.5
-"""Seconds after which a terminal that hung up while its program lives is tried again."""
+REOPEN = 0.5  # Seconds after which a terminal that hung up while its program lives is tried again
 
 
 class PtyProcess:
-    """A program that leads a session of its own on a PTY.
+    """A program that leads a session on a PTY.
 
     Attributes:
         pid: Its pid, which is the number of its session and process group too.
@@ -77,23 +347,8 @@ class PtyProcess:
     ) -> PtyProcess:
         """Start a program in a PTY; nothing is read before `start`.
 
-        It takes some milliseconds, and may be called in a thread of its own to keep a loop free of them.
-
-        Args:
-            argv: The command, looked up on the PATH of `env`, and its arguments.
-            cwd: Its working folder.
-            env: Its whole environment.
-            columns: Width in cells.
-            lines: Height in cells.
-            guardian: Ends the program when this process is killed.
-
-        Returns:
-            The running program.
-
-        Raises:
-            CommandNotFound: The command is not on PATH.
-            FolderUnusable: The folder is missing or cannot be read.
-            SpawnError: It cannot be started for another reason.
+        It takes some milliseconds and may be called in a thread. Raises CommandNotFound, FolderUnusable or
+        SpawnError. `guardian` ends the program when this process is killed.
         """
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
         process = cls(pid, master, guardian)
@@ -103,15 +358,9 @@ class PtyProcess:
 
     @classmethod
     def adopt(cls, handle: Handle, *, guardian: Guardian | None = None) -> PtyProcess:
-        """Go on with a program that was handed over; called in a running loop, and `start` comes next.
+        """Adopt a program that `hand_over` gave up; needs a running loop, and `start` comes next.
 
-        Args:
-            handle: What `hand_over` gave, in this process: before it executed another program (execve(2)
-                keeps children and inheritable descriptors), or after that failed.
-            guardian: One that knows the program already.
-
-        Raises:
-            HandoverError: The descriptor or the child is not there any more.
+        It stays this process's child across execve(2). HandoverError when it or its descriptor is gone.
         """
         check_handle(handle)
         os.set_inheritable(handle.fd, False)
@@ -122,23 +371,14 @@ class PtyProcess:
 
     @classmethod
     def ended(cls, pid: int, status: ExitStatus) -> PtyProcess:
-        """Stand for a program that has ended; `start` tells so.
-
-        Args:
-            pid: The pid that it had.
-            status: How it ended.
-        """
+        """A program that had ended before; `start` reports its end."""
         process = cls(pid, -1)
         process._queue.close()
         process.exit = status
         return process
 
     def hand_over(self) -> Handle | None:
-        """Leave the program to whoever adopts it: nothing is read, written or reaped here from now on.
-
-        Returns:
-            What `adopt` needs, with a descriptor that execve(2) keeps; None when the program has ended.
-        """
+        """Give the program up for `adopt`, with a descriptor that execve(2) keeps; None when it has ended."""
         if self._status is not None and self.exit is None:
             self._read_rest()
         if self.exit is not None:
@@ -164,10 +404,7 @@ class PtyProcess:
     ) -> None:
         """Read it from now on; both callbacks come in the running loop.
 
-        Args:
-            loop_reader: Shares parse time among all PTYs.
-            on_data: Called with output, up to 64 kB at a time; see `ReadScheduler.add`.
-            on_exit: Called once, after the last output.
+        `on_data` as in `ReadScheduler.add`; `on_exit` once, after the last output.
         """
         self._scheduler = loop_reader
         self._on_data = on_data
@@ -184,25 +421,17 @@ class PtyProcess:
         return self._queue.pending
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the program, in order and without blocking; dropped when it has ended.
-
-        Raises:
-            MessageError: It does not read, and too much waits already; nothing of `data` was taken.
-        """
+        """Send bytes to the program, in order and without blocking; dropped when it has ended."""
         self._queue.write(data)
 
     @property
     def unread(self) -> bool:
-        """Whether it has not read yet all that it was sent, as far as that can be told."""
+        """Whether it has input left to read, as far as that is known."""
         return self.pending > 0 or (self.fd >= 0 and unread(self.fd))
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:
-        """Stop its output for a moment, to give it a key that it reads first or not at all: `offer.py`.
-
-        Yields:
-            Its terminal; None where that cannot be done.
-        """
+        """Stop its output for a moment; None where that cannot be done."""
         if self.fd < 0:
             yield None
             return
@@ -214,7 +443,7 @@ class PtyProcess:
         await self._queue.drain()
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give its terminal another size, in cells; the kernel tells the foreground group by SIGWINCH."""
+        """Resize its terminal, in cells; the kernel sends SIGWINCH to the foreground group."""
         if self.fd >= 0:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetwinsize(self.fd, (max(lines, 1), max(columns, 1)))
@@ -239,13 +468,8 @@ class PtyProcess:
     async def terminate(self, grace: float = 2.0) -> ExitStatus:
         """End the program and all that it started, and reap it; one that was handed over goes on.
 
-        SIGHUP comes at once, SIGTERM after half of the grace, SIGKILL after all of it.
-
-        Args:
-            grace: Seconds that it has to end by itself.
-
-        Returns:
-            How it ended; its output up to then has been handed on.
+        SIGHUP comes at once, SIGTERM after half of the grace (seconds), SIGKILL after all of it. Its output
+        up to then has been handed on.
         """
         if self.exit is not None or self._handed_over:
             return self._result()
@@ -254,7 +478,7 @@ class PtyProcess:
         family = Family([self._key], [(self._agent, self._key)] if self._agent is not None else ())
         self.left = tuple(map(describe, sorted(await end_family(family, grace))))
         try:
-            async with asyncio.timeout(HANGUP_PATIENCE + LAST_PATIENCE):
+            async with asyncio.timeout(HANGUP_TIMEOUT + KILL_TIMEOUT):
                 await self._exited.wait()
         except TimeoutError:
             log.warning("a process cannot be ended", extra={"pid": self.pid})
@@ -287,7 +511,7 @@ class PtyProcess:
         else:
             # Output may be left. The hang-up follows it, unless a process left behind keeps the terminal
             # open.
-            self._call_later(HANGUP_PATIENCE, self._read_rest)
+            self._call_later(HANGUP_TIMEOUT, self._read_rest)
 
     def _read_rest(self) -> None:
         if self._scheduler is not None:
@@ -304,7 +528,7 @@ class PtyProcess:
         self._timer = asyncio.get_running_loop().call_later(delay, callback)
 
     def _finish(self, status: ExitStatus) -> None:
-        """Everything has been read: give up the terminal and tell."""
+        """Everything has been read: close the terminal and report the end."""
         if self.exit is not None:
             return
         self.exit = status

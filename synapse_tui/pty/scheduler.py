@@ -2,9 +2,9 @@
 
 What a program writes costs its reader far more (parsing, at some MB/s) than it cost the writer. So the time
 spent in the callbacks is measured, and that of painting is charged (`charge`): all PTYs but the focused one
-share a budget a tick, the focused one has a larger allowance of its own, and whoever is over it is not read
-until the next tick. The kernel's PTY buffer then fills up and holds the flooder back, while keys and quiet
-agents go on as before.
+share a budget a tick, the focused one has a larger allowance of its own, and a PTY over its budget is not
+read until the next tick. The kernel's PTY buffer then fills up and holds the flooder back, while keys and
+quiet agents go on as before.
 """
 
 from __future__ import annotations
@@ -18,17 +18,13 @@ from dataclasses import dataclass
 TICK = 0.016
 BUDGET = 0.004
 FOCUSED_BUDGET = 0.008
-SLICE = 0.002
-"""Seconds of parsing meant to happen between two PTYs; reads are sized for it."""
+SLICE = 0.002  # Seconds of parsing meant to happen between two PTYs; reads are sized for it
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
-LOOK_READ = 16 * 1024
-"""Bytes that a look takes in at most."""
-LOOK_AGAIN = 0.05
-"""Seconds after a look that has not taken in everything until another one reads anything."""
-FIRST_RATE = 4e6
-"""Bytes parsed a second, as long as nothing has been measured."""
+LOOK_READ = 16 * 1024  # Bytes that a look takes in at most
+LOOK_AGAIN = 0.05  # Seconds after a look that has not taken in everything until the next one reads
+FIRST_RATE = 4e6  # Bytes parsed a second, as long as nothing has been measured
 
 
 @dataclass(slots=True, eq=False)
@@ -37,12 +33,10 @@ class _Source:
     on_data: Callable[[bytes], object]
     on_hangup: Callable[[], None]
     rate: float = FIRST_RATE
-    used: float = 0.0
-    """Seconds used lately; halved every tick. Who used least is served first."""
+    used: float = 0.0  # Seconds used lately; halved every tick. Who used least is served first
     unfinished: bool = False
     """It was handed more than it could take in at once: it goes on before anything more is read."""
-    look_again: float = 0.0
-    """Until when looks read nothing."""
+    look_again: float = 0.0  # Until when looks read nothing
 
 
 class _Allowance:
@@ -58,12 +52,6 @@ class _Allowance:
 
 class ReadScheduler:
     """Reads PTYs when they have output, coalesced, within a budget of parse time.
-
-    Args:
-        clock: Seconds, as fine as can be.
-        tick: Seconds of a tick.
-        budget: Seconds of parsing a tick for all PTYs but the focused one.
-        focused_budget: Seconds of parsing a tick for the focused one.
 
     Attributes:
         focused: Descriptor of the PTY that the user looks at; it goes first and outside the shared budget.
@@ -92,12 +80,9 @@ class ReadScheduler:
     ) -> None:
         """Read a non-blocking descriptor from now on.
 
-        Args:
-            descriptor: Master side of a PTY.
-            on_data: Called with what was read; the time that it takes is charged. When it returns something
-                true it has not taken in everything: it is called again, without data, before more is read.
-            on_hangup: Called once when no program has the terminal open any more; the descriptor is then
-                taken off.
+        `on_data` is called with what was read, and its time is charged; when it returns true it has not taken
+        in everything, and is called again without data before more is read. `on_hangup` is called once, when
+        no program has the terminal open any more.
         """
         source = _Source(descriptor, on_data, on_hangup)
         self._sources[descriptor] = source
@@ -138,11 +123,7 @@ class ReadScheduler:
             source.look_again = self._clock() + LOOK_AGAIN
 
     def take(self, descriptor: int, size: int) -> bool:
-        """Read up to so much out of turn; its time is charged as any other.
-
-        Returns:
-            Whether there may be more, or what was read has not been taken in yet.
-        """
+        """Read up to so much out of turn, charged as any other; whether there may be more to take in."""
         source = self._sources.get(descriptor)
         if source is None:
             return False
@@ -176,11 +157,6 @@ class ReadScheduler:
         self._schedule()
 
     def _serve(self, source: _Source) -> bool:
-        """Read and hand on one portion.
-
-        Returns:
-            Whether there may be more.
-        """
         allowance = self._allowance(source)
         if source.unfinished:
             self._hand_on(source, b"")
@@ -255,11 +231,7 @@ class ReadScheduler:
 
 
 def read_available(descriptor: int, size: int) -> tuple[bytes, bool]:
-    """Read what is there, up to about `size` bytes; a PTY gives it in pieces of 4 kB.
-
-    Returns:
-        The bytes, and whether the terminal hung up (EIO on Linux, an empty read elsewhere).
-    """
+    """Read what is there, up to about `size` bytes; a PTY gives it in pieces of 4 kB."""
     parts: list[bytes] = []
     left = size
     while left > 0:

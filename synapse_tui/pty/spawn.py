@@ -22,10 +22,55 @@ from typing import NoReturn
 
 import ptyprocess
 
-from synapse_tui.errors import SpawnError
-from synapse_tui.open_files import given_open_files
+from synapse_tui.errors import CommandNotFound, FolderUnusable, SpawnError
+from synapse_tui.process_times import given_open_files
 
-from .command import check_folder, resolve_command
+
+def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:
+    """The executable that a command names, as execvp(3) would find it in a child's environment and folder."""
+    if not command or "\0" in command:
+        return None
+    if "/" in command:
+        candidate = cwd / command
+        return candidate if _executable(candidate) else None
+    for folder in env.get("PATH", os.defpath).split(os.pathsep):
+        candidate = cwd / folder / command
+        if _executable(candidate):
+            return candidate
+    return None
+
+
+def check_folder(cwd: Path) -> None:
+    """Make sure that a program can work in a folder."""
+    if not cwd.exists():
+        raise FolderUnusable(f"the working folder {cwd} does not exist", "create it or choose another one")
+    if not cwd.is_dir():
+        raise FolderUnusable(f"{cwd} is a file, not a folder", "choose a folder to work in")
+    if not os.access(cwd, os.R_OK | os.X_OK):
+        raise FolderUnusable(
+            f"the working folder {cwd} cannot be read", "check its permissions or choose another one"
+        )
+
+
+def resolve_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path:
+    """The executable that a command names; CommandNotFound or SpawnError without one."""
+    found = find_command(command, env=env, cwd=cwd)
+    if found is not None:
+        return found
+    if "/" not in command:
+        raise CommandNotFound(command, command)
+    path = cwd / command
+    if path.is_file():
+        raise SpawnError(f"{path} is not executable", f"make it so with: chmod +x {path}")
+    raise SpawnError(f"there is no program {path}", "check the command of the profile")
+
+
+def _executable(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
 
 IUTF8 = 0x4000
 """Input flag of Linux and macOS: erase whole characters in cooked mode (termios(3)); Python 3.11 lacks it."""
@@ -39,23 +84,8 @@ def spawn(
 ) -> tuple[int, int]:
     """Start a program as leader of a new session whose controlling terminal is a new PTY of the given size.
 
-    It takes some milliseconds, until the exec has happened or failed. Nothing but the three standard
-    descriptors is inherited.
-
-    Args:
-        argv: The command and its arguments.
-        cwd: Its working folder.
-        env: Its whole environment.
-        columns: Width in cells.
-        lines: Height in cells.
-
-    Returns:
-        Its pid, and the descriptor of the PTY's master side: close-on-exec and non-blocking.
-
-    Raises:
-        CommandNotFound: The command is not on the PATH of `env`.
-        FolderUnusable: The folder is missing or cannot be read.
-        SpawnError: It cannot be executed, or the system has no process or PTY left.
+    It takes some milliseconds, until the exec has happened or failed. Only the three standard descriptors are
+    inherited. Returns its pid and the PTY's master side, which is close-on-exec and non-blocking.
     """
     if not argv:
         raise SpawnError("there is no command to run", "give the profile a command")

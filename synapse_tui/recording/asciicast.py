@@ -5,11 +5,19 @@ https://docs.asciinema.org/manual/asciicast/v2/
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
-from collections.abc import Mapping
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from synapse_tui.disk_queue import DiskQueue
+from synapse_tui.errors import SynapseError
 
 OUTPUT: Literal["o"] = "o"
 RESIZE: Literal["r"] = "r"
@@ -18,20 +26,13 @@ MARKER: Literal["m"] = "m"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file.
+    """The first line of a file."""
 
-    Attributes:
-        columns: Width of the terminal at the beginning, in cells.
-        lines: Its height.
-        timestamp: When it began, in seconds since the epoch; 0 when not known.
-        title: What it is called; may be empty.
-        environ: `TERM` and `SHELL` of who recorded it, as far as known.
-    """
-
-    columns: int
+    columns: int  # Width of the terminal at the beginning, in cells
     lines: int
-    timestamp: int = 0
-    title: str = ""
+    timestamp: int = 0  # When it began, in seconds since the epoch; 0 when not known
+    title: str = ""  # What it is called; may be empty
+    # `TERM` and `SHELL` of who recorded it, as far as known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -85,3 +86,166 @@ def _event(time: float, code: str, data: str) -> str:
 
 def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+GAP = "output left out: the disk was too slow"
+_CANCEL = b"\x18"  # CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)
+_ITEM_BYTES = 64  # Memory of what waits beside its bytes
+
+
+class _Item(NamedTuple):
+    time: float
+    code: str
+    data: bytes
+    size: tuple[int, int] = (0, 0)
+
+
+class ScreenRecorder:
+    """Records what a terminal is sent; it may be made in any thread, and is used in the loop from then on.
+
+    A disk that fails or is too slow never disturbs the terminal: `on_error` and `on_gap` report it.
+
+    Args:
+        path: The file that is made, readable by its owner only.
+        columns: Width of the terminal in cells.
+        lines: Its height.
+        environ: Environment of who records, for `TERM` and `SHELL`.
+        title: What the recording is called.
+        clock: Seconds since the epoch.
+        overwrite: Whether a file that is there may be replaced.
+
+    Attributes:
+        on_gap: Called when output was left out: all is to be painted anew, through `output`.
+        on_error: Called once when the file can't be written any more; the recording has ended then.
+
+    Raises:
+        SynapseError: The file is there already, or cannot be made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        columns: int,
+        lines: int,
+        *,
+        environ: Mapping[str, str],
+        title: str = "",
+        clock: Callable[[], float] = time.time,
+        overwrite: bool = False,
+    ) -> None:
+        self.path = path
+        self.on_gap: Callable[[], None] = lambda: None
+        self.on_error: Callable[[SynapseError], None] = lambda _error: None
+        self._clock = clock
+        self._begin = self._last = clock()
+        header = Header(columns, lines, int(self._begin), title, environ)
+        self._failed = False
+        self._encoder = CastEncoder()
+        self._begun = self._encoder.header(header)  # The header, until it is written
+        self._descriptor = _create(path, overwrite=overwrite)
+        self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
+
+    def output(self, data: bytes) -> None:
+        """Add what the terminal is sent, cut anywhere; returns at once."""
+        self._put(_Item(self._elapsed(), OUTPUT, data))
+
+    def resized(self, columns: int, lines: int) -> None:
+        """Note that the terminal has another size from now on, in cells."""
+        self._put(_Item(self._elapsed(), RESIZE, b"", (columns, lines)))
+
+    def marker(self, text: str) -> None:
+        """Put a mark with a name."""
+        self._put(_Item(self._elapsed(), MARKER, text.encode("utf-8", "replace")))
+
+    async def close(self) -> None:
+        """Return when all is written; nothing may follow."""
+        await self._queue.close()
+        try:
+            await asyncio.to_thread(self._finish)
+        except OSError as error:
+            self._fail(error)
+
+    def _put(self, item: _Item) -> None:
+        if self._descriptor >= 0:
+            self._queue.put(item, len(item.data) + _ITEM_BYTES)
+
+    def _elapsed(self) -> float:
+        """Seconds since the beginning; a clock that is put back goes on where it was."""
+        now = self._clock()
+        if now < self._last:
+            self._begin -= self._last - now
+        self._last = now
+        return now - self._begin
+
+    def _note_gap(self) -> None:
+        self.marker(GAP)
+        self.output(_CANCEL)
+        self.on_gap()
+
+    def _fail(self, error: OSError) -> None:
+        self._failed = True
+        self.on_error(
+            SynapseError(
+                f"the recording to {self.path} has ended: {error.strerror}",
+                "what was recorded until then can be played",
+            )
+        )
+
+    # In a thread
+
+    def _append(self, items: list[_Item]) -> None:
+        lines = [self._begun, *map(self._encode, items)]
+        self._begun = ""
+        _write_all(self._descriptor, "".join(lines).encode())
+
+    def _encode(self, item: _Item) -> str:
+        if item.code == OUTPUT:
+            return self._encoder.output(item.time, item.data)
+        if item.code == RESIZE:
+            return self._encoder.resized(item.time, *item.size)
+        return self._encoder.marker(item.time, item.data.decode())
+
+    def _finish(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        rest = self._begun + self._encoder.output(self._elapsed(), b"", final=True)
+        try:
+            if not self._failed:
+                _write_all(descriptor, rest.encode())
+        finally:
+            os.close(descriptor)
+
+
+def _create(path: Path, *, overwrite: bool) -> int:
+    # O_NONBLOCK: opening a pipe without a reader must not block.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags if overwrite else flags | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise SynapseError(
+            f"{path} is there already", "name another file, or replace it with --overwrite"
+        ) from None
+    except OSError as error:
+        raise _cannot(path, error.strerror or str(error)) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _cannot(path, "it is no ordinary file")
+        os.fchmod(descriptor, 0o600)
+        os.ftruncate(descriptor, 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise _cannot(path, error.strerror or str(error)) from None
+    except SynapseError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _cannot(path: Path, why: str) -> SynapseError:
+    return SynapseError(f"{path} cannot be recorded to: {why}", "name a file in a folder that you can write")
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

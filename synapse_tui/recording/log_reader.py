@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from synapse_tui.agents.raw_log import (
+    DEFAULT_SIZE,
     Begun,
     LogRecord,
     Resized,
@@ -18,19 +19,16 @@ from synapse_tui.agents.raw_log import (
     times_path,
 )
 
+from .asciicast import CastEncoder, Header
+
 BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Bytes that were put out.
+    """Bytes that were put out."""
 
-    Attributes:
-        time: Seconds since the epoch; None when it was not noted.
-        data: The bytes.
-    """
-
-    time: float | None
+    time: float | None  # Seconds since the epoch; None when it was not noted
     data: bytes
 
 
@@ -38,15 +36,7 @@ LogItem = Begun | Resized | Output
 
 
 class LogFile:
-    """One file of a log, and the file of its times if there is one.
-
-    Args:
-        path: The file.
-        start: Byte to begin at; of what is before only the size of the terminal is taken.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """One file of a log, and the file of its times if there is one."""
 
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
@@ -73,12 +63,7 @@ class LogFile:
         return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino) or now.st_size < self._at
 
     def read(self, *, final: bool) -> Iterator[LogItem]:
-        """Yield what has come since the last call.
-
-        Args:
-            final: Whether nothing more will come; else bytes whose time is still to be noted are left for
-                the next call.
-        """
+        """Yield what has come since the last call."""
         self._open_times()
         for record in self._new_records():
             yield from self._of_record(record)
@@ -95,7 +80,6 @@ class LogFile:
         yield record
 
     def _bytes(self, end: int | None) -> Iterator[Output]:
-        """The bytes up to an offset, or all there are."""
         while end is None or self._at < end:
             data = os.pread(
                 self._log.fileno(), BLOCK if end is None else min(BLOCK, end - self._at), self._at
@@ -122,15 +106,7 @@ class LogFile:
 
 
 def read_log(path: Path, newest: int) -> Iterator[LogItem]:
-    """Yield what a log holds, its previous file included.
-
-    Args:
-        path: The present file.
-        newest: How many bytes of the end at most.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Yield what a log holds, its previous file included."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)
@@ -138,19 +114,7 @@ def read_log(path: Path, newest: int) -> Iterator[LogItem]:
 
 
 def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Generator[LogItem | None, None, None]:
-    """Yield what a log holds, then what is added, without end.
-
-    Args:
-        path: The present file.
-        newest: How many bytes of the end at most to begin with.
-        pause: Called when there is nothing new, to wait.
-
-    Yields:
-        The items; None whenever all there was has been yielded.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Yield what a log holds, then what is added, without end."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)
@@ -183,3 +147,72 @@ def _read_whole(path: Path, start: int) -> Iterator[LogItem]:
         yield from file.read(final=True)
     finally:
         file.close()
+
+
+_RESET = b"\x1bc"  # RIS: a process that is started anew gets a new terminal
+
+
+class LogCast:
+    """Turns parts of a log into lines of asciicast v2.
+
+    The time between two processes does not count.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._encoder = CastEncoder()
+        self._begin: float | None = None
+        """Seconds since the epoch at which time is 0; moved forwards by what does not count."""
+        self._last = 0.0
+        self._size: tuple[int, int] | None = None
+
+    def lines(self, items: Iterable[LogItem]) -> Iterator[str]:
+        """Yield the lines of parts of a log, in order."""
+        for item in items:
+            if isinstance(item, Output):
+                yield from self._output(item)
+            elif isinstance(item, Resized):
+                yield from self._resize(self._elapsed(item.time), item.columns, item.lines)
+            else:
+                yield from self._process(item)
+
+    def end(self) -> Iterator[str]:
+        """Yield what is left: the header of an empty log, half a character."""
+        yield from self._head(0.0, DEFAULT_SIZE)
+        if line := self._encoder.output(self._last, b"", final=True):
+            yield line
+
+    def _output(self, item: Output) -> Iterator[str]:
+        yield from self._head(item.time or 0.0, DEFAULT_SIZE)
+        time = self._last if item.time is None else self._elapsed(item.time)
+        if line := self._encoder.output(time, item.data):
+            yield line
+
+    def _process(self, item: Begun) -> Iterator[str]:
+        size, first = (item.columns, item.lines), self._size is None
+        yield from self._head(item.time, size)
+        if item.anew or self._begin is None:
+            self._begin = item.time - self._last
+        if item.anew and not first:
+            yield self._encoder.output(self._last, _RESET, final=True)
+            yield self._encoder.marker(self._last, "started anew")
+        yield from self._resize(self._elapsed(item.time), *size)
+
+    def _resize(self, time: float, columns: int, lines: int) -> Iterator[str]:
+        if self._size != (columns, lines):
+            self._size = (columns, lines)
+            yield self._encoder.resized(time, columns, lines)
+
+    def _head(self, time: float, size: tuple[int, int]) -> Iterator[str]:
+        """The header, once."""
+        if self._size is None:
+            self._size = size
+            yield self._encoder.header(Header(*size, int(time), self._title))
+            if time:
+                self._begin = time
+
+    def _elapsed(self, time: float) -> float:
+        if self._begin is None:
+            self._begin = time
+        self._last = max(self._last, time - self._begin)
+        return self._last

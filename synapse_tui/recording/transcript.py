@@ -10,34 +10,61 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from synapse_tui.agents.answers import StitchedRows
 from synapse_tui.agents.raw_log import DEFAULT_SIZE, Begun
 from synapse_tui.terminal import LineScrolled, ScreenSwitched, Terminal, TerminalEvent
 from synapse_tui.terminal.cells import readable
-from synapse_tui.terminal.dump_text import join_rows
+from synapse_tui.terminal.dump import join_rows
 from synapse_tui.terminal.render import clean
 from synapse_tui.terminal.row import Row
 
 from .log_reader import LogItem, Output
-from .painted import PaintedText
 
-_SCROLLBACK = 100_000
-"""Rows that one piece of output may scroll off; they are taken after each piece."""
-_REMEMBERED = 20_000
-"""Lines that are known again when they are written anew."""
-_FEED = 64 * 1024
-"""Bytes that are fed at once."""
-_CLEARS = re.compile(rb"\x1b(?:\[3J|c)")
-"""ED 3 and RIS."""
-_LOOK = 2048
-"""Bytes after which the alternate screen is looked at."""
+_KEPT = 1000
+"""Rows above the screen that are searched for text that is moved back; those before are said for good."""
+
+
+class PaintedText:
+    """Puts the looks of one alternate screen together."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._rows = StitchedRows(self._screen())
+        self._said = 0  # Rows of the text that were given already
+
+    def scrolled(self, row: str) -> None:
+        """The terminal moved a row over its upper edge."""
+        self._rows.scrolled(row)
+
+    def look(self) -> list[str]:
+        """Take in what the screen shows now."""
+        self._rows.look(self._screen())
+        end = max(0, len(self._rows.rows) - self._terminal.lines)
+        left = self._rows.rows[self._said : end]
+        self._said = max(self._said, end)
+        if self._said > _KEPT:
+            self._rows, self._said = StitchedRows(self._screen()), 0
+        return left
+
+    def rest(self) -> list[str]:
+        """The rows that are on the screen; where it was cleared before it is left, those of the last look."""
+        return self.look() + self._rows.rows[self._said :]
+
+    def _screen(self) -> list[str]:
+        # Not what is shown: when the alternate screen is left, it is looked at a last time.
+        screen = self._terminal.screen
+        return [row.content(0).rstrip() for row in screen.alternate_buffer.rows]
+
+
+_SCROLLBACK = 100_000  # Rows that one piece of output may scroll off; they are taken after each piece
+_REMEMBERED = 20_000  # Lines that are known again when they are written anew
+_FEED = 64 * 1024  # Bytes that are fed at once
+_CLEARS = re.compile(rb"\x1b(?:\[3J|c)")  # ED 3 and RIS
+_LOOK = 2048  # Bytes after which the alternate screen is looked at
 
 
 class Transcript:
-    """Collects lines; a line that the terminal wrapped is one line.
-
-    Args:
-        half_blanks: Whether the agent writes the second cells of emoji as blanks (`terminal/half_blanks.py`).
-    """
+    """Collects lines; a line that the terminal wrapped is one line."""
 
     def __init__(self, *, half_blanks: bool = False) -> None:
         self._half_blanks = half_blanks
@@ -49,10 +76,8 @@ class Transcript:
         """Lines that may be written once more: the screen was cleared, or they came back to it."""
         self._oldest = 0
         """Number of the oldest row of the scrollback, counted from the first that ever left the screen."""
-        self._next = 0
-        """Number of the first row that was not said."""
-        self._painted: PaintedText | None = None
-        """The alternate screen, while it is shown."""
+        self._next = 0  # Number of the first row that was not said
+        self._painted: PaintedText | None = None  # The alternate screen, while it is shown
 
     def take(self, items: Iterable[LogItem]) -> None:
         """Take parts of a log, in order."""
@@ -161,7 +186,6 @@ class Transcript:
 
 
 def _gathered(items: Iterable[LogItem]) -> Iterator[LogItem]:
-    """The items, output that follows on output in larger pieces."""
     waiting: list[bytes] = []
     size = 0
     for item in items:
@@ -180,7 +204,6 @@ def _gathered(items: Iterable[LogItem]) -> Iterator[LogItem]:
 
 
 def _logical(rows: Iterable[Row], columns: int) -> list[str]:
-    """The lines of some rows, those that a wrap divides put together."""
     kept = list(rows)
     lines = [clean(readable(line.text)).rstrip() for line in join_rows(kept, columns)]
     count = bool(kept) + sum(not row.wrapped for row in kept[1:])
@@ -197,26 +220,22 @@ def _is_again(line: str, again: deque[str]) -> bool:
 
 
 def _without_blanks(lines: list[str]) -> list[str]:
-    """The lines without the blank ones at the end."""
     while lines and not lines[-1]:
         lines.pop()
     return lines
 
 
 def _rows_above(terminal: Terminal) -> list[Row]:
-    """The rows above the main screen."""
     return [terminal.scrollback.row(index) for index in range(len(terminal.scrollback))]
 
 
 def _unfinished(terminal: Terminal) -> list[Row]:
-    """The rows of the main screen, and those above it that their first line begins in."""
     kept, opened = len(terminal.scrollback), _rows_open(terminal)
     above = [terminal.scrollback.row(index) for index in range(kept - opened, kept)]
     return above + terminal.screen.main_buffer.rows
 
 
 def _rows_open(terminal: Terminal) -> int:
-    """How many of the newest rows above the screen belong to a line that goes on there."""
     if not terminal.screen.main_buffer.rows[0].wrapped:
         return 0
     kept = len(terminal.scrollback)
@@ -227,6 +246,5 @@ def _rows_open(terminal: Terminal) -> int:
 
 
 def _lines_whole(terminal: Terminal) -> int:
-    """How many lines are above the screen as a whole."""
     starts = sum(not row.wrapped for row in _rows_above(terminal))
     return starts - 1 if _rows_open(terminal) else starts

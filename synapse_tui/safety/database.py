@@ -20,12 +20,11 @@ from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import JSON, Column, Field, Session, SQLModel, col, delete, func, or_, select, update
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from synapse_tui.database.backend import Alive, backend_of
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.naming import FileNaming
+from synapse_tui.database.schema import Adopted, Step
 from synapse_tui.errors import HistoryError
-from synapse_tui.store.backends import backend_of
-from synapse_tui.store.engine import Alive
-from synapse_tui.store.location import BUSY, Location
-from synapse_tui.store.naming import FileNaming
-from synapse_tui.store.schema import Adopted, Step
 
 from .locks import LEASE, ChangeType, Holder, Lock, Modification, ModificationQuery, Verdict, local_task
 

@@ -17,6 +17,7 @@ from synapse_tui.agents.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state import HOOKED
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import HistoryError, SessionError, SynapseError
 from synapse_tui.events import (
     AgentProcessExited,
@@ -34,11 +35,10 @@ from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare, trusted_has
 from synapse_tui.model import USER, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import process_start
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
-from synapse_tui.store.location import location_of
 
 from .handler import HookHandler, LockStore, Writer, writer_of
 from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery

@@ -15,10 +15,9 @@ from typing import Any, Literal
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
-from synapse_tui.paths import UserPaths
-from synapse_tui.project_folder import IGNORED, make_project_folder
+from synapse_tui.paths import IGNORED, UserPaths, make_project_folder
 from synapse_tui.settings import SCHEMA
-from synapse_tui.settings.editing import parse
+from synapse_tui.settings.files import parse
 from synapse_tui.settings.layers import check_file, entries_of
 
 from .notes import NAMES, NoteFile

@@ -12,7 +12,7 @@ from pathlib import Path
 from synapse_tui.errors import ConfigError
 from synapse_tui.instructions.files import read_file, shipped_texts
 from synapse_tui.settings import SCHEMA
-from synapse_tui.settings.editing import parse
+from synapse_tui.settings.files import parse
 from synapse_tui.settings.layers import entries_of
 
 SETTINGS = "settings.json"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from synapse_tui.errors import SynapseError
+from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.store.aftermath import kept_text
+from synapse_tui.widgets.deck import Layout, as_layout, next_layout
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import Layout, as_layout, next_layout
 
 from .confirm import Confirm
 from .dialog import describe

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.option_lists import Choices
 
 from .dialog import Form, label
 from .priority import PriorityBar

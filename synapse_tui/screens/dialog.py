@@ -19,7 +19,7 @@ from textual.widgets import Button, Input, Label, Static, TextArea
 from textual.widgets.button import ButtonVariant
 
 from synapse_tui.errors import SynapseError
-from synapse_tui.widgets.sturdy import Reporter, Sturdy
+from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ ROUNDS = 2
 """How often what a key sets off goes up to the application: the key itself, then what its action tells."""
 
 
-class Dialog(Sturdy, ModalScreen[Result]):
+class Dialog(FaultTolerant, ModalScreen[Result]):
     """A box in the middle of the screen; Esc leaves it without a result.
 
     Subclasses give `body`, `buttons` and what a button means by `on_button_pressed`.

@@ -13,8 +13,8 @@ from synapse_tui.agents.delivery.outbox_control import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.durations import duration, moment
 from synapse_tui.model import Task
-from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import one_line, pad, plural, shorten
+from synapse_tui.widgets.views import state_mark
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession

@@ -11,16 +11,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.a2a.external.describe import facts_of
-from synapse_tui.a2a.external.desk import AddOrder, Offer
-from synapse_tui.a2a.external.record import ExternalAgent, read_header
+from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, read_header
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.widgets.text import one_line
 
 from .dialog import BUSY, Form, label
 
-Find = Callable[[AddOrder], Awaitable[Offer]]
-Keep = Callable[[Offer], Awaitable[ExternalAgent]]
+Find = Callable[[AddRequest], Awaitable[Candidate]]
+Keep = Callable[[Candidate], Awaitable[ExternalAgent]]
 
 
 class AddExternal(Form[str]):
@@ -40,7 +38,7 @@ class AddExternal(Form[str]):
         super().__init__()
         self._find = find
         self._keep = keep
-        self._offer: Offer | None = None
+        self._offer: Candidate | None = None
 
     def body(self) -> ComposeResult:
         """The fields, and below them what was found."""
@@ -89,10 +87,10 @@ class AddExternal(Form[str]):
             self._subtitle(BUSY)
             self.run_worker(self._look(order), exit_on_error=False, group="look", exclusive=True)
 
-    async def _kept(self, offer: Offer) -> str:
+    async def _kept(self, offer: Candidate) -> str:
         return (await self._keep(offer)).alias
 
-    async def _look(self, order: AddOrder) -> None:
+    async def _look(self, order: AddRequest) -> None:
         try:
             offer = await self._find(order)
         except SynapseError as error:
@@ -105,7 +103,7 @@ class AddExternal(Form[str]):
         finally:
             self.busy = False
 
-    def _show(self, offer: Offer | None) -> None:
+    def _show(self, offer: Candidate | None) -> None:
         self._offer = offer
         self.query_one("#found").display = offer is not None
         self.query_one("#look", Button).label = "Add it" if offer is not None else "Look at its card"
@@ -115,12 +113,12 @@ class AddExternal(Form[str]):
         self._subtitle("Enter adds it · Esc cancels")
         self.query_one("#card", Static).update(offer_text(offer))
 
-    def _order(self) -> AddOrder:
+    def _order(self) -> AddRequest:
         url = self.query_one("#url", Input).value.strip()
         if not url:
             raise InvalidValue("there is no URL yet", "give it as https://HOST")
         header = self.query_one("#header", Input).value.strip()
-        return AddOrder(
+        return AddRequest(
             url,
             alias=self.query_one("#alias", Input).value.strip(),
             headers=dict([read_header(header)]) if header else {},
@@ -128,7 +126,7 @@ class AddExternal(Form[str]):
         )
 
 
-def offer_text(offer: Offer) -> Content:
+def offer_text(offer: Candidate) -> Content:
     """What was found, with what a person should know first."""
     return Content.assemble(
         *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
@@ -145,7 +143,7 @@ def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
     """
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
-    for name, value in facts_of(agent):
+    for name, value in agent.facts():
         if name not in left_out:
             parts += [(f"{name:<12} ", "$ink-muted"), (f"{one_line(value)}\n", "$ink")]
     if agent.description:

@@ -15,9 +15,9 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.durations import moment
 from synapse_tui.model import Task
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.text import one_line, shorten
+from synapse_tui.widgets.views import delivery_mark
 
 from .dialog import Dialog
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.errors import AddressError, SynapseError
 from synapse_tui.model import USER
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_view import TalkView
+from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 
 from .confirm import Confirm
 from .external_add import AddExternal, card_text
@@ -113,7 +112,7 @@ class ExternalCommands(MessageCommands):
     def do_scroll_external(self, alias: str, _task_id: str) -> None:
         """Let keys choose among what was said, to copy it, or write again."""
         pane = self.main.deck.pane(alias)
-        if isinstance(pane, TalkPane):
+        if isinstance(pane, ConversationPane):
             self.main.go_to(alias)
             pane.talk.toggle_choosing()
 
@@ -131,11 +130,11 @@ class ExternalCommands(MessageCommands):
         await self.host.externals.remove(alias)
         self.app.notice(f"@{alias} is removed")
 
-    def send_talk(self, view: TalkView, text: str) -> None:
+    def send_talk(self, view: ConversationView, text: str) -> None:
         """Send what was written in the tab of an external agent; `@agent text` goes to that agent instead."""
         self.app.run_worker(self._send_talk(view, text), exit_on_error=False, group="talks")
 
-    async def _send_talk(self, view: TalkView, text: str) -> None:
+    async def _send_talk(self, view: ConversationView, text: str) -> None:
         try:
             mention = self._mention(view.alias, text)
             if mention is not None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synapse_tui.model import DeliveryState, Task, TaskState
-from synapse_tui.widgets.marks import Mark, delivery_mark
-from synapse_tui.widgets.pane_title import Delivery
+from synapse_tui.widgets.pane import Delivery
+from synapse_tui.widgets.views import Mark, delivery_mark
 
 if TYPE_CHECKING:
     from synapse_tui.host import Receipt

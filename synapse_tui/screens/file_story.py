@@ -19,9 +19,9 @@ from synapse_tui.durations import duration, moment
 from synapse_tui.errors import HistoryError
 from synapse_tui.safety.locks import ChangeType, Lock, Modification
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.parties import YOU, kind_of, party
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.text import one_line, shorten, shorten_middle
+from synapse_tui.widgets.views import YOU, kind_of, party
 
 from .dialog import Dialog
 

@@ -12,8 +12,8 @@ from synapse_tui.actions import GROUPS, Action
 from synapse_tui.key_names import key_label
 from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.model import AgentState
-from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import pad
+from synapse_tui.widgets.views import state_mark
 
 TITLE = 29
 WHAT = 27

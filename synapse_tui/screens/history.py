@@ -18,11 +18,11 @@ from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
 from synapse_tui.errors import SynapseError
+from synapse_tui.messages.records import Page, Record, Story, Wanted
+from synapse_tui.messages.search import terms_of
 from synapse_tui.model import Task
-from synapse_tui.store.records import Page, Record, Story, Wanted
-from synapse_tui.store.words import terms_of
 from synapse_tui.widgets.history_list import HistoryList
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.text import one_line, plural
 
 from .dialog import Dialog

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from synapse_tui.messages.records import Wanted
 from synapse_tui.model import INTERRUPT_PRIORITY, Task
-from synapse_tui.store.records import Wanted
 from synapse_tui.widgets.text import plural
 
 from .composer import Draft

@@ -9,12 +9,11 @@ from pathlib import Path
 from textual.content import Content
 
 from synapse_tui.durations import duration, moment
+from synapse_tui.messages.records import Record, Story
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record, Story
-from synapse_tui.widgets.marks import delivery_mark
-from synapse_tui.widgets.parties import proof
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, printable
+from synapse_tui.widgets.views import delivery_mark, proof
 
 from .message_detail import said, timeline_text
 

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from synapse_tui.errors import InvalidValue
-from synapse_tui.store.export import FORMATS
+from synapse_tui.messages.export import FORMATS
 
 from .dialog import Form, label
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from synapse_tui.messages.records import Wanted
 from synapse_tui.model import TaskState
-from synapse_tui.store.records import Wanted
 
 ANY = ""
 STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {

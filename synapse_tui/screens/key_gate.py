@@ -10,8 +10,7 @@ from textual import events
 
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.leader import Leader, Step
-from synapse_tui.mention.interceptor import ECHO_TIMEOUT
-from synapse_tui.mention.overlay import MARKS
+from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural

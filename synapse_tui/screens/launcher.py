@@ -14,7 +14,7 @@ from textual.widgets import Button, Static
 
 from synapse_tui.model import AgentSpec
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.checklist import Checklist, Choice
+from synapse_tui.widgets.option_lists import Checklist, Choice
 from synapse_tui.widgets.text import one_line, pad, plural
 
 from .dialog import Dialog, label

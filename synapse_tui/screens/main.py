@@ -16,22 +16,16 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
-from synapse_tui.widgets.deck import Deck
+from synapse_tui.widgets.deck import Deck, TooSmall, as_layout, is_too_small
+from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.lock_panel import LockPanel, Look
-from synapse_tui.widgets.message_order import in_order
-from synapse_tui.widgets.pane import Pane
-from synapse_tui.widgets.pane_title import Delivery
-from synapse_tui.widgets.resizer import SETTLE_TIME
+from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.segment_bar import SegmentBar
-from synapse_tui.widgets.sidebar import Sidebar
-from synapse_tui.widgets.status_bar import StatusBar
-from synapse_tui.widgets.sturdy import Sturdy
+from synapse_tui.widgets.sidebar import Sidebar, in_order
+from synapse_tui.widgets.status_bar import StatusBar, TipBar
 from synapse_tui.widgets.tab_bar import TabBar
-from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
-from synapse_tui.widgets.tiles import as_layout
-from synapse_tui.widgets.tip_bar import TipBar
-from synapse_tui.widgets.too_small import TooSmall, is_too_small
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 from synapse_tui.widgets.which_key import WhichKey
 
@@ -69,7 +63,7 @@ TITLE_SECONDS = 0.25
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
-class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
+class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
     """Keeps the widgets in step with the host's agents and tasks.
 
     Args:

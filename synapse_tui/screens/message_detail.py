@@ -13,17 +13,16 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.content import artifact_words, part_words
 from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
+from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.records import Change
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
-from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
-from synapse_tui.store.batch import Change
 from synapse_tui.task_words import task_word
-from synapse_tui.widgets.marks import delivery_mark, step_mark
-from synapse_tui.widgets.parties import party, proof
 from synapse_tui.widgets.text import one_line, pad, printable
+from synapse_tui.widgets.views import delivery_mark, party, proof, step_mark
 
 from .dialog import Dialog
 

@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.model import USER, Task
-from synapse_tui.widgets.pane_title import Delivery
+from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.text import plural
 
 from .composer import Composer, Draft

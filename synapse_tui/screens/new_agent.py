@@ -19,8 +19,8 @@ from textual.widgets.option_list import Option
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import pad
 
 from .dialog import Form, label

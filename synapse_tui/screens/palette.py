@@ -18,11 +18,10 @@ from textual.widgets.option_list import Option
 from synapse_tui.key_names import key_label
 from synapse_tui.keymap import leader_label
 from synapse_tui.model import THEMES, DeliveryState
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import delivery_mark
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.deck import LAYOUTS
+from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.text import one_line, printable, shorten
-from synapse_tui.widgets.tiles import LAYOUTS
+from synapse_tui.widgets.views import delivery_mark
 
 from .dialog import Dialog
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.widget import Widget
 
-from synapse_tui.widgets.talk_view import TalkView
+from synapse_tui.widgets.conversation import ConversationLog, ConversationView
 from synapse_tui.widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ class PaneMessages:
         self._app.copy_to_clipboard(message.link)
         self._app.notice(f"copied {message.link}")
 
-    def on_talk_view_sent(self, message: TalkView.Sent) -> None:
+    def on_conversation_view_sent(self, message: ConversationView.Sent) -> None:
         """Send what was written to an external agent."""
         self._app.commands.send_talk(message.view, message.text)
 
-    def on_talk_view_asked(self, message: TalkView.Asked) -> None:
+    def on_conversation_view_asked(self, message: ConversationView.Asked) -> None:
         """Do what was clicked in the tab of an external agent."""
         names = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
         self._app.perform(names.get(message.command, "cancel_external"), message.alias)
 
-    def on_talk_view_copied(self, message: TalkView.Copied) -> None:
+    def on_conversation_log_copied(self, message: ConversationLog.Copied) -> None:
         """Tell that something was copied."""
         self._app.notice(f"copied {len(message.text)} characters")
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Button, OptionList
 from textual.widgets.option_list import Option
 
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.option_lists import Choices
 
 from .dialog import Dialog
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.events import SettingsChanged
 from synapse_tui.keymap import Keymap
-from synapse_tui.widgets.tiles import as_layout
+from synapse_tui.widgets.deck import as_layout
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp

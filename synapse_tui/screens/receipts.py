@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.durations import moment
 from synapse_tui.model import Task
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.text import one_line, pad, shorten
 
 from .dialog import Dialog

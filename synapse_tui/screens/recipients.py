@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.marks import Mark
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, pad, shorten
-from synapse_tui.widgets.views import AgentView
+from synapse_tui.widgets.views import AgentView, Mark
 
 if TYPE_CHECKING:
     from synapse_tui.addresses import Address

@@ -16,10 +16,20 @@ from textual.widgets import Button, Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.settings.files import Layer, SettingsFiles, check_place, is_secret
-from synapse_tui.settings.kinds import TABLES
-from synapse_tui.settings.survey import Entry, Survey, read_lines, survey, value_lines, value_text
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.settings.files import (
+    Entry,
+    Layer,
+    SettingsFiles,
+    Survey,
+    check_place,
+    is_secret,
+    read_lines,
+    survey,
+    value_lines,
+    value_text,
+)
+from synapse_tui.settings.schema import TABLES
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.setting_rows import layer_row
 
 from .dialog import Dialog, label

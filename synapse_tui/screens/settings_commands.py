@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from synapse_tui.settings.survey import survey
+from synapse_tui.settings.files import survey
 
 from .messages import MessageCommands
 from .settings_list import SettingsScreen

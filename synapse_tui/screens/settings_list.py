@@ -12,11 +12,9 @@ from textual.content import Content
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.settings.files import SettingsFiles
-from synapse_tui.settings.survey import Entry, Survey, survey
+from synapse_tui.settings.files import Entry, SettingsFiles, Survey, survey
 from synapse_tui.settings.watch import FileWatch
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, matching, setting_row
 from synapse_tui.widgets.text import one_line, plural
 

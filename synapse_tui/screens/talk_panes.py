@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from synapse_tui.model import AgentState, Task, TaskState
+from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import Deck
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_picture import TalkPicture
-from synapse_tui.widgets.talk_view import TalkView
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import AgentView
 
@@ -34,9 +32,9 @@ class TalkPanes:
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
-    def panes(self) -> list[TalkPane]:
+    def panes(self) -> list[ConversationPane]:
         """The open tabs, in their order."""
-        return [pane for pane in self._deck.panes if isinstance(pane, TalkPane)]
+        return [pane for pane in self._deck.panes if isinstance(pane, ConversationPane)]
 
     def _now(self) -> datetime:
         return self.now()
@@ -49,14 +47,14 @@ class TalkPanes:
     async def add(self, alias: str) -> None:
         """Open a tab; behind those that are there."""
         if self._deck.pane(alias) is None:
-            await self._deck.mount(TalkPane(alias, TalkView(alias, now=self._now)))
+            await self._deck.mount(ConversationPane(alias, ConversationView(alias, now=self._now)))
         self.show(alias)
 
     def show(self, alias: str) -> None:
         """Take a new picture of a conversation."""
         pane = self._deck.pane(alias)
-        if isinstance(pane, TalkPane):
-            pane.talk.picture = self.picture(alias)
+        if isinstance(pane, ConversationPane):
+            pane.talk.model = self.picture(alias)
 
     def heard(self, task: Task, *, looked_at: bool) -> bool:
         """Note that a task of an external agent came to rest; whether the person should be told of it."""
@@ -78,7 +76,7 @@ class TalkPanes:
         """
         return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
 
-    def picture(self, alias: str) -> TalkPicture:
+    def picture(self, alias: str) -> ConversationModel:
         """A conversation as it is."""
         externals = self._host.externals
         agents = self._host.agents.values()
@@ -86,7 +84,7 @@ class TalkPanes:
         talk = externals.conversation(alias)
         known = externals.has(alias)
         agent = externals.get(alias) if known else None
-        return TalkPicture(
+        return ConversationModel(
             alias,
             name=agent.name if agent is not None else alias,
             protocol=agent.protocol if agent is not None else "",

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import plural, printable
 
 from .dialog import label

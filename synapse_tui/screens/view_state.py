@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from synapse_tui.widgets.tiles import as_layout
+from synapse_tui.widgets.deck import as_layout
 
 if TYPE_CHECKING:
     from .main import MainScreen

@@ -46,7 +46,6 @@ class SessionPlace:
 
     @property
     def lock(self) -> Path:
-        """The file that whoever starts or removes the session locks."""
         return self.socket.with_suffix(".lock")
 
 
@@ -125,7 +124,6 @@ def sockets_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder is a real one, belongs to this user and is closed to all others."""
     try:
         status = folder.lstat()
     except OSError:

@@ -31,7 +31,6 @@ Line = dict[str, Any]
 
 
 def encode(message: Mapping[str, object]) -> bytes:
-    """One message as a line."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
@@ -119,14 +118,12 @@ def peer_pid(connection: socket.socket) -> int:
 
 
 def close_all(descriptors: Sequence[int]) -> None:
-    """Close descriptors that nobody needs."""
     for descriptor in descriptors:
         with contextlib.suppress(OSError):
             os.close(descriptor)
 
 
 def spec_to_json(spec: AgentSpec) -> dict[str, object]:
-    """An agent to open, as data."""
     return {
         "profile": spec.profile,
         "name": spec.name,

@@ -2,20 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import check_safe, private_folder
-from synapse_tui.paths import UserPaths
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.files import check_safe, private_folder, read_regular, write_advice, write_private
+from synapse_tui.paths import UserPaths, make_project_folder
 
-from .editing import SettingsFile, turn_at
 from .layers import Settings, load_settings, read_layer
-from .schema import SCHEMA, Setting, find_setting, nearest_key
+from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
+
+PATIENCE = 2.0
+"""Seconds that somebody else is waited for who writes settings; it takes them milliseconds."""
+
+
+@contextmanager
+def turn_at(folder: Path) -> Iterator[None]:
+    """Have the settings in a folder for oneself, from reading one to writing it back: others wait.
+
+    Where the file system has no locks nobody waits.
+
+    Args:
+        folder: That of the file.
+
+    Raises:
+        ConfigError: Another process does not finish, or there is no such folder.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be read: {error.strerror}", "check its permissions") from error
+    try:
+        end = time.monotonic() + PATIENCE
+        while _is_taken(descriptor):
+            if time.monotonic() > end:
+                raise ConfigError(f"another process is writing settings in {folder}", "try it again")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+class SettingsFile:
+    """A settings file that is read, changed and written back; the order of its keys stays.
+
+    Args:
+        path: The file; one that is missing is an empty object.
+
+    Raises:
+        ConfigError: It cannot be read, or holds no JSON object: it is never overwritten then.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.data = read_regular(path)
+        except FileNotFoundError:
+            self.data = b""
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+        self._content = parse(path, self.data)
+        self._text = b""
+
+    def put(self, key: str, value: object) -> None:
+        """Set a dotted key, in place of any way in which the file spells it.
+
+        Args:
+            key: The key.
+            value: In the setting's kind; below `env` it is written as the text of a variable.
+
+        Raises:
+            ConfigError: A table is needed where a plain value stands.
+        """
+        self.remove(key)
+        *tables, name = key.split(".")
+        content = self._content
+        for at, table in enumerate(tables):
+            inner = content.setdefault(table, {})
+            if not isinstance(inner, dict):
+                where = ".".join(tables[: at + 1])
+                raise ConfigError(
+                    f"{self.path}: '{where}' holds a value where a table belongs",
+                    "correct the file: synapse config edit",
+                )
+            content = inner
+        setting = find_setting(key)
+        content[name] = setting.written(value) if setting is not None else value
+
+    def remove(self, key: str) -> bool:
+        """Take a dotted key out, and the tables that are empty then; gives whether it was there."""
+        return _remove(self._content, key.split("."))
+
+    def replace(self, data: bytes) -> None:
+        """Take another document in its place, which stays as it was written.
+
+        Raises:
+            ConfigError: It is none.
+        """
+        self._content = parse(self.path, data)
+        self._text = data
+
+    def text(self) -> bytes:
+        return self._text or (json.dumps(self._content, ensure_ascii=False, indent=2) + "\n").encode()
+
+    def save(self) -> bytes:
+        """Write it back in one step, and give what was written; its folder must exist.
+
+        Raises:
+            ConfigError: It cannot be written; the old content is still there.
+        """
+        data = self.text()
+        try:
+            # A link stays a link: people keep such files among their dotfiles.
+            write_private(self.path.resolve(), data)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path} cannot be written: {error.strerror}", write_advice(error)
+            ) from error
+        return data
+
+
+def parse(path: Path, data: bytes) -> dict[str, Any]:
+    """The object in a settings file.
+
+    Raises:
+        ConfigError: It is no JSON, or no object.
+    """
+    try:
+        content = json.loads(data) if data.strip() else {}
+    except ValueError as error:
+        raise ConfigError(f"{path} is no valid JSON: {error}", "correct it: synapse config edit") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold a JSON object", "correct it: synapse config edit")
+    return content
+
+
+def value_of(setting: Setting, words: tuple[str, ...]) -> object:
+    """What the words of a command line mean for a setting.
+
+    Args:
+        setting: What is set.
+        words: A list takes one word for each item, or one that is JSON; a table one that is JSON.
+
+    Raises:
+        ConfigError: They are no value of its kind.
+    """
+    word = " ".join(words)
+    raw: object = word
+    if setting.kind in ("list", "words", "keys"):
+        raw = _json(word) if len(words) == 1 and word.startswith("[") else list(words)
+    elif setting.kind in TABLES:
+        raw = _json(word)
+    try:
+        return setting.accept(raw)
+    except ValueError as error:
+        raise ConfigError(f"'{setting.key}' {error}", f"its meaning: {setting.help}") from error
+
+
+def _json(word: str) -> object:
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        raise ConfigError(f"the value is no valid JSON: {error}", "quote it for the shell: '...'") from error
+
+
+def _remove(content: dict[str, Any], names: list[str]) -> bool:
+    found = content.pop(".".join(names), _NOTHING) is not _NOTHING
+    for at in range(1, len(names)):
+        table = ".".join(names[:at])
+        inner = content.get(table)
+        if isinstance(inner, dict) and _remove(inner, names[at:]):
+            found = True
+            if not inner:
+                del content[table]
+    return found
+
 
 Layer = Literal["user", "project", "local"]
 LAYERS: tuple[Layer, ...] = ("user", "project", "local")
@@ -123,7 +302,6 @@ class SettingsFiles:
         return folder / _NAMES[layer]
 
     def load(self) -> Settings:
-        """The settings that hold."""
         return load_settings(
             self.project,
             paths=self.paths,
@@ -177,7 +355,6 @@ class SettingsFiles:
         return Written(path, self._keep_trust(path, data) if layer != "user" and known else "")
 
     def _keep_trust(self, path: Path, data: bytes) -> str:
-        """Trust a project's file that its own user has changed; an agent's changes wait for a person."""
         untrusted = self._trust.check(path, data)
         if untrusted is None or not self._may_trust:
             return ""
@@ -217,7 +394,6 @@ def in_order(keys: Collection[str]) -> list[str]:
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a setting is shown to nobody."""
     return key.startswith("env.") and key.endswith(_SECRETS)
 
 
@@ -227,3 +403,201 @@ def shown(key: str, value: object) -> object:
     if is_secret(key) and value:
         return MASK
     return setting.written(value) if setting is not None else value
+
+
+Origin = Literal["default", "user", "project", "local", "environment"]
+
+LAYER_WORDS: Mapping[Origin, str] = {
+    "default": "default",
+    "user": "your file",
+    "project": "project file",
+    "local": "local file",
+    "environment": "environment",
+}
+"""Where a value comes from, in a word or two."""
+OTHERS = "Others"
+_NOTHING = object()
+_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Application", ("tui.",)),
+    (
+        "Who may reach agents",
+        (
+            *("a2a.bind", "a2a.allowed", "a2a.tls", "a2a.rate", "a2a.push", "env.SYNAPSE_AUTH"),
+            *("env.SYNAPSE_API", "env.SYNAPSE_ADMIN", "env.SYNAPSE_ALLOW"),
+        ),
+    ),
+    ("Messages", ("a2a.",)),
+    ("Instructions", ("instructions.", "delegation.")),
+    ("File safety", ("env.SYNAPSE_FILE_SAFETY",)),
+    ("History and logs", ("env.SYNAPSE_HISTORY", "env.SYNAPSE_DATABASE", "env.SYNAPSE_LOG")),
+)
+"""Headings, and how the keys below them begin; the first that fits counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One setting.
+
+    Attributes:
+        setting: It.
+        value: The value that holds.
+        origin: Where that comes from.
+        given: What the files say that can be used, whether they count or not.
+        kept: Why the value is what a file said before, and not what it says now; empty where it is not.
+    """
+
+    setting: Setting
+    value: object
+    origin: Origin
+    given: Mapping[Layer, object]
+    kept: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.setting.key
+
+    @property
+    def group(self) -> str:
+        return next((name for name, starts in _GROUPS if self.key.startswith(starts)), OTHERS)
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that sets it too; empty for none."""
+        return self.key.removeprefix(ENV) if self.key.startswith(ENV) else ""
+
+    @property
+    def best_layer(self) -> Layer:
+        """The file that a change is most likely meant for: the one that counts now, else the person's own."""
+        return next((layer for layer in LAYERS if layer == self.origin), "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All settings of a project.
+
+    Attributes:
+        entries: The settings, under their headings.
+        files: What each file says.
+        problems: What is wrong with files and variables.
+    """
+
+    entries: tuple[Entry, ...]
+    files: Mapping[Layer, LayerView]
+    problems: tuple[ConfigError, ...]
+
+    def find(self, key: str) -> Entry | None:
+        """The setting of a key, or None."""
+        return next((entry for entry in self.entries if entry.key == key), None)
+
+    def name(self, layer: Layer) -> str:
+        """A file as people write it: from the project on, or from the home folder on."""
+        place = self.files[layer].path
+        return f"~/.synapse/{place.name}" if layer == "user" else f".synapse/{place.name}"
+
+    def shorter(self, text: str) -> str:
+        for layer, view in self.files.items():
+            text = text.replace(str(view.path), self.name(layer))
+        return text
+
+    def places(self, setting: Setting) -> list[Layer]:
+        """The files that may set a setting."""
+        return [layer for layer in self.files if layer == "user" or setting.project]
+
+    def obstacle(self, entry: Entry, layer: Layer) -> str:
+        """Why a value does not count that a file gives; empty when it does."""
+        if entry.origin == "environment":
+            return f"${entry.variable} in the environment wins over all files"
+        view = self.files[layer]
+        if not view.trusted:
+            return f"{self.name(layer)} counts once you have trusted it"
+        later = list(self.files)[list(self.files).index(layer) + 1 :]
+        winner = next((each for each in reversed(later) if self._counts(entry, each)), None)
+        if winner is not None:
+            return f"{self.name(winner)} wins: {value_text(entry.setting, entry.value)}"
+        return ""
+
+    def _counts(self, entry: Entry, layer: Layer) -> bool:
+        if entry.kept and entry.origin == layer:
+            return True
+        return layer in entry.given and self.files[layer].trusted
+
+
+def survey(files: SettingsFiles) -> Survey:
+    settings = files.load()
+    views = {layer: files.view(layer) for layer in files.layers}
+    origins: dict[str, Origin] = {"default": "default", "environment": "environment"}
+    for layer, view in views.items():
+        origins[str(view.path)] = layer
+    types = [f"instructions.{name}" for name in files.types()]
+    entries = []
+    for key in in_order({*settings.values, *types}):
+        setting = find_setting(key)
+        if setting is None:
+            continue
+        given = {layer: view.values[key] for layer, view in views.items() if key in view.values}
+        origin = origins.get(settings.origins.get(key, "default"), "default")
+        value = settings.values.get(key, setting.default)
+        kept = ""
+        giver: Layer | None = next((each for each in views if each == origin), None)
+        if giver is not None and given.get(giver, _NOTHING) != value:
+            kept = _why_kept(settings, views[giver])
+        entries.append(Entry(setting, value, origin, given, kept))
+    # What a file is told of by itself is the same problem, only without what still counts.
+    problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
+    unique = {problem.message: problem for problem in problems}
+    return Survey(tuple(_grouped(entries)), views, tuple(unique.values()))
+
+
+def _why_kept(settings: Settings, view: LayerView) -> str:
+    if view.path in settings.broken:
+        return "the file cannot be read now"
+    if view.path in settings.untrusted:
+        return "the file waits for your trust"
+    return "what it says now cannot be used"
+
+
+def _grouped(entries: Iterable[Entry]) -> list[Entry]:
+    headings = [*(name for name, _starts in _GROUPS), OTHERS]
+    return sorted(entries, key=lambda entry: headings.index(entry.group))
+
+
+def value_text(setting: Setting, value: object) -> str:
+    """A value in one line; secrets are not shown."""
+    if is_secret(setting.key) and value:
+        return str(shown(setting.key, value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "; ".join(value_lines(value)) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return str(value) or "none"
+
+
+def value_lines(value: object) -> list[str]:
+    """A list or a table as lines that can be edited: an item each, or `name = value`."""
+    if isinstance(value, Mapping):
+        return [
+            f"{name} = {', '.join(each) if isinstance(each, list) else each}" for name, each in value.items()
+        ]
+    return list(map(str, value)) if isinstance(value, list) else [str(value)]
+
+
+def read_lines(setting: Setting, text: str) -> object:
+    """The way back from `value_lines`, as a file would hold it.
+
+    Raises:
+        ValueError: A line of a table has no `=`, or its name comes twice.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if setting.kind not in TABLES:
+        return lines
+    table: dict[str, str] = {}
+    for line in lines:
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not name:
+            raise ValueError(f"'{line}' must read NAME = VALUE")
+        if name in table:
+            raise ValueError(f"'{name}' comes twice")
+        table[name] = value
+    return table

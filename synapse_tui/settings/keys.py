@@ -39,7 +39,6 @@ class ApiKey:
     max_priority: int = DEFAULT_CEILING
 
     def __str__(self) -> str:
-        """The key as settings write it."""
         ceiling = "" if self.max_priority == DEFAULT_CEILING else f"@{self.max_priority}"
         return f"{self.name}{ceiling}={HASHED}{self.digest}"
 

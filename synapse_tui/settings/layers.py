@@ -12,8 +12,7 @@ from synapse_tui.errors import ConfigError, UnsafePath
 from synapse_tui.files import LARGEST, read_own, read_regular
 from synapse_tui.paths import UserPaths
 
-from .kinds import TABLES
-from .schema import ENV, SCHEMA, Setting, find_setting, nearest_key
+from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
 Trusted = Callable[[Path, bytes], bool]
 """Tells whether the user has trusted this content of a project's file."""
@@ -46,24 +45,19 @@ class Settings:
         return self.origins.get(key, "default") == "default"
 
     def text(self, key: str) -> str:
-        """A text or choice."""
         return str(self.values[key])
 
     def flag(self, key: str) -> bool:
-        """A boolean."""
         return bool(self.values[key])
 
     def number(self, key: str) -> int:
-        """A whole number."""
         return int(str(self.values[key]))
 
     def table(self, key: str) -> Mapping[str, object]:
-        """A table."""
         value = self.values[key]
         return value if isinstance(value, Mapping) else {}
 
     def words(self, key: str) -> list[str]:
-        """A list of texts."""
         value = self.values[key]
         return [str(item) for item in value] if isinstance(value, list) else []
 
@@ -141,7 +135,6 @@ class _Reading:
         self._before = before
 
     def read(self, path: Path, *, own: bool) -> Mapping[str, object]:
-        """What a file gives."""
         known = len(self.problems)
         data = _read(path, self.problems, own=own)
         missing = data is None and len(self.problems) == known
@@ -158,7 +151,6 @@ class _Reading:
         return given
 
     def _values(self, path: Path, data: bytes | None, *, own: bool) -> Mapping[str, object]:
-        """The values in a file; None for one that cannot be read."""
         before = self._before.get(path, {})
         known = path in self._before
         content = _parse(path, data, self.problems, known=known) if data is not None else None
@@ -170,7 +162,6 @@ class _Reading:
         return {setting.key: value for setting, value in entries}
 
     def _doubt(self, path: Path, data: bytes | None, given: Mapping[str, object]) -> set[str]:
-        """The guards that a file with faults may set otherwise than is known."""
         named = set(_guards_in(data))
         if path not in self.broken:
             return named - given.keys()
@@ -297,7 +288,6 @@ def _entries(
 
 
 def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Iterator[tuple[str, object]]:
-    """The settings that the environment gives, by key."""
     for key, setting in SCHEMA.items():
         variable = key.removeprefix(ENV)
         if variable != key and variable in environ:

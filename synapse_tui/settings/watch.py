@@ -88,7 +88,6 @@ class FileWatch:
         return differs
 
     async def close(self) -> None:
-        """Watch nothing any more."""
         if self._due is not None:
             self._due.cancel()
         if self._kernel is not None:
@@ -182,7 +181,6 @@ def _mark(path: Path) -> Mark:
 def _places(
     files: Sequence[Path], folders: Sequence[Path]
 ) -> tuple[set[Path], frozenset[bytes], frozenset[Path]]:
-    """What has to be watched: folders, for the files and what they link to; names to mind; whole folders."""
     every = _with_targets([*files, *_within(folders)])
     whole = _with_targets(folders)
     names = frozenset(os.fsencode(part) for path in every | whole for part in path.parts[1:])
@@ -195,7 +193,6 @@ def _with_targets(paths: Iterable[Path]) -> set[Path]:
 
 
 def _nearest(folder: Path) -> Path:
-    """A folder, or the nearest one above it that can be seen."""
     return next(
         (each for each in (folder, *folder.parents) if os.path.isdir(each)),  # noqa: PTH112 - never raises
         Path(folder.anchor),

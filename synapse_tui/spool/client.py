@@ -13,8 +13,7 @@ from pathlib import Path
 
 from synapse_tui.errors import PeerUnreachable
 
-from .lock import is_abandoned
-from .messages import (
+from .files import (
     ANSWER,
     HOST_FILE,
     MAX_ANSWER,
@@ -23,6 +22,7 @@ from .messages import (
     AnswerSeal,
     SpoolAnswer,
     SpoolRequest,
+    is_abandoned,
     network_of_this_process,
     read_private,
     write_whole,

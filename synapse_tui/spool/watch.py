@@ -27,7 +27,7 @@ from synapse_tui.inotify import (
     Inotify,
 )
 
-from .messages import HOST_FILE, REQUEST
+from .files import HOST_FILE, REQUEST
 
 INTERVAL = 0.03
 """Seconds between two looks."""

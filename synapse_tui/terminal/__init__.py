@@ -2,7 +2,7 @@
 
 from .colors import Colors
 from .damage import Damage, Scroll
-from .dump_text import History, capture_history, newest_lines
+from .dump import History, capture_history, newest_lines
 from .events import (
     Bell,
     ClipboardSet,
@@ -18,11 +18,9 @@ from .events import (
     TitleChanged,
     WorkingDirectory,
 )
-from .keys import KeyEvent, encode_key
-from .line import Cell, Line
+from .input import KeyEvent, MouseEvent, encode_focus, encode_key, encode_mouse, encode_paste
 from .modes import Modes
-from .mouse import MouseEvent, encode_mouse
-from .paste import encode_focus, encode_paste
+from .row import Cell, Line
 from .scrollback import Scrollback
 from .style import DEFAULT_STYLE, RGB, Style
 from .terminal import CursorView, Terminal

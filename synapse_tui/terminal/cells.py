@@ -7,8 +7,16 @@ cell.
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from wcwidth import wcwidth
+from wcwidth.table_vs16 import VS16_NARROW_TO_WIDE
+from wcwidth.table_wide import WIDE_EASTASIAN
+from wcwidth.table_zero import ZERO_WIDTH
 
 WIDE_TAIL = "\0"
 JOIN = "\1"
@@ -28,12 +36,7 @@ def split_cells(text: str) -> Sequence[str]:
 
 
 def places(text: str, columns: Iterable[int]) -> list[int]:
-    """Where cells of a coded text begin in it; at its end for the column after the last one.
-
-    Args:
-        text: The text.
-        columns: The columns of the cells, ascending.
-    """
+    """Where cells of a coded text begin in it; at its end for the column after the last one."""
     first, *parts = map(len, text.split(JOIN))
     found, end, index, last = [], first, 0, len(parts)
     for column in columns:
@@ -82,3 +85,223 @@ def bases(text: str) -> str:
 def readable(text: str) -> str:
     """A coded text as a person reads it."""
     return text.replace(WIDE_TAIL, "").replace(JOIN, "") if WIDE_TAIL in text or JOIN in text else text
+
+
+Ranges = list[tuple[int, int]]
+
+ZWJ = "\u200d"
+VS15 = "\ufe0e"
+VS16 = "\ufe0f"
+MAX_CLUSTER = 32  # Code points that one cell holds at most; what follows is dropped
+
+_FIRST, _LAST = 0xA0, 0x10FFFF
+_SKIN_TONES = (0x1F3FB, 0x1F3FF)
+_REGIONAL = (0x1F1E6, 0x1F1FF)
+_PICTOGRAPHS = ((0xA9, 0xA9), (0xAE, 0xAE), (0x203C, 0x2BFF), (0x3030, 0x303D), (0x1F000, 0x1FAFF))
+"""What may follow a zero width joiner: the blocks of Extended_Pictographic."""
+_INDIC = (
+    (0x900, 0xDFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x1B00, 0x1BFF),
+    (0xA980, 0xABFF),
+    (0x11000, 0x11FFF),
+)
+"""Blocks of the scripts in which a virama joins the consonants on both sides."""
+
+
+def _optional(module: str, name: str) -> Ranges:
+    """A table that older versions of `wcwidth` do not have."""
+    try:
+        table = getattr(importlib.import_module(f"wcwidth.{module}"), name)
+    except (ImportError, AttributeError):
+        return []
+    return _newest(table) if isinstance(table, Mapping) else sorted(table)
+
+
+def _newest(tables: Mapping[str, Iterable[tuple[int, int]]]) -> Ranges:
+    return sorted(tables[list(tables)[-1]])
+
+
+def _without(ranges: Ranges, holes: Ranges) -> Ranges:
+    """Code points of `ranges` that are in none of `holes`; both sorted."""
+    result = []
+    for first, last in ranges:
+        at = first
+        for low, high in holes:
+            if high < at or low > last:
+                continue
+            if low > at:
+                result.append((at, low - 1))
+            at = high + 1
+        if at <= last:
+            result.append((at, last))
+    return result
+
+
+def _class(ranges: Iterable[tuple[int, int]]) -> str:
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
+def _members(ranges: Iterable[tuple[int, int]]) -> frozenset[str]:
+    return frozenset(chr(code) for first, last in ranges for code in range(first, last + 1))
+
+
+_WIDE_ALL = _newest(WIDE_EASTASIAN)
+_EXTENDERS = sorted([*_without(_newest(ZERO_WIDTH), [(0, _FIRST - 1)]), _SKIN_TONES])
+_WIDE = _without(_WIDE_ALL, sorted([*_EXTENDERS, _REGIONAL]))
+_NARROW = [(0x20, 0x7E), *_without([(_FIRST, _LAST)], sorted([*_EXTENDERS, *_WIDE_ALL, _REGIONAL]))]
+_WIDENED = _members(_newest(VS16_NARROW_TO_WIDE))
+_NARROWED = _members(_optional("table_vs15", "VS15_WIDE_TO_NARROW"))
+_SPACING = _members(_optional("table_mc", "CATEGORY_MC"))
+"""Marks that take a cell of their own beside their base."""
+_JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_grapheme", "ISC_INVISIBLE_STACKER")]
+_VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
+
+_N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
+EXTENDERS = _X  # Characters that belong to the one before them, for the inside of a character class
+
+all_narrow = re.compile(f"[{_N}]+").fullmatch
+"""Matches text in which every character is one cell wide and stands alone."""
+
+_FOLLOWING = (
+    f"[{_X}]"
+    f"|(?<={ZWJ})[{_class(_PICTOGRAPHS)}]"
+    f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
+)
+"""What belongs to the cluster before it."""
+CLUSTER = f"(?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}}"
+"""A character with all that belongs to it, as a part of a regular expression."""
+SEGMENTS = re.compile(
+    f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
+    f"|([{_W}]+)(?![{_X}])"  # 2: wide ones, likewise
+    f"|({CLUSTER})"  # 3: a cluster
+    "|([\\s\\S])"  # 4: an extender without its base
+)
+
+_SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}]")
+
+
+@lru_cache(maxsize=4096)
+def is_special(char: str) -> bool:
+    """Whether a character makes clusters of others: a mark, a joiner, a regional indicator."""
+    return char == JOIN or _SPECIAL.match(char) is not None
+
+
+def may_cluster(text: str) -> bool:
+    """Whether a coded text may hold clusters; else it is drawn one code point a character in any case."""
+    return not text.isascii() and any(map(is_special, set(text)))
+
+
+@lru_cache(maxsize=1)
+def legacy_segments() -> re.Pattern[str]:
+    """Groups as in `SEGMENTS`, without clusters (mode 2027 reset): 1 narrow, 2 wide, 3 anything else."""
+    return re.compile(f"([{_N}]+)|([{_W}]+)|([\\s\\S])")
+
+
+@lru_cache(maxsize=4096)
+def char_width(char: str) -> int:
+    """Cells of one code point: 0, 1 or 2."""
+    return max(0, wcwidth(char))
+
+
+@lru_cache(maxsize=4096)
+def cluster_width(cluster: str) -> int:
+    """Cells of a cluster: those of its widest code point.
+
+    A variation selector may say otherwise; a spacing mark or a second consonant makes two of one. A skin tone
+    alone leaves an emoji as narrow as it is as text, which `wcwidth`, opencode and Copilot agree on.
+    """
+    base, selector = cluster[0], cluster[1:2]
+    if selector == VS16 and base in _WIDENED:
+        return 2
+    if selector == VS15 and base in _NARROWED:
+        return 1
+    if base in _WIDENED and all(_is_in(char, _SKIN_TONES) for char in cluster[1:]):
+        return char_width(base)
+    widest = max(1, *map(char_width, cluster))
+    return 2 if widest == 1 and _has_second_half(cluster) else widest
+
+
+def narrowed(cluster: str) -> str:
+    """What stays of a wide character whose second cell is lost.
+
+    Many programs take a character that U+FE0F makes wide for a narrow one and write on after its first cell:
+    it is that, without the selector. Of any other a blank stays.
+    """
+    text = cluster.replace(VS16, "")
+    return text if VS16 in cluster and text and cluster_width(text) == 1 else " "
+
+
+def _has_second_half(cluster: str) -> bool:
+    return any(
+        mark in _SPACING or (before in _VIRAMAS and char_width(mark) == 1)
+        for before, mark in pairwise(cluster.replace(ZWJ, ""))
+    )
+
+
+def _is_in(char: str, *ranges: tuple[int, int]) -> bool:
+    code = ord(char)
+    return any(first <= code <= last for first, last in ranges)
+
+
+@lru_cache(maxsize=4096)
+def may_extend(char: str) -> bool:
+    """Whether a character may belong to the cluster before it."""
+    return _is_extender(char) or _is_in(char, _REGIONAL, *_PICTOGRAPHS, *_INDIC)
+
+
+def joins_next(char: str) -> bool:
+    """Whether a character may draw the next one into its cluster."""
+    return char == ZWJ or char in _VIRAMAS or _is_in(char, _REGIONAL)
+
+
+def _is_extender(char: str) -> bool:
+    return char_width(char) == 0 or _is_in(char, _SKIN_TONES)
+
+
+def extends(cluster: str, char: str) -> bool:
+    """Whether a character that arrives later still belongs to the cluster before it."""
+    if _is_extender(char):
+        return True
+    if len(cluster) >= MAX_CLUSTER:
+        return False
+    if cluster[-1] == ZWJ and _is_in(char, *_PICTOGRAPHS):
+        return True
+    if cluster.rstrip(ZWJ)[-1:] in _VIRAMAS and len(cluster) > 1:
+        return _is_in(char, *_INDIC)
+    return len(cluster) == 1 and _is_in(char, _REGIONAL) and _is_in(cluster, _REGIONAL)
+
+
+def last_cluster(text: str) -> str:
+    """The last character of a text, with all that belongs to it."""
+    *_, match = SEGMENTS.finditer(text, max(0, len(text) - 2 * MAX_CLUSTER))
+    return match.group() if match.lastindex == 3 else match.group()[-1]
+
+
+def encode(text: str) -> str:
+    """Text in the coding of `cells.py`."""
+    return SEGMENTS.sub(_encode_match, text)
+
+
+def _encode_match(match: re.Match[str]) -> str:
+    kind, text = match.lastindex, match.group()
+    if kind == 1:
+        return text
+    if kind == 2:
+        return encode_wide(text)
+    if kind == 3:
+        return encode_cluster(text)
+    return encode_wide(text) if match.start() == 0 and char_width(text) == 2 else ""
+
+
+@lru_cache(maxsize=4096)
+def encode_wide(text: str) -> str:
+    """Wide characters of one code point each, coded."""
+    return WIDE_TAIL.join(text) + WIDE_TAIL
+
+
+@lru_cache(maxsize=4096)
+def encode_cluster(cluster: str) -> str:
+    """One cluster, coded."""
+    return JOIN.join(cluster) + WIDE_TAIL * (cluster_width(cluster) - 1)

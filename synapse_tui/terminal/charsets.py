@@ -31,7 +31,7 @@ _TECHNICAL_HIGH = "≤≠≥∫∴∝∞÷Δ∇ΦΓ∼≃Θ×Λ⇔⇒≡ΠΨ Σ 
 TECHNICAL: Translation = {0x21 + index: ord(char) for index, char in enumerate(_TECHNICAL_LOW)} | {
     0x3C + index: ord(char) for index, char in enumerate(_TECHNICAL_HIGH) if char != " "
 }
-"""DEC Technical; what it leaves undefined stays as it is."""
+"""DEC Technical; what it leaves undefined is unchanged."""
 
 ASCII = "B"
 LATIN_1, LINUX = MAPS["B"], ("U", "V")
@@ -71,11 +71,7 @@ def pyte_map(code: str) -> str:
 
 
 def code_of(mapping: str) -> str:
-    """The final of the set that pyte has as `mapping`.
-
-    Raises:
-        ValueError: There is no such set.
-    """
+    """The final of the set that pyte has as `mapping`."""
     for code in CHARSETS:
         if pyte_map(code) == mapping:
             return code

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from pyte.graphics import FG_BG_256
 
-Rgb = tuple[int, int, int]
-"""Red, green, blue, each 0 to 255."""
+Rgb = tuple[int, int, int]  # Red, green, blue, each 0 to 255
 
 _HEX_PARTS = re.compile(r"rgb:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})\Z", re.IGNORECASE)
 _HASH = re.compile(r"#([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{9}|[0-9a-f]{12})\Z", re.IGNORECASE)
@@ -39,22 +38,15 @@ DYNAMIC = range(10, 20)
 
 @dataclass(slots=True)
 class Colors:
-    """Colours given to the child's queries; set the first three from the outer terminal.
+    """Colours given to the child's queries; set the first three from the outer terminal."""
 
-    Attributes:
-        foreground: Default text colour.
-        background: Default background.
-        cursor: Colour of the cursor.
-        dark: Whether the scheme is dark; None decides by the background.
-        own: What the child set itself: number of the OSC (10 text, 11 background, 12 cursor, ...) to colour.
-        palette: Indexed and special colours that the child changed (OSC 4, OSC 5).
-    """
-
-    foreground: Rgb = (229, 229, 229)
-    background: Rgb = (0, 0, 0)
-    cursor: Rgb = (229, 229, 229)
-    dark: bool | None = None
+    foreground: Rgb = (229, 229, 229)  # Default text colour
+    background: Rgb = (0, 0, 0)  # Default background
+    cursor: Rgb = (229, 229, 229)  # Colour of the cursor
+    dark: bool | None = None  # Whether the scheme is dark; None decides by the background
+    # What the child set itself: number of the OSC (10 text, 11 background, 12 cursor, ...) to colour
     own: dict[int, Rgb] = field(default_factory=dict)
+    # Indexed and special colours that the child changed (OSC 4, OSC 5)
     palette: dict[int, Rgb] = field(default_factory=dict)
 
     def reset(self) -> None:

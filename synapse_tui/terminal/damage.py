@@ -1,42 +1,34 @@
-"""What changed on a screen since somebody last looked."""
+"""What changed on a screen since a reader last looked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .row import Row
+
+if TYPE_CHECKING:
+    from .grid import Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """Rows that moved as a whole.
+    """Rows that moved as a whole."""
 
-    Attributes:
-        top: First row of the region that moved.
-        bottom: Its last row.
-        lines: By how many rows it moved up; negative when it moved down.
-        rows: The rows that are still to be painted once the region has been scrolled.
-    """
-
-    top: int
-    bottom: int
-    lines: int
-    rows: frozenset[int]
+    top: int  # First row of the region that moved
+    bottom: int  # Its last row
+    lines: int  # By how many rows it moved up; negative when it moved down
+    rows: frozenset[int]  # The rows that are still to be painted once the region has been scrolled
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What has to be painted again; truthy when anything has.
+    """What has to be painted again; truthy when anything has."""
 
-    Attributes:
-        rows: Every row whose cells differ from before, 0 at the top.
-        full: All of the screen changed at once (another screen, another size, reversed colours).
-        cursor: The cursor moved or changed its looks.
-        scroll: A shorter way to the same picture: scroll, then paint only `scroll.rows`. None when there is
-            none.
-    """
-
-    rows: frozenset[int] = frozenset()
-    full: bool = False
-    cursor: bool = False
+    rows: frozenset[int] = frozenset()  # Every row whose cells differ from before, 0 at the top
+    full: bool = False  # All of the screen changed at once (another screen, another size, reversed colours)
+    cursor: bool = False  # The cursor moved or changed its looks
+    # A shorter way to the same picture: scroll, then paint only `scroll.rows`. None when there is none
     scroll: Scroll | None = None
 
     def __bool__(self) -> bool:
@@ -44,3 +36,62 @@ class Damage:
 
 
 NO_DAMAGE = Damage()
+
+
+_Cursor = tuple[int, int, bool, int]
+
+
+class DamageTracker:
+    """Remembers which rows a reader has seen; scrolled rows keep their identity."""
+
+    def __init__(self, screen: Grid, *, scrolls: bool = True) -> None:
+        self._screen = screen
+        self._scrolls = scrolls
+        self._seen: list[Row] = []
+        self._tick = 0
+        self._cursor: _Cursor = (-1, -1, True, 0)
+
+    def take(self) -> Damage:
+        """What changed since the last call."""
+        screen = self._screen
+        rows, since, seen = screen.rows, self._tick, self._seen
+        cursor = (screen.column, screen.y, screen.modes.cursor_visible, screen.cursor_shape)
+        moved = cursor != self._cursor
+        full = screen.all_changed > since or len(rows) != len(seen)
+        if not full:
+            changed = [
+                y
+                for y, (row, before) in enumerate(zip(rows, seen, strict=True))
+                if row is not before or row.stamp > since
+            ]
+            if not changed and not moved:
+                return NO_DAMAGE
+            scroll = self._scroll(changed) if self._scrolls and len(changed) > 1 else None
+        else:
+            changed, scroll = list(range(len(rows))), None
+        self._tick = screen.tick
+        screen.tick += 1
+        self._cursor = cursor
+        self._seen = rows[:]
+        return Damage(frozenset(changed), full, moved, scroll)
+
+    def _scroll(self, changed: list[int]) -> Scroll | None:
+        rows, seen, since = self._screen.rows, self._seen, self._tick
+        top, bottom = changed[0], changed[-1]
+        places = {id(row): y for y, row in enumerate(seen)}
+        shifts: dict[int, int] = {}
+        for y in changed:
+            before = places.get(id(rows[y]))
+            if before is not None and before != y:
+                shifts[before - y] = shifts.get(before - y, 0) + 1
+        if not shifts:
+            return None
+        lines = max(shifts, key=lambda shift: shifts[shift])
+        kept = {
+            y
+            for y in range(top, bottom + 1)
+            if top <= y + lines <= bottom and rows[y] is seen[y + lines] and rows[y].stamp <= since
+        }
+        if not kept:
+            return None
+        return Scroll(top, bottom, lines, frozenset(range(top, bottom + 1)) - kept)

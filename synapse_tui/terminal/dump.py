@@ -2,7 +2,7 @@
 
 The bytes are ordinary control sequences (ECMA-48, xterm ctlseqs), so that a later version of this program, or
 another terminal, understands them. They are meant for a fresh terminal of the same size. What it answers to
-them must be thrown away: in mode 2048 it tells its size.
+them must be thrown away: in mode 2048 it reports its size.
 
 Four things have no sequence and are not kept: what REP would repeat, half of a notification (OSC 99), tab
 stops beyond the right edge, and a cursor that stands outside of the margins in origin mode.
@@ -10,23 +10,390 @@ stops beyond the right edge, and a cursor that stands outside of the margins in 
 
 from __future__ import annotations
 
-from . import dump_modes
-from .cells import begins_wide, cell_count, split_cells
-from .dump_text import Pen, paint_line, separate
-from .entries import unpacked
-from .packed import Packed, pack
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from .cells import (
+    WIDE_TAIL,
+    begins_wide,
+    cell_count,
+    cluster_width,
+    extends,
+    is_special,
+    may_cluster,
+    may_extend,
+    readable,
+    split_cells,
+)
+from .charsets import ASCII
+from .colors import color_spec
+from .grid import SavedCursor
+from .modes import Modes
 from .row import Row
-from .screen import Screen
-from .state import SavedCursor
-from .style import erased
+from .screen import (
+    ANSI_MODES,
+    ANSI_REMEMBERED,
+    MOUSE_ENCODINGS,
+    PRIVATE_MODES,
+    REMEMBERED,
+    SCREEN_MODES,
+    Screen,
+)
+from .scrollback import Entry, Joiner, Packed, breaks, pack, unpacked
+from .style import BG, LINK_SHIFT, PROTECTED, RENDITION, StyleTable, erased, unparse
 from .terminal import Terminal
+
+_LINE_END = re.compile(rb"\r\n")
+_SGR = lru_cache(maxsize=4096)(unparse)
+
+
+class Pen:
+    """Writes for a terminal whose autowrap, clusters (mode 2027) and ASCII are on; sends what changes only.
+
+    Args:
+        table: Knows the links.
+    """
+
+    def __init__(self, table: StyleTable) -> None:
+        self.parts: list[str] = []
+        self._table = table
+        self._style = 0
+
+    def take(self) -> str:
+        """All that was written since the last call."""
+        text = "".join(self.parts)
+        self.parts.clear()
+        return text
+
+    def assume(self, style: int) -> None:
+        """The terminal's rendition is this one by other means."""
+        self._style = style
+
+    def rendition(self, style: int) -> None:
+        """Write in a packed style from now on."""
+        changed = style ^ self._style
+        if not changed:
+            return
+        self._style = style
+        if changed & RENDITION:
+            self.parts.append(f"\x1b[{_SGR(style & RENDITION)}m")
+        if changed & PROTECTED:
+            self.parts.append(f'\x1b[{1 if style & PROTECTED else 0}"q')
+        if changed >> LINK_SHIFT:
+            uri, group = self._table.target(style >> LINK_SHIFT)
+            self.parts.append(f"\x1b]8;{f'id={group}' if group else ''};{uri}\x1b\\")
+
+    def cells(self, line: Packed) -> None:
+        """Write the cells of a line, which wraps by itself where it is longer than a row."""
+        text = line.text
+        cells = split_cells(text)
+        careful = may_cluster(text)
+        starts, styles = line.spans[::2], line.spans[1::2]
+        for start, end, style in zip((0, *starts), (*starts, len(cells)), (0, *styles), strict=True):
+            if end <= start:
+                continue
+            self.rendition(style)
+            if careful:
+                self._careful(cells, start, end)
+            else:
+                self.parts.append(readable(text[start:end]))
+
+    def _careful(self, cells: Sequence[str], start: int, end: int) -> None:
+        before, apart = cells[start - 1] if start else "", False
+        for x in range(start, end):
+            cell = cells[x]
+            if cell == WIDE_TAIL:
+                continue
+            alone = len(cell) == 1 and not is_special(cell)
+            if alone and apart:
+                self.parts.append(cell)
+            else:
+                wide = x + 1 < len(cells) and cells[x + 1] == WIDE_TAIL
+                self.parts.append(separate(before, cell, 1 + wide))
+            before, apart = cell, alone
+
+
+def separate(before: str, cell: str, width: int) -> str:
+    """A character so that it neither joins the one before it nor takes another number of cells.
+
+    Without mode 2027 each code point that is not a mark has its own cells; what was drawn so must be drawn
+    so again.
+
+    Args:
+        before: The character in the cell before it; empty for none.
+        cell: The character with its marks.
+        width: Cells that it takes.
+    """
+    if len(cell) > 1 and cluster_width(cell) != width:
+        return f"\x1b[?2027l{cell}\x1b[?2027h"
+    if may_extend(cell[0]) and (before in ("", WIDE_TAIL) or extends(before, cell[0])):
+        return f"\x1b[?2027l{cell[0]}\x1b[?2027h{cell[1:]}"
+    return cell
+
+
+def paint_line(pen: Pen, line: Packed, columns: int) -> None:
+    """Write a line, and the background of the blanks after it; the cursor stands in its last row.
+
+    A row that a wrap begins at the bottom of a screen has the background of the present rendition, so the
+    blanks after a coloured line are erased even where they are of the default colour.
+
+    Args:
+        pen: Writes.
+        line: The line.
+        columns: Width of the rows.
+    """
+    pen.cells(line)
+    if line.fill or any(style & BG for style in line.spans[1::2]):
+        cells = split_cells(line.text)
+        if len(cells) - breaks(cells, columns)[-1] < columns:
+            pen.rendition(erased(line.fill))
+            pen.parts.append("\x1b[K")
+    pen.rendition(0)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All lines that a terminal shows and keeps, at one moment; made at once, rendered in any thread."""
+
+    columns: int  # Width of the terminal
+    entries: Sequence[Entry]  # Lines of the scrollback, the oldest first
+    # Lines of the screen below it; after those of the main screen those of the alternate one, if it is
+    # shown
+    screen: Sequence[Packed]
+    table: StyleTable  # Styles of the terminal
+
+    def render(self) -> bytes:
+        """The lines as text and renditions, each complete in itself, with CR LF between them.
+
+        Fed to a terminal of any width they wrap there by themselves. There is no other sequence in them.
+        """
+        pen = Pen(self.table)
+        lines = []
+        for line in self._lines():
+            paint_line(pen, line, self.columns)
+            lines.append(pen.take())
+        while lines and not lines[-1]:
+            lines.pop()
+        return "\r\n".join(lines).encode()
+
+    def _lines(self) -> Iterator[Packed]:
+        for entry in self.entries:
+            yield unpacked(entry)[0]
+        yield from self.screen
+
+
+def capture_history(terminal: Terminal) -> History:
+    """Take the lines of a terminal, in less than some milliseconds.
+
+    Args:
+        terminal: The terminal; it may be fed on while the history is rendered.
+    """
+    screen = terminal.screen
+    lines = join_rows(screen.main_buffer.rows, screen.columns)
+    if screen.on_alternate:
+        lines += join_rows(screen.rows, screen.columns)
+    return History(screen.columns, screen.scrollback.entries(), lines, screen.table)
+
+
+def join_rows(rows: Iterable[Row], columns: int) -> list[Packed]:
+    """The logical lines of a screen, without the blank ones at its end."""
+    joiners: list[Joiner] = []
+    for row in rows:
+        line = pack(row)
+        if row.wrapped and joiners:
+            joiners[-1].add(line, columns)
+        else:
+            joiners.append(Joiner(line, cell_count(line.text)))
+    lines = [joiner.line for joiner in joiners]
+    while lines and not (lines[-1].text.strip(" ") or lines[-1].fill):
+        lines.pop()
+    return lines
+
+
+def newest_lines(history: bytes, size: int) -> bytes:
+    """The end of a rendered history that has at most `size` bytes, cut between two lines."""
+    if len(history) <= size:
+        return history
+    found = _LINE_END.search(history, len(history) - size)
+    return history[found.end() :] if found else b""
+
+
+DEFAULTS = {field.name: field.default for field in fields(Modes)}
+LATE = (6, 7, 69, 2026, 2027)  # Private modes that change how the rest of a dump is drawn: these come last
+_SRM = 12  # Local echo off: the one remembered mode that is set from the start
+_SHIFTS = ("\x0f", "\x0e", "\x1bn", "\x1bo")
+
+
+def switch(number: int, on: bool) -> str:
+    """DECSET or DECRST."""
+    return f"\x1b[?{number}{'h' if on else 'l'}"
+
+
+def before_text(screen: Screen) -> Iterator[str]:
+    """What goes before all text: settings without an effect on it, and the stacks."""
+    if screen.attribute_extent:
+        yield f"\x1b[{screen.attribute_extent}*x"
+    if screen.level != 4:
+        yield f'\x1b[{60 + screen.level};1"p'  # a soft reset, so nothing else may come before it
+    if screen.eight_bit_replies:
+        yield "\x1b G"
+    if screen.checksum_flags:
+        yield f"\x1b[{screen.checksum_flags}#y"
+    for number, on in screen.saved_modes.items():
+        yield from _saved_mode(number, on)
+    for number in sorted(REMEMBERED):
+        if number << 5 in screen.mode:
+            yield switch(number, True)
+    yield from _titles(screen)
+    yield from _colors(screen)
+
+
+def _saved_mode(number: int, on: bool) -> Iterator[str]:
+    """XTSAVE keeps the value that a mode has at that moment; then it is as it was."""
+    if number in SCREEN_MODES:
+        change, back = switch(47, on), switch(47, False)
+    else:
+        change = switch(number, on)
+        back = switch(number, bool(DEFAULTS.get(PRIVATE_MODES.get(number, ""), False)))
+    yield f"{change}\x1b[?{number}s{back}"
+
+
+def _titles(screen: Screen) -> Iterator[str]:
+    for code, which, stack, name in (
+        (1, 1, screen.icon_stack, screen.icon_name),
+        (2, 2, screen.title_stack, screen.title),
+    ):
+        for kept in stack:
+            yield f"\x1b]{code};{kept}\x1b\\\x1b[22;{which}t"
+        if stack or name:
+            yield f"\x1b]{code};{name}\x1b\\"
+
+
+def _colors(screen: Screen) -> Iterator[str]:
+    for number, color in screen.colors.own.items():
+        yield f"\x1b]{number};{color_spec(color)}\x1b\\"
+    for index, color in screen.colors.palette.items():
+        yield f"\x1b]4;{index};{color_spec(color)}\x1b\\"
+
+
+def renditions(screen: Screen, pen: Pen) -> None:
+    """The stack of XTPUSHSGR."""
+    for style, parts in zip(screen.saved_styles, screen.saved_parts, strict=True):
+        pen.rendition(style)
+        pen.parts.append(f"\x1b[{';'.join(map(str, parts))}#{{")
+    pen.rendition(0)
+
+
+def keyboard(stack: Sequence[int]) -> Iterator[str]:
+    """The kitty keyboard stack of the screen that is shown."""
+    if stack[0]:
+        yield f"\x1b[={stack[0]}u"
+    for flags in stack[1:]:
+        yield f"\x1b[>{flags}u"
+
+
+def charsets(codes: Sequence[str], shift: int) -> str:
+    """Designations of G0 to G3, and which of them is in use; from the state after a reset."""
+    designations = [f"\x1b{mode}{code}" for mode, code in zip("()*+", codes, strict=True) if code != ASCII]
+    return "".join(designations) + (_SHIFTS[shift] if shift else "")
+
+
+def saved_cursor(saved: SavedCursor, columns: int, lines: int, pen: Pen) -> None:
+    """DECSC at a place that is painted afterwards, since a pending wrap needs a character there."""
+    if saved == SavedCursor():
+        return
+    add = pen.parts.append
+    pending = saved.x >= columns
+    add(switch(6, True) if saved.origin else "")
+    add(f"\x1b[{min(saved.y, lines - 1) + 1};{min(saved.x, columns - 1) + 1}H{'x' if pending else ''}")
+    add(charsets(saved.charsets, saved.shift))
+    pen.rendition(saved.style)
+    add("\x1b7")
+    pen.rendition(0)
+    add(charsets_reset(saved.charsets, saved.shift))
+    add(switch(6, False) if saved.origin else "")
+
+
+def charsets_reset(codes: Sequence[str], shift: int) -> str:
+    """ASCII everywhere again after `charsets`."""
+    designations = [f"\x1b{mode}{ASCII}" for mode, code in zip("()*+", codes, strict=True) if code != ASCII]
+    return "".join(designations) + (_SHIFTS[0] if shift else "")
+
+
+def tab_stops(screen: Screen) -> Iterator[str]:
+    """Tab stops that are not those of a reset; they move the cursor."""
+    usual = set(range(8, max(screen.columns, 1024), 8))
+    if screen.tabstops == usual:
+        return
+    kept = {stop for stop in usual if stop >= screen.columns}
+    if kept <= screen.tabstops:
+        for stop in sorted(usual - kept - screen.tabstops):
+            yield f"\x1b[{stop + 1}G\x1b[g"
+    else:
+        yield "\x1b[3g"
+        usual = set()
+    for stop in sorted(screen.tabstops - usual):
+        if stop < screen.columns:
+            yield f"\x1b[{stop + 1}G\x1bH"
+
+
+def after_text(screen: Screen) -> Iterator[str]:
+    """Modes that neither move the cursor nor change what is drawn."""
+    modes = screen.modes
+    for number, name in PRIVATE_MODES.items():
+        value = getattr(modes, name)
+        if number not in LATE and value != DEFAULTS[name]:
+            yield switch(number, value)
+    encodings = [number for number, name in MOUSE_ENCODINGS.items() if name == modes.mouse_encoding]
+    for number in (modes.mouse, *encodings):
+        yield switch(number, True) if number else ""
+    for number in ANSI_REMEMBERED:
+        if (number in screen.mode) != (number == _SRM):
+            yield f"\x1b[{number}{'h' if number in screen.mode else 'l'}"
+    yield f"\x1b[>4;{modes.modify_other_keys}m" if modes.modify_other_keys else ""
+    yield f"\x1b[{screen.cursor_shape} q" if screen.cursor_shape else ""
+
+
+def region(screen: Screen) -> Iterator[str]:
+    """Margins and origin mode; the cursor goes home with each."""
+    if screen.modes.margins:
+        yield switch(69, True)
+    if (screen.left, screen.right) != (0, screen.columns - 1):
+        yield f"\x1b[{screen.left + 1};{screen.right + 1}s"
+    if (screen.top, screen.bottom) != (0, screen.lines - 1):
+        yield f"\x1b[{screen.top + 1};{screen.bottom + 1}r"
+    if screen.modes.origin:
+        yield switch(6, True)
+
+
+def drawing(screen: Screen, pen: Pen) -> None:
+    """How the next text is drawn; the cursor stays where it is."""
+    add = pen.parts.append
+    if screen.iso_protection:
+        add("\x1bV")
+        if not screen.style & PROTECTED:
+            add("\x1bW")
+        pen.assume(screen.style & PROTECTED)
+    pen.rendition(screen.style)
+    add(charsets(screen.charsets, screen.shift))
+    for number, name in ANSI_MODES.items():
+        if getattr(screen.modes, name):
+            add(f"\x1b[{number}h")
+    for number in (7, 2027, 2026):
+        value = getattr(screen.modes, PRIVATE_MODES[number])
+        if value != DEFAULTS[PRIVATE_MODES[number]]:
+            add(switch(number, value))
+    if screen.single_shift:
+        add("\x1bN" if screen.single_shift == 2 else "\x1bO")
 
 
 def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     """The screens, the scrollback and all modes of a terminal.
 
     Args:
-        terminal: The terminal; it stays as it is.
+        terminal: The terminal; it is not changed.
         scrollback_lines: So many rows of the scrollback at most, the newest ones; None for all.
 
     Returns:
@@ -35,23 +402,23 @@ def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     """
     screen, stream = terminal.screen, terminal.stream
     pen = Pen(screen.table)
-    pen.parts += dump_modes.before_text(screen)
-    dump_modes.renditions(screen, pen)
+    pen.parts += before_text(screen)
+    renditions(screen, pen)
     _main_screen(screen, pen, scrollback_lines)
     _alternate_screen(screen, pen)
-    pen.parts += dump_modes.tab_stops(screen)
-    pen.parts += dump_modes.after_text(screen)
-    pen.parts += dump_modes.region(screen)
+    pen.parts += tab_stops(screen)
+    pen.parts += after_text(screen)
+    pen.parts += region(screen)
     _cursor(screen, pen)
-    dump_modes.drawing(screen, pen)
+    drawing(screen, pen)
     return pen.take().encode() + stream.unfinished
 
 
 def _main_screen(screen: Screen, pen: Pen, scrollback_lines: int | None) -> None:
     buffer = screen.main_buffer
     _scrollback(screen, pen, scrollback_lines)
-    dump_modes.saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
-    pen.parts += dump_modes.keyboard(buffer.kitty)
+    saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
+    pen.parts += keyboard(buffer.kitty)
     _rows(buffer.rows, screen.columns, pen, _spoilt(screen, buffer.saved))
 
 
@@ -60,12 +427,12 @@ def _alternate_screen(screen: Screen, pen: Pen) -> None:
     blank = all(row.is_blank() and not row.wrapped for row in buffer.rows)
     if not screen.on_alternate and blank and not any(buffer.kitty) and buffer.saved.x == buffer.saved.y == 0:
         return
-    pen.parts.append(dump_modes.switch(47, True))
-    dump_modes.saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
-    pen.parts += dump_modes.keyboard(buffer.kitty)
+    pen.parts.append(switch(47, True))
+    saved_cursor(buffer.saved, screen.columns, screen.lines, pen)
+    pen.parts += keyboard(buffer.kitty)
     _rows(buffer.rows, screen.columns, pen, _spoilt(screen, buffer.saved))
     if not screen.on_alternate:
-        pen.parts.append(dump_modes.switch(47, False))
+        pen.parts.append(switch(47, False))
 
 
 def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
@@ -91,7 +458,6 @@ def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
 
 
 def _wrapping(line: Packed, following: Packed, columns: int) -> str:
-    """Blanks up to the right edge and a character that wraps there, which is painted over later."""
     size = cell_count(line.text)
     missing = -size % columns if size else columns
     if missing == 1 and begins_wide(following.text):
@@ -109,14 +475,6 @@ def _spoilt(screen: Screen, saved: SavedCursor) -> int:
 
 
 def _rows(rows: list[Row], columns: int, pen: Pen, spoilt: int) -> None:
-    """Paint a screen that is blank but for at most one character.
-
-    Args:
-        rows: The rows.
-        columns: Their width.
-        pen: Writes.
-        spoilt: The row with that character; -1 for none.
-    """
     lines = [pack(row) for row in rows]
     sizes = [cell_count(line.text) for line in lines]
     wraps = [
@@ -161,7 +519,6 @@ def _cursor(screen: Screen, pen: Pen) -> None:
 
 
 def _place(screen: Screen, x: int, y: int) -> str:
-    """CUP, which counts from the margins in origin mode."""
     if screen.modes.origin:
         x, y = max(0, x - screen.left), max(0, y - screen.top)
     return f"\x1b[{y + 1};{x + 1}H"

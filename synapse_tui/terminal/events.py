@@ -1,4 +1,4 @@
-"""What a terminal tells its owner while it is fed: frozen records, all text bounded and free of controls."""
+"""Events of a terminal, sent while it is fed: frozen records, all text bounded and free of controls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .line import Line
+    from .row import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,79 +24,51 @@ class Bell:
 
 @dataclass(frozen=True, slots=True)
 class ClipboardSet:
-    """The child wrote to a selection (OSC 52).
+    """The child wrote to a selection (OSC 52)."""
 
-    Attributes:
-        selection: Letters of the selections meant (`c` clipboard, `p` primary, ...); `c` when the child
-            named none.
-        text: What was written; empty clears it.
-    """
-
+    # Letters of the selections meant (`c` clipboard, `p` primary, ...); `c` when the child named none
     selection: str
-    text: str
+    text: str  # What was written; empty clears it
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """The child wants a person's attention (OSC 9, OSC 99, OSC 777).
+    """The child wants a person's attention (OSC 9, OSC 99, OSC 777)."""
 
-    Attributes:
-        title: May be empty.
-        body: May be empty.
-    """
-
-    title: str
-    body: str
+    title: str  # May be empty
+    body: str  # May be empty
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressChanged:
-    """A progress report (OSC 9;4 of ConEmu).
+    """A progress report (OSC 9;4 of ConEmu)."""
 
-    Attributes:
-        state: 0 none, 1 a value, 2 error, 3 indeterminate, 4 paused.
-        value: 0 to 100; 0 where none was given.
-    """
-
-    state: int
-    value: int
+    state: int  # 0 none, 1 a value, 2 error, 3 indeterminate, 4 paused
+    value: int  # 0 to 100; 0 where none was given
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatus:
-    """The Program Status Protocol (OSC 7501).
+    """The Program Status Protocol (OSC 7501)."""
 
-    Attributes:
-        state: `idle`, `working`, `blocked`, `done`, `error`, `clear` or another word.
-        fields: The other keys (`kind`, `app`, `id`, `title`, `msg`; the last two decoded from base64).
-    """
-
-    state: str
+    state: str  # `idle`, `working`, `blocked`, `done`, `error`, `clear` or another word
+    # The other keys (`kind`, `app`, `id`, `title`, `msg`; the last two decoded from base64)
     fields: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingDirectory:
-    """The child told its working folder (OSC 7).
+    """The child reported its working folder (OSC 7)."""
 
-    Attributes:
-        url: As sent, usually `file://host/path`.
-    """
-
-    url: str
+    url: str  # As sent, usually `file://host/path`
 
 
 @dataclass(frozen=True, slots=True)
 class PromptMark:
-    """A semantic mark of a shell (OSC 133).
+    """A semantic mark of a shell (OSC 133)."""
 
-    Attributes:
-        kind: `A` prompt, `B` input, `C` output, `D` end of the command, or another letter.
-        fields: What followed the letter; the exit status of `D` under the key `status`.
-    """
-
-    kind: str
-    fields: Mapping[str, str]
+    kind: str  # `A` prompt, `B` input, `C` output, `D` end of the command, or another letter
+    fields: Mapping[str, str]  # What followed the letter; the exit status of `D` under the key `status`
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +115,4 @@ Emit = Callable[[TerminalEvent], None]
 
 
 def ignore(_event: TerminalEvent) -> None:
-    """The listener of a terminal that nobody listens to."""
+    """The listener of a terminal without one."""

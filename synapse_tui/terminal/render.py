@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from .cells import JOIN, WIDE_TAIL, cell_count, readable, split_cells
-from .line import Line
+from .row import Line
 from .style import RGB, Style
 
 # C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the outer row.
@@ -63,14 +63,7 @@ def cells(line: Line) -> list[str]:
 
 
 def parts(text: str) -> Iterator[tuple[str, int, bool]]:
-    """Cut a text into characters of doubtful width, and what lies between them.
-
-    Args:
-        text: The text in the coding of `cells.py`.
-
-    Yields:
-        Text, its cells, and whether it is one character of doubtful width.
-    """
+    """Cut a coded text: text, its cells, and whether it is one character of doubtful width."""
     for index, part in enumerate(_DOUBTFUL.split(text)):
         if index % 2:
             yield (*_doubtful(part), True)
@@ -80,18 +73,12 @@ def parts(text: str) -> Iterator[tuple[str, int, bool]]:
 
 @lru_cache(maxsize=8192)
 def _doubtful(coded: str) -> tuple[str, int]:
-    """A character whose width is in doubt, and its cells."""
     width = cell_count(coded)
     return clean(readable(coded)) or " " * width, width
 
 
 def draw_text(text: str, column: int) -> str:
-    """Return what draws a text and leaves the cursor behind it, whatever the outer terminal's widths are.
-
-    Args:
-        text: The text in the coding of `cells.py`.
-        column: Column of the outer terminal, from 0, of the first cell; the cursor is there.
-    """
+    """Draw a coded text from `column` on; the cursor ends behind it, whatever the outer terminal's widths."""
     return text if text.isascii() and text.isprintable() else _drawn(text, column)
 
 
@@ -129,13 +116,9 @@ def attribute_parameters(style: Style) -> list[str]:
 
 
 def underline_parameters(style: Style, underline: int, *, direct: bool) -> tuple[str, ...]:
-    """Return the SGR parameters of an underline and its colour.
+    """The SGR parameters of an underline (0 to 5, as in `Style`) and its colour.
 
-    Args:
-        style: Has the colour.
-        underline: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
-        direct: Whether the outer terminal knows direct colours. Older ones misread `4:3`; those that know it
-            know direct colours too.
+    Terminals without direct colours misread `4:3`; those that know it know direct colours too.
     """
     if not underline:
         return ()

@@ -1,9 +1,26 @@
-"""Answers to the child: device attributes and status, window reports (xterm ctlseqs), titles."""
+"""What the child asks and sets by reports, OSC and DCS strings (xterm ctlseqs, and other terminals)."""
 
 from __future__ import annotations
 
-from .keyboard import Keyboard
-from .levels import since_level
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from .areas import Areas
+from .colors import DYNAMIC, SPECIAL, color_spec, parse_color
+from .events import (
+    ClipboardSet,
+    ColorsChanged,
+    Notification,
+    PointerShape,
+    ProgramStatus,
+    ProgressChanged,
+    PromptMark,
+    WorkingDirectory,
+)
+from .grid import since_level
 from .style import (
     BG,
     BLINK,
@@ -12,12 +29,15 @@ from .style import (
     FG,
     HIDDEN,
     ITALIC,
+    LINK_SHIFT,
+    NO_LINK,
     PROTECTED,
     RENDITION,
     REVERSE,
     STRIKE,
     UNDERLINE,
     UNDERLINE_COLOR,
+    unparse,
 )
 
 VERSION = "synapse-tui"
@@ -30,8 +50,92 @@ TITLES_KEPT = 10
 RENDITIONS_KEPT = 10
 
 
-class Reports(Keyboard):
-    """Questions with an answer."""
+_PARTS = {
+    0: 0,
+    1: BOLD,
+    2: DIM,
+    3: ITALIC,
+    4: UNDERLINE | UNDERLINE_COLOR,
+    5: BLINK,
+    7: REVERSE,
+    8: HIDDEN,
+    9: STRIKE,
+    10: FG,
+    11: BG,
+    21: UNDERLINE | UNDERLINE_COLOR,
+    30: FG,
+    31: BG,
+}
+"""Parameters of XTPUSHSGR; 10 and 11 are those of old versions of xterm for the colours."""
+
+_STATUS_ANSWERS = {
+    15: "?13n",  # no printer
+    25: "?20n",  # user defined keys are not locked
+    26: "?27;1;0;0n",  # North American keyboard
+    53: "?53n",  # no locator
+    55: "?53n",
+    56: "?57;0n",
+    62: "0000*{",  # no space for macros
+    75: "?70n",  # no data errors
+    85: "?83n",  # one session
+}
+
+
+TITLE_LENGTH = 1024
+TEXT_LENGTH = 4096
+URI_LENGTH = 2083
+NOTICES_KEPT = 8
+_FIELDS = 32
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SELECTION = re.compile(r"[cpqs0-7]*\Z")
+
+
+def clean(text: str, length: int) -> str:
+    """Text from a child without controls and at most `length` characters long."""
+    return _CONTROLS.sub("", text[:length])
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
+
+
+def _fields(parts: list[str]) -> dict[str, str]:
+    """`key=value` parts; a part without `=` is skipped."""
+    pairs = (part.partition("=") for part in parts[:_FIELDS])
+    return {clean(key, 64): clean(value, TEXT_LENGTH) for key, mark, value in pairs if mark}
+
+
+def _decoded(text: str, length: int) -> str:
+    """Text from base64; empty if it is none."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    return raw.decode("utf-8", "replace")[:length]
+
+
+_CAPABILITIES = {
+    "TN": "xterm-256color",
+    "name": "xterm-256color",
+    "Co": "256",
+    "colors": "256",
+    "RGB": "8/8/8",
+    "Tc": "",
+    "Su": "",
+    "Ss": "\x1b[%p1%d q",
+    "Se": "\x1b[2 q",
+    "Ms": "\x1b]52;%p1%s;%p2%s\x1b\\",
+    "Smulx": "\x1b[4:%p1%dm",
+    "Setulc": "\x1b[58:2:%p1%{65536}%/%d:%p1%{256}%/%{255}%&%d:%p1%{255}%&%d%;m",
+    "Sync": "\x1b[?2026%?%p1%{1}%-%tl%eh%;",
+    "XT": "",
+    "xterm-version": VERSION,
+}
+"""terminfo capabilities (and tmux's extensions to them) that a child may ask for."""
+
+
+class Reports(Areas):
+    """DCS."""
 
     def report_device_attributes(self, mode: int = 0, **_more: bool) -> None:
         """DA1."""
@@ -155,22 +259,10 @@ class Reports(Keyboard):
         if style <= 6:
             self.cursor_shape = style
 
-    def set_conformance(self, level: int = 0, replies: int = 0) -> None:
-        """DECSCL: a soft reset, the level that DECRQSS reports, and 7 or 8-bit answers."""
-        if 61 <= level <= 64:
-            self.soft_reset()
-            self.level = level - 60
-            if level > 61 and replies <= 2:
-                self.eight_bit_replies = replies != 1
-
     # Renditions
 
     def push_rendition(self, *parts: int) -> None:
-        """XTPUSHSGR: keep the rendition on a stack.
-
-        Args:
-            parts: What of it is to be taken back, in SGR's words, 30 and 31 for the colours; nothing for all.
-        """
+        """XTPUSHSGR: keep the rendition on a stack; `parts` says what XTPOPSGR restores, nothing for all."""
         self.saved_styles.append(self.style)
         self.saved_parts.append(tuple(part if part in _PARTS else 0 for part in parts[: len(_PARTS)]))
         del self.saved_styles[:-RENDITIONS_KEPT], self.saved_parts[:-RENDITIONS_KEPT]
@@ -185,33 +277,261 @@ class Reports(Keyboard):
         taken = taken if parts else RENDITION
         self.style = self.style & ~taken | style & taken
 
+    def system_command(self, payload: str, terminator: str = "\x1b\\") -> None:
+        """Do what an OSC string says; answers end as it did."""
+        code, _, rest = payload.partition(";")
+        command = _COMMANDS.get(code)
+        number = _number(code)
+        if command is not None:
+            command(self, rest, terminator)
+        elif number in DYNAMIC:
+            self._dynamic(number, rest, terminator)
+        elif number - 100 in DYNAMIC:
+            self._reset_dynamic(number - 100)
 
-_PARTS = {
-    0: 0,
-    1: BOLD,
-    2: DIM,
-    3: ITALIC,
-    4: UNDERLINE | UNDERLINE_COLOR,
-    5: BLINK,
-    7: REVERSE,
-    8: HIDDEN,
-    9: STRIKE,
-    10: FG,
-    11: BG,
-    21: UNDERLINE | UNDERLINE_COLOR,
-    30: FG,
-    31: BG,
-}
-"""Parameters of XTPUSHSGR; 10 and 11 are those of old versions of xterm for the colours."""
+    # Titles
 
-_STATUS_ANSWERS = {
-    15: "?13n",  # no printer
-    25: "?20n",  # user defined keys are not locked
-    26: "?27;1;0;0n",  # North American keyboard
-    53: "?53n",  # no locator
-    55: "?53n",
-    56: "?57;0n",
-    62: "0000*{",  # no space for macros
-    75: "?70n",  # no data errors
-    85: "?83n",  # one session
-}
+    def set_title(self, param: str) -> None:
+        """OSC 2."""
+        self.change_title(clean(param, TITLE_LENGTH))
+
+    def set_icon_name(self, param: str) -> None:
+        """OSC 1."""
+        self.icon_name = clean(param, TITLE_LENGTH)
+
+    def both_titles(self, rest: str, _end: str) -> None:
+        """OSC 0."""
+        self.set_icon_name(rest)
+        self.set_title(rest)
+
+    def title_command(self, rest: str, _end: str) -> None:
+        """OSC 2."""
+        self.set_title(rest)
+
+    def icon_command(self, rest: str, _end: str) -> None:
+        """OSC 1."""
+        self.set_icon_name(rest)
+
+    # Colours
+
+    def palette_command(self, rest: str, end: str) -> None:
+        """OSC 4: pairs of an index and a colour or `?`."""
+        self._indexed(4, range(SPECIAL.stop), rest, end)
+
+    def special_command(self, rest: str, end: str) -> None:
+        """OSC 5: likewise for the special colours, counted from 0."""
+        self._indexed(5, SPECIAL, rest, end)
+
+    def _indexed(self, code: int, indices: range, rest: str, end: str) -> None:
+        parts = rest.split(";")[: 2 * SPECIAL.stop]
+        changed = False
+        for name, spec in zip(parts[::2], parts[1::2], strict=False):
+            number = _number(name)
+            if not 0 <= number < len(indices):
+                continue
+            index = indices[number]
+            if spec == "?":
+                self.reply(f"\x1b]{code};{number};{color_spec(self.colors.indexed(index))}{end}")
+            elif (color := parse_color(spec)) is not None:
+                self.colors.palette[index] = color
+                changed = True
+        if changed:
+            self._colors_changed()
+
+    def reset_palette(self, rest: str, _end: str) -> None:
+        """OSC 104: some indexed colours, or all of them and the special ones."""
+        self._reset_indexed(range(SPECIAL.stop), rest or ";".join(map(str, range(SPECIAL.stop))))
+
+    def reset_special(self, rest: str, _end: str) -> None:
+        """OSC 105: some special colours, or all."""
+        self._reset_indexed(SPECIAL, rest or ";".join(map(str, range(len(SPECIAL)))))
+
+    def _reset_indexed(self, indices: range, names: str) -> None:
+        for name in names.split(";")[: SPECIAL.stop]:
+            number = _number(name)
+            if 0 <= number < len(indices):
+                self.colors.palette.pop(indices[number], None)
+        self._colors_changed()
+
+    def _dynamic(self, number: int, rest: str, end: str) -> None:
+        """OSC 10 to 19: each further part is for the next number."""
+        changed = False
+        for current, spec in zip(range(number, DYNAMIC.stop), rest.split(";"), strict=False):
+            if spec == "?":
+                self.reply(f"\x1b]{current};{color_spec(self.colors.dynamic(current))}{end}")
+            elif (color := parse_color(spec)) is not None:
+                self.colors.own[current] = color
+                changed = True
+        if changed:
+            self._colors_changed()
+
+    def _reset_dynamic(self, number: int) -> None:
+        self.colors.own.pop(number, None)
+        self._colors_changed()
+
+    def _colors_changed(self) -> None:
+        self.touch_all()
+        self.emit(ColorsChanged())
+
+    # Links, clipboard, folders
+
+    def link_command(self, rest: str, _end: str) -> None:
+        """OSC 8: parameters, `;`, URI; an empty URI ends the link."""
+        parameters, _, uri = rest.partition(";")
+        number = 0
+        if uri and len(uri) <= URI_LENGTH:
+            group = _fields(parameters.split(":")).get("id", "")
+            number = self.table.link(clean(uri, URI_LENGTH), group)
+        self.style = self.style & NO_LINK | number << LINK_SHIFT
+
+    def clipboard_command(self, rest: str, _end: str) -> None:
+        """OSC 52; a child may write, never read."""
+        selection, _, data = rest.partition(";")
+        if data == "?" or not _SELECTION.match(selection):
+            return
+        self.emit(ClipboardSet(selection or "c", _decoded(data, len(data))))
+
+    def folder_command(self, rest: str, _end: str) -> None:
+        """OSC 7."""
+        self.emit(WorkingDirectory(clean(rest, TEXT_LENGTH)))
+
+    def pointer_command(self, rest: str, _end: str) -> None:
+        """OSC 22."""
+        self.emit(PointerShape(clean(rest, 64)))
+
+    # Notices
+
+    def notice_command(self, rest: str, _end: str) -> None:
+        """OSC 9: a progress report of ConEmu (`4;state;value`), or a notification of iTerm2."""
+        parts = rest.split(";")
+        if parts[0] == "4":
+            state = _number(parts[1]) if len(parts) > 1 else 0
+            value = _number(parts[2]) if len(parts) > 2 else 0
+            if 0 <= state <= 4:
+                self.emit(ProgressChanged(state, max(0, min(value, 100))))
+        elif not (len(parts) > 1 and _number(parts[0]) >= 0):
+            self.emit(Notification("", clean(rest, TEXT_LENGTH)))
+
+    def kitty_notice(self, rest: str, end: str) -> None:
+        """OSC 99: metadata, `;`, payload; title and body may come in several pieces (`d=0`) under one id."""
+        metadata, _, payload = rest.partition(";")
+        fields = _fields(metadata.split(":"))
+        kind, name = fields.get("p", "title"), fields.get("i", "0")
+        if kind == "?":
+            self.reply(f"\x1b]99;i={name}:p=?;p=title,body{end}")
+        elif kind in ("title", "body"):
+            text = _decoded(payload, TEXT_LENGTH) if fields.get("e") == "1" else payload
+            self._notice_piece(name, kind == "body", clean(text, TEXT_LENGTH), more=fields.get("d") == "0")
+
+    def _notice_piece(self, name: str, body: bool, text: str, *, more: bool) -> None:
+        pieces = self.notices.pop(name, ["", ""])
+        pieces[body] = (pieces[body] + text)[:TEXT_LENGTH]
+        if more:
+            self.notices[name] = pieces
+            if len(self.notices) > NOTICES_KEPT:
+                del self.notices[next(iter(self.notices))]
+        else:
+            self.emit(Notification(*pieces))
+
+    def urxvt_notice(self, rest: str, _end: str) -> None:
+        """OSC 777: `notify;title;body`."""
+        kind, _, text = rest.partition(";")
+        if kind == "notify":
+            title, _, body = text.partition(";")
+            self.emit(Notification(clean(title, TEXT_LENGTH), clean(body, TEXT_LENGTH)))
+
+    def iterm_command(self, rest: str, _end: str) -> None:
+        """OSC 1337: of iTerm2's commands the folder only."""
+        key, mark, value = rest.partition("=")
+        if mark and key == "CurrentDir":
+            self.emit(WorkingDirectory("file://" + clean(value, TEXT_LENGTH)))
+
+    def prompt_mark(self, rest: str, _end: str) -> None:
+        """OSC 133."""
+        kind, *parts = rest.split(";")
+        fields = _fields(parts)
+        if kind == "D" and parts and "=" not in parts[0]:
+            fields["status"] = clean(parts[0], 16)
+        if kind:
+            self.emit(PromptMark(clean(kind, 1), fields))
+
+    def program_status(self, rest: str, end: str) -> None:
+        """OSC 7501, the Program Status Protocol: `state=...` and more between `:`; `?` asks for support."""
+        if rest == "?":
+            self.reply(f"\x1b]7501;?{end}")
+            return
+        fields = _fields(rest.split(":"))
+        state = fields.pop("state", "")
+        for key in ("title", "msg"):
+            if key in fields:
+                fields[key] = clean(_decoded(fields[key], TEXT_LENGTH), TEXT_LENGTH)
+        if state:
+            self.emit(ProgramStatus(state, fields))
+
+    def device_control(self, payload: str) -> None:
+        """Do what a DCS string says; sixels, user keys and the like are read over."""
+        if payload.startswith("$q"):
+            self._report_setting(payload[2:])
+        elif payload.startswith("+q"):
+            for name in payload[2:].split(";")[:64]:
+                self._report_capability(name)
+
+    def _report_setting(self, name: str) -> None:
+        """DECRQSS: answered with 1 and the setting, or 0 (xterm's sense of the numbers)."""
+        setting = self._setting(name)
+        self.reply("\x1bP0$r\x1b\\" if setting is None else f"\x1bP1$r{setting}{name}\x1b\\")
+
+    def _setting(self, name: str) -> str | None:
+        if name == '"p':
+            return f"{60 + self.level};{0 if self.eight_bit_replies else 1}"
+        simple = {
+            "m": unparse(self.style),
+            "r": f"{self.top + 1};{self.bottom + 1}",
+            "s": f"{self.left + 1};{self.right + 1}",
+            " q": str(self.cursor_shape or 2),
+            '"q': "1" if self.style & PROTECTED and not self.iso_protection else "0",
+            "t": str(self.lines),
+            "$|": str(self.columns),
+            "*|": str(self.lines),
+            "$}": "0",
+            "$~": "0",
+            "*x": str(self.attribute_extent),
+        }
+        return simple.get(name)
+
+    def _report_capability(self, encoded: str) -> None:
+        try:
+            name = binascii.unhexlify(encoded).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            name = ""
+        value = _CAPABILITIES.get(name)
+        if value is None:
+            self.reply(f"\x1bP0+r{encoded[:128] if encoded.isalnum() and encoded.isascii() else ''}\x1b\\")
+        elif value:
+            self.reply(f"\x1bP1+r{encoded}={value.encode().hex().upper()}\x1b\\")
+        else:
+            self.reply(f"\x1bP1+r{encoded}\x1b\\")
+
+
+_COMMANDS: Mapping[str, Callable[[Reports, str, str], None]] = MappingProxyType(
+    {
+        "0": Reports.both_titles,
+        "": Reports.both_titles,
+        "1": Reports.icon_command,
+        "2": Reports.title_command,
+        "4": Reports.palette_command,
+        "5": Reports.special_command,
+        "7": Reports.folder_command,
+        "8": Reports.link_command,
+        "9": Reports.notice_command,
+        "22": Reports.pointer_command,
+        "52": Reports.clipboard_command,
+        "99": Reports.kitty_notice,
+        "104": Reports.reset_palette,
+        "105": Reports.reset_special,
+        "133": Reports.prompt_mark,
+        "777": Reports.urxvt_notice,
+        "1337": Reports.iterm_command,
+        "7501": Reports.program_status,
+    }
+)

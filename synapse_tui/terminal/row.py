@@ -1,21 +1,37 @@
 """One row of a screen as the core stores it.
 
 A row that is only ever written to at its end, as nearly all output is, stays *compact*: one string, and the
-starts of its styles. A write is then one string addition, and the row can go to the scrollback as it is. A
+starts of its styles. A write is then one string addition, and the row can go to the scrollback unchanged. A
 row that is written to in its middle is *expanded* into two parallel lists, cells and packed styles.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
-from .cells import JOIN, WIDE_TAIL, join_cells, places, readable, split_cells
-from .style import erased
-from .width import narrowed
+import pyte.screens
+from pyte.graphics import FG_BG_256
 
-Run = tuple[str, int, int]
-"""Text in the coding of `cells.py`, packed style, number of cells."""
+from .cells import JOIN, WIDE_TAIL, join_cells, narrowed, places, readable, split_cells
+from .style import (
+    BG_SHIFT,
+    BLINK,
+    BOLD,
+    FG_SHIFT,
+    ITALIC,
+    REVERSE,
+    RGB,
+    STRIKE,
+    UNDERLINE_SHIFT,
+    Style,
+    StyleTable,
+    erased,
+)
+
+Run = tuple[str, int, int]  # Text in the coding of `cells.py`, packed style, number of cells
 _NO_STYLES: list[int] = []
 
 
@@ -66,14 +82,7 @@ class Row:
     # Writing
 
     def write(self, x: int, text: str, style: int, columns: int) -> None:
-        """Put narrow characters.
-
-        Args:
-            x: First column.
-            text: One character a cell; all fit on the row.
-            style: Packed style of them all.
-            columns: Width of the screen.
-        """
+        """Put narrow characters, one a cell; all fit on the row, which is `columns` wide."""
         end = x + len(text)
         cells = self.cells
         if cells is None:
@@ -91,15 +100,7 @@ class Row:
             self.styles[x:end] = [style] * (end - x)
 
     def write_coded(self, x: int, end: int, text: str, style: int, columns: int) -> None:
-        """Put characters of any width.
-
-        Args:
-            x: First column.
-            end: Column after the last one.
-            text: The cells in the coding of `cells.py`; all fit on the row.
-            style: Packed style of them all.
-            columns: Width of the screen.
-        """
+        """Put the cells from `x` to `end`, in the coding of `cells.py`; all fit on the row."""
         if self.cells is None and x >= self.size:
             self.append(x, end, text, style)
             self.joined = self.joined or len(text) != end - x
@@ -120,7 +121,7 @@ class Row:
         self.size = end
 
     def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
-        """Replace cells; whoever calls has split the wide characters at both ends."""
+        """Replace cells; the caller has split the wide characters at both ends."""
         end = x + len(cells)
         self.expand(columns)[x:end] = cells
         self.styles[x:end] = styles
@@ -186,12 +187,7 @@ class Row:
         self.styles[right - count : right - count] = [erased(style)] * count
 
     def resize(self, old: int, columns: int) -> None:
-        """Cut the row at a width, or leave blanks of the default style up to a greater one.
-
-        Args:
-            old: Width until now.
-            columns: Width from now on.
-        """
+        """Cut the row at a width, or leave blanks of the default style up to a greater one."""
         if self.cells is None and not self.joined:
             if columns > old and self.fill:
                 self._cut(old, 0)
@@ -228,11 +224,7 @@ class Row:
         self.fill = fill
 
     def expand(self, columns: int) -> list[str]:
-        """Make the row expanded, `columns` cells wide.
-
-        Returns:
-            Its cells.
-        """
+        """Make the row expanded, `columns` cells wide."""
         if self.cells is not None:
             return self.cells
         cells = list(split_cells(self.text) if self.joined else self.text)
@@ -266,7 +258,6 @@ class Row:
         return runs
 
     def _written_runs(self) -> list[Run]:
-        """Runs of a compact row, without the blanks after what was written."""
         text, size = self.text, self.size
         if not self.spans:
             return [(text, 0, size)] if size else []
@@ -331,3 +322,114 @@ class Row:
             while self.text[at - 1 : at] == JOIN:
                 at -= 2
         return at
+
+
+_NAMES = ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
+_PYTE_COLORS = {-1: "default"} | dict(enumerate(_NAMES + tuple(f"bright{name}" for name in _NAMES)))
+
+_CODES = {name: code for code, name in _PYTE_COLORS.items()}
+_HEX = re.compile("[0-9a-fA-F]{6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell."""
+
+    # The character with all its combining marks; empty for the right half of a wide one, a space when blank
+    text: str
+    width: int  # 1 or 2 cells; 0 for the right half of a wide character
+    style: Style  # How it looks
+
+
+class Line:
+    """A view of one row; what it shows follows the row until the row leaves the screen.
+
+    Attributes:
+        wrapped: The line continues the one above it: no line break lies between the two.
+    """
+
+    __slots__ = ("_columns", "_row", "_table")
+
+    def __init__(self, row: Row, table: StyleTable, columns: int) -> None:
+        self._row = row
+        self._table = table
+        self._columns = columns
+
+    @property
+    def wrapped(self) -> bool:
+        """Whether the line continues the one above it."""
+        return self._row.wrapped
+
+    @property
+    def text(self) -> str:
+        """The characters of the line without the blanks at its end."""
+        return self._row.content(0).rstrip(" ")
+
+    def runs(self) -> list[tuple[str, Style, int]]:
+        """The whole width of the line as runs of one style: text, style, cells."""
+        return [(readable(text), style, count) for text, style, count in self.coded_runs()]
+
+    def coded_runs(self) -> list[tuple[str, Style, int]]:
+        """As `runs`, the text in the coding of `cells.py`, which says what each cell holds."""
+        style = self._table.style
+        return [(text, style(packed), count) for text, packed, count in self._row.runs(self._columns)]
+
+    def cell(self, x: int) -> Cell:
+        """The cell in column `x`."""
+        text, packed = self._row.cell(x)
+        width = 0 if text == "" else 2 if x + 1 < self._columns and self._row.cell(x + 1)[0] == "" else 1
+        return Cell(text, width, self._table.style(packed))
+
+    def __len__(self) -> int:
+        return self._columns
+
+    def __getitem__(self, x: int) -> pyte.screens.Char:
+        """The cell in column `x` as pyte has it (`screen.buffer[y][x]`)."""
+        text, packed = self._row.cell(x)
+        return self.char(text, self._table.style(packed))
+
+    @staticmethod
+    def char(text: str, style: Style) -> pyte.screens.Char:
+        """A cell as pyte has it."""
+        return pyte.screens.Char(
+            text,
+            pyte_color(style.fg),
+            pyte_color(style.bg),
+            style.bold,
+            style.italic,
+            bool(style.underline),
+            style.strike,
+            style.reverse,
+            style.blink,
+        )
+
+
+def packed_style(char: pyte.screens.Char) -> int:
+    """The packed style of a cell as pyte has it."""
+    flags = (
+        (char.bold, BOLD),
+        (char.italics, ITALIC),
+        (char.underscore, 1 << UNDERLINE_SHIFT),
+        (char.strikethrough, STRIKE),
+        (char.reverse, REVERSE),
+        (char.blink, BLINK),
+    )
+    colors = _packed_color(char.fg) << FG_SHIFT | _packed_color(char.bg) << BG_SHIFT
+    return colors | sum(bit for on, bit in flags if on)
+
+
+def _packed_color(name: str) -> int:
+    code = _CODES.get(name)
+    if code is None:
+        if not _HEX.fullmatch(name):
+            raise ValueError(f"{name!r} is no colour: take a name of pyte.graphics or six hexadecimal digits")
+        code = RGB | int(name, 16)
+    return code + 1
+
+
+def pyte_color(color: int) -> str:
+    """A colour in pyte's words: a name, or six hexadecimal digits."""
+    name = _PYTE_COLORS.get(color)
+    if name is None:
+        name = f"{color & 0xFFFFFF:06x}" if color & RGB else str(FG_BG_256[color])
+    return name

@@ -1,23 +1,69 @@
-"""The screen: pyte's, with all the families of functions put together, and pyte's ways of reading it."""
+"""The screen: modes, the main and the alternate buffer, resets, size, and pyte's interface."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import get_args
 
 import pyte.screens
 
+from .cells import cluster_width
 from .charsets import code_of, pyte_map
-from .damage_tracker import DamageTracker
-from .dcs import DeviceControl
-from .events import Bell
-from .line import Line, packed_style
-from .row import Row
-from .state import SavedCursor
-from .style import LINK_SHIFT, REVERSE
-from .width import cluster_width
+from .damage import DamageTracker
+from .events import Bell, ScreenSwitched
+from .grid import SavedCursor, since_level
+from .modes import MouseEncoding, MouseMode
+from .reports import Reports
+from .row import Line, Row, packed_style
+from .scrollback import fit_alternate, reflow
+from .style import LINK_SHIFT, REVERSE, erased
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+_KEYBOARD_LOCKED = 2  # KAM
+ANSI_MODES = {4: "insert", 20: "newline"}
+_LAST_ANSI = 31  # No mode of ECMA-48 has a greater number; the private ones of pyte are shifted beyond it
+ANSI_REMEMBERED = (2, 12)  # KAM and SRM: kept and reported only
+PRIVATE_MODES = {
+    1: "application_cursor",
+    5: "reverse_video",
+    6: "origin",
+    7: "autowrap",
+    25: "cursor_visible",
+    45: "reverse_wrap",
+    66: "application_keypad",
+    67: "backarrow",
+    69: "margins",
+    1004: "focus_events",
+    1007: "alternate_scroll",
+    1045: "extended_reverse_wrap",
+    2004: "bracketed_paste",
+    2026: "synchronized",
+    2027: "grapheme_clusters",
+    2031: "color_scheme_updates",
+    2048: "in_band_resize",
+}
+MOUSE_MODES: tuple[MouseMode, ...] = tuple(mode for mode in get_args(MouseMode) if mode)
+MOUSE_ENCODINGS: dict[int, MouseEncoding] = {1005: "utf8", 1006: "sgr", 1015: "urxvt", 1016: "sgr-pixels"}
+SCREEN_MODES = (47, 1047, 1049)
+_COLUMNS_132, _ALLOW_132, _MARGINS = 3, 40, 69
+REMEMBERED = frozenset(
+    (
+        *(2, _COLUMNS_132, 4, 12, 18, 19, 30, 35, _ALLOW_132, 41, 42, 44, 46, 80),
+        *(1001, 1010, 1011, 1034, 1035, 1036, 1037, 1039, 1040, 1041, 1042, 1043, 1044, 1046, 1048),
+        *(1050, 1051, 1052, 1053, 1060, 1061, 1070, 2001, 2002, 2003, 2005, 2006, 8452),
+    )
+)
+"""Private modes without an effect of their own here that are still kept, saved and reported."""
+_RESET_FOR_GOOD = frozenset((1, 3, 5, 7, 10, 11, 13, 14, 15, 16, 17, 18, 19))
+"""ANSI modes of ECMA-48 that xterm reports as permanently reset."""
+_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))  # Private modes that are there at times only
+_FIXED = {8: 4, 14: 3}
+"""Private modes that xterm reports as reset (4) or set (3) for good: DECARM, a way to blink the cursor."""
+KITTY_STACK = 16  # Entries of a kitty keyboard stack; beyond them the oldest is dropped
+_KITTY_FLAGS = 0b11111
+_OTHER_KEYS = 4
 
 
 class BufferLine(Line):
@@ -35,12 +81,7 @@ class BufferLine(Line):
         return char._replace(reverse=not char.reverse) if self._screen.modes.reverse_video else char
 
     def __setitem__(self, x: int, char: pyte.screens.Char) -> None:
-        """Put a character; a wide one takes the next cell too, for which pyte has an empty one.
-
-        Raises:
-            IndexError: There is no such column.
-            ValueError: A colour is unknown.
-        """
+        """Put a character; a wide one takes the next cell too, for which pyte has an empty one."""
         if not 0 <= x < len(self):
             raise IndexError(f"column {x} is not on the screen, which has {len(self)}")
         row, screen, style = self._row, self._screen, packed_style(char)
@@ -93,7 +134,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def y(self) -> int:
-        """Row."""
         return self._screen.y
 
     @y.setter
@@ -111,7 +151,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def attrs(self) -> pyte.screens.Char:
-        """The rendition of what is written next."""
         return self._screen.char(" ", self._screen.style)
 
     @attrs.setter
@@ -119,14 +158,410 @@ class CursorProxy(pyte.screens.Cursor):
         self._screen.style = packed_style(char)
 
 
-class Screen(DeviceControl):
-    """A screen that pyte's own stream, or ours, can drive.
+class Screen(Reports):
+    """A screen that pyte's own stream, or ours, can drive."""
 
-    Args:
-        columns: Width in cells.
-        lines: Height in rows.
-        scrollback: Lines to keep that left the main screen at its top.
-    """
+    def switch_screen(self, mode: int, alternate: bool) -> None:
+        """Show the alternate or the main screen (xterm ctlseqs).
+
+        Mode 47 only switches; 1047 erases the alternate screen on leaving it; 1049 erases it on entering, and
+        keeps the cursor of the main screen meanwhile.
+        """
+        if alternate:
+            if mode == 1049:
+                self.decsc()
+            if not self.on_alternate:
+                self._enter_alternate()
+            if mode == 1049:
+                self.settle()
+                self._blank_alternate()
+            return
+        if self.on_alternate:
+            if mode == 1047:
+                self.settle()
+                self._blank_alternate()
+            self._show(alternate=False)
+        if mode == 1049:
+            self.decrc()
+
+    def _enter_alternate(self) -> None:
+        if not self.alternate_buffer.rows:
+            self.alternate_buffer.rows = [Row(0, self.tick) for _ in range(self.lines)]
+        self._show(alternate=True)
+
+    def _blank_alternate(self) -> None:
+        fill = erased(self.style)
+        for row in self.alternate_buffer.rows:
+            row.clear(fill)
+            row.wrapped = False
+            row.stamp = self.tick
+
+    def _show(self, *, alternate: bool) -> None:
+        self.buffer_shown = self.alternate_buffer if alternate else self.main_buffer
+        self.rows = self.buffer_shown.rows
+        self.modes.alternate_screen = alternate
+        self.modes.kitty_flags = self.buffer_shown.kitty[-1]
+        self.touch_all()
+        self.emit(ScreenSwitched(alternate))
+
+    # Margins
+
+    @property
+    def margins(self) -> pyte.screens.Margins | None:
+        """The scrolling region as pyte has it; None when it is the whole screen."""
+        if self.top == 0 and self.bottom == self.lines - 1:
+            return None
+        return pyte.screens.Margins(self.top, self.bottom)
+
+    @margins.setter
+    def margins(self, value: pyte.screens.Margins | None) -> None:
+        self.top, self.bottom = (0, self.lines - 1) if value is None else (value.top, value.bottom)
+
+    def set_margins(self, top: int | None = None, bottom: int | None = None) -> None:
+        """DECSTBM: first and last row of the scrolling region, from 1; the cursor goes home."""
+        first = (top or 1) - 1
+        last = min(bottom or self.lines, self.lines) - 1
+        if first < last:
+            self.top, self.bottom = first, last
+            self.cursor_position()
+
+    def set_side_margins(self, left: int = 0, right: int = 0) -> None:
+        """DECSLRM: first and last column of the region, from 1; the cursor goes home."""
+        first = (left or 1) - 1
+        last = min(right or self.columns, self.columns) - 1
+        if first < last:
+            self.left, self.right = first, last
+            self.update_simple()
+            self.cursor_position()
+
+    def save_cursor_or_side_margins(self, *parameters: int) -> None:
+        """CSI s: DECSLRM in mode 69, else SCOSC."""
+        if self.modes.margins:
+            self.set_side_margins(*parameters[:2])
+        elif not parameters:
+            self.decsc()
+
+    # Resets
+
+    def full_reset(self) -> None:
+        """RIS: everything as after switching on, the scrollback empty."""
+        alternate = self.on_alternate
+        self.reset()
+        self.scrollback.clear()
+        if alternate:
+            self.emit(ScreenSwitched(False))
+
+    def soft_reset(self) -> None:
+        """DECSTR (DEC STD 070 D.6 and xterm's `ReallyReset`)."""
+        modes = self.modes
+        modes.cursor_visible = modes.autowrap = True
+        modes.application_cursor = modes.application_keypad = modes.insert = modes.margins = False
+        modes.reverse_wrap = modes.extended_reverse_wrap = False
+        modes.modify_other_keys = 0
+        self.mode |= {7 << 5, 25 << 5}
+        self.mode -= {1 << 5, 66 << 5, 4, 69 << 5, 45 << 5, 1045 << 5}
+        self.set_origin(False)
+        self.mode.discard(_KEYBOARD_LOCKED)
+        self.style = 0
+        self.iso_protection = False
+        self.cursor_shape = self.checksum_flags = 0
+        if self.colors.palette:
+            self.colors.palette.clear()
+            self.touch_all()
+        self.settle()
+        self.reset_margins()
+        self.reset_charsets()
+        self.buffer_shown.saved = SavedCursor()
+
+    def set_conformance(self, level: int = 0, replies: int = 0) -> None:
+        """DECSCL: a soft reset, the level that DECRQSS reports, and 7 or 8-bit answers."""
+        if 61 <= level <= 64:
+            self.soft_reset()
+            self.level = level - 60
+            if level > 61 and replies <= 2:
+                self.eight_bit_replies = replies != 1
+
+    # Size
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        """Change the size; the main screen is wrapped anew, the alternate one cut or filled up.
+
+        Where a wrap is pending the cursor stays behind the last character: what is written next joins it, on
+        the same row where there is room.
+        """
+        lines, columns = max(1, lines or self.lines), max(1, columns or self.columns)
+        if (lines, columns) == (self.lines, self.columns):
+            return
+        pending, was = self.x >= self.columns, self.columns
+        self.settle()
+        if self.on_alternate:
+            self._fit_alternate(self.y, lines, columns)
+            saved = self.main_buffer.saved
+            x, y = self._reflow_main(min(saved.x, self.columns - 1), saved.y, lines, columns)
+            self.main_buffer.saved = saved._replace(x=x, y=y)
+        else:
+            if self.alternate_buffer.rows:
+                self._fit_alternate(0, lines, columns)
+            self.x, self.y = self._reflow_main(self.x, self.y, lines, columns)
+        self.rows = self.buffer_shown.rows
+        self.columns, self.lines = columns, lines
+        self.x, self.y = min(self.x, columns - 1), min(max(self.y, 0), lines - 1)
+        if pending and (columns >= was or not self.on_alternate):
+            self.x += 1
+        self.reset_margins()
+        self.update_simple()
+        self.touch_all()
+        if self.modes.in_band_resize:
+            self.report_size_in_band()
+
+    def _fit_alternate(self, y: int, lines: int, columns: int) -> None:
+        old, new = (self.columns, self.lines), (columns, lines)
+        rows, up = fit_alternate(self.alternate_buffer.rows, y, old, new)
+        self.alternate_buffer.rows = rows
+        if self.on_alternate:
+            self.y -= up
+
+    def _reflow_main(self, x: int, y: int, lines: int, columns: int) -> tuple[int, int]:
+        old, new = (self.columns, self.lines), (columns, lines)
+        self.main_buffer.rows, place = reflow(self.main_buffer.rows, self.scrollback, (x, y), old, new)
+        return place
+
+    def report_size_in_band(self) -> None:
+        """Tell the child its size in cells and pixels (mode 2048): `CSI 48 ; rows ; columns ; h ; w t`."""
+        width, height = self.cell_pixels
+        self.reply(f"\x1b[48;{self.lines};{self.columns};{self.lines * height};{self.columns * width}t")
+
+    def set_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
+        """SM, DECSET; also as pyte numbers private modes: shifted, and then without `private`."""
+        for number in modes:
+            self._switch_numbered(number, True, private)
+
+    def reset_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
+        """RM, DECRST, numbered likewise."""
+        for number in modes:
+            self._switch_numbered(number, False, private)
+
+    def _switch_numbered(self, number: int, on: bool, private: bool) -> None:
+        shifted = not private and number > _LAST_ANSI and number % 32 == 0
+        self.switch_mode(number >> 5 if shifted else number, on, private=private or shifted)
+
+    def set_ansi_mode(self, *modes: int) -> None:
+        """SM; what a child sends is not numbered as pyte does."""
+        self.set_mode(*[number for number in modes if number <= _LAST_ANSI])
+
+    def reset_ansi_mode(self, *modes: int) -> None:
+        """RM."""
+        self.reset_mode(*[number for number in modes if number <= _LAST_ANSI])
+
+    def set_private_mode(self, *modes: int) -> None:
+        """DECSET."""
+        self.set_mode(*modes, private=True)
+
+    def reset_private_mode(self, *modes: int) -> None:
+        """DECRST."""
+        self.reset_mode(*modes, private=True)
+
+    def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
+        """Set or reset one mode; one that is not known does nothing."""
+        if private and number in _CONDITIONAL and not self._switchable(number):
+            return
+        name = (PRIVATE_MODES if private else ANSI_MODES).get(number)
+        if name is not None:
+            setattr(self.modes, name, on)
+        elif not (self._switch_other(number, on) if private else number in ANSI_REMEMBERED):
+            return
+        key = number << 5 if private else number
+        (self.mode.add if on else self.mode.discard)(key)
+        effect = _EFFECTS.get(key)
+        if effect is not None:
+            effect(self, on)
+
+    def _switchable(self, number: int) -> bool:
+        """Whether DECLRMM (of level 4) or DECCOLM (in xterm's mode 40) is there now."""
+        if number == _MARGINS:
+            return self.level >= 4
+        return _ALLOW_132 << 5 in self.mode
+
+    def _switch_other(self, number: int, on: bool) -> bool:
+        """A private mode that is no yes or no of `Modes`; whether it is known."""
+        if number in MOUSE_ENCODINGS:
+            self._switch_mouse_encoding(number, on)
+        elif number in SCREEN_MODES:
+            self.switch_screen(number, on)
+        else:
+            for mode in MOUSE_MODES:
+                if mode == number:
+                    self.modes.mouse = mode if on else 0
+                    self.mode.difference_update(other << 5 for other in MOUSE_MODES)
+                    return True
+            return number in REMEMBERED
+        return True
+
+    def _switch_mouse_encoding(self, number: int, on: bool) -> None:
+        """The encodings exclude one another, and resetting one that is not in use does nothing (xterm)."""
+        if on:
+            self.modes.mouse_encoding = MOUSE_ENCODINGS[number]
+            self.mode.difference_update(other << 5 for other in MOUSE_ENCODINGS)
+        elif self.modes.mouse_encoding == MOUSE_ENCODINGS[number]:
+            self.modes.mouse_encoding = "x10"
+
+    # What follows from a mode
+
+    def after_insert(self, _on: bool) -> None:
+        """IRM: text needs room."""
+        self.update_simple()
+
+    def after_origin(self, _on: bool) -> None:
+        """DECOM: the cursor goes home."""
+        self.cursor_position()
+
+    def after_reverse_video(self, _on: bool) -> None:
+        """DECSCNM: every cell looks different."""
+        self.touch_all()
+
+    def after_margins(self, on: bool) -> None:
+        """DECLRMM: without it there are no side margins."""
+        if not on:
+            self.settle()
+            self.left, self.right = 0, self.columns - 1
+            self.update_simple()
+
+    def after_132_columns(self, _on: bool) -> None:
+        """DECCOLM: erase the screen, no margins, the cursor home; the size is for the pane's owner to set."""
+        self.erase_in_display(2)
+        self.modes.margins = False
+        self.mode.discard(_MARGINS << 5)
+        self.reset_margins()
+        self.update_simple()
+        self.cursor_position()
+
+    def after_cursor_mode(self, on: bool) -> None:
+        """Mode 1048: DECSC and DECRC."""
+        (self.decsc if on else self.decrc)()
+
+    def after_in_band_resize(self, on: bool) -> None:
+        """Mode 2048: the size is reported at once."""
+        if on:
+            self.report_size_in_band()
+
+    def keypad_application(self) -> None:
+        """DECKPAM (ESC =)."""
+        self.switch_mode(66, True, private=True)
+
+    def keypad_numeric(self) -> None:
+        """DECKPNM (ESC >)."""
+        self.switch_mode(66, False, private=True)
+
+    # Asking, saving
+
+    def ansi_mode_state(self, number: int) -> int:
+        """What DECRQM answers for an ANSI mode: 0 unknown, 1 set, 2 reset, 4 reset for good."""
+        if number in ANSI_MODES or number in ANSI_REMEMBERED:
+            return 1 if number in self.mode else 2
+        return 4 if number in _RESET_FOR_GOOD else 0
+
+    def private_mode_state(self, number: int) -> int:
+        """What DECRQM answers for a DEC mode: 0 not known, 1 set, 2 reset, 3 and 4 likewise for good."""
+        if number in _FIXED:
+            return _FIXED[number]
+        if number == _MARGINS and self.level < 4:
+            return 0
+        known = number in PRIVATE_MODES or number in REMEMBERED
+        if known or number in MOUSE_MODES or number in MOUSE_ENCODINGS or number in SCREEN_MODES:
+            return 1 if self.mode_is_set(number) else 2
+        return 0
+
+    def mode_is_set(self, number: int) -> bool:
+        """Whether a private mode is set."""
+        name = PRIVATE_MODES.get(number)
+        if name is not None:
+            return bool(getattr(self.modes, name))
+        if number in MOUSE_ENCODINGS:
+            return self.modes.mouse_encoding == MOUSE_ENCODINGS[number]
+        if number in SCREEN_MODES:
+            return self.on_alternate
+        return number << 5 in self.mode
+
+    @since_level(3)
+    def request_mode(self, number: int = 0) -> None:
+        """DECRQM of an ANSI mode."""
+        self.reply(f"\x1b[{number};{self.ansi_mode_state(number)}$y")
+
+    @since_level(3)
+    def request_private_mode(self, number: int = 0) -> None:
+        """DECRQM of a DEC mode."""
+        self.reply(f"\x1b[?{number};{self.private_mode_state(number)}$y")
+
+    def save_modes(self, *modes: int) -> None:
+        """XTSAVE."""
+        for number in modes:
+            if number == 1048:
+                self.decsc()
+            elif self.private_mode_state(number):
+                self.saved_modes[number] = self.mode_is_set(number)
+
+    def restore_modes(self, *modes: int) -> None:
+        """XTRESTORE."""
+        for number in modes:
+            if number == 1048:
+                self.decrc()
+            elif number in self.saved_modes:
+                self._restore_mode(number, self.saved_modes[number])
+
+    def _restore_mode(self, number: int, on: bool) -> None:
+        if number in SCREEN_MODES:
+            self.switch_screen(47, on)
+        else:
+            self.switch_mode(number, on, private=True)
+
+    def push_keyboard(self, flags: int = 0) -> None:
+        """CSI > flags u."""
+        stack = self.buffer_shown.kitty
+        stack.append(flags & _KITTY_FLAGS)
+        del stack[:-KITTY_STACK]
+        self.modes.kitty_flags = stack[-1]
+
+    def pop_keyboard(self, count: int | None = None) -> None:
+        """CSI < count u; popping more than there is resets all flags."""
+        stack = self.buffer_shown.kitty
+        del stack[max(0, len(stack) - (count or 1)) :]
+        if not stack:
+            stack.append(0)
+        self.modes.kitty_flags = stack[-1]
+
+    def set_keyboard(self, flags: int = 0, how: int = 1) -> None:
+        """CSI = flags ; how u: replace (1), add (2) or take away (3) flags on top of the stack."""
+        stack = self.buffer_shown.kitty
+        flags &= _KITTY_FLAGS
+        if how in (0, 1):
+            stack[-1] = flags
+        elif how == 2:
+            stack[-1] |= flags
+        elif how == 3:
+            stack[-1] &= ~flags
+        self.modes.kitty_flags = stack[-1]
+
+    def report_keyboard(self, _mode: int = 0) -> None:
+        """CSI ? u."""
+        self.reply(f"\x1b[?{self.modes.kitty_flags}u")
+
+    def set_key_modifiers(self, resource: int | None = None, value: int = 0) -> None:
+        """XTMODKEYS (CSI > resource ; value m); only modifyOtherKeys (4) has an effect."""
+        if resource is None:
+            self.modes.modify_other_keys = 0
+        elif resource == _OTHER_KEYS:
+            self.modes.modify_other_keys = value if value in (1, 2) else 0
+
+    def disable_key_modifiers(self, resource: int = 2) -> None:
+        """CSI > resource n."""
+        if resource == _OTHER_KEYS:
+            self.modes.modify_other_keys = 0
+
+    def report_key_modifiers(self, *resources: int) -> None:
+        """XTQMODKEYS (CSI ? resource m)."""
+        for resource in resources:
+            if resource == _OTHER_KEYS:
+                self.reply(f"\x1b[>{_OTHER_KEYS};{self.modes.modify_other_keys}m")
 
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
         self._dirty: set[int] = set()
@@ -144,7 +579,7 @@ class Screen(DeviceControl):
 
     @property
     def dirty(self) -> set[int]:  # type: ignore[override]  # the set itself is kept
-        """Rows to be drawn again; whoever draws them clears the set."""
+        """Rows to be drawn again; the painter clears the set."""
         self._dirty.update(self._changes.take().rows)
         return self._dirty
 
@@ -173,7 +608,6 @@ class Screen(DeviceControl):
 
     @property
     def g1_charset(self) -> str:
-        """G1, likewise."""
         return pyte_map(self.charsets[1])
 
     @g1_charset.setter
@@ -208,7 +642,7 @@ class Screen(DeviceControl):
 
     def bell(self, *_args: object) -> None:
         """BEL."""
-        self.tell(Bell())
+        self.emit(Bell())
 
     def select_graphic_rendition(self, *attrs: int) -> None:
         """SGR, with the parameters as numbers."""
@@ -228,3 +662,16 @@ class Screen(DeviceControl):
 
     def debug(self, *args: object, **kwargs: object) -> None:
         """Unknown sequences come here from pyte's own stream."""
+
+
+_EFFECTS: Mapping[int, Callable[[Screen, bool], None]] = MappingProxyType(
+    {
+        4: Screen.after_insert,
+        _COLUMNS_132 << 5: Screen.after_132_columns,
+        5 << 5: Screen.after_reverse_video,
+        6 << 5: Screen.after_origin,
+        69 << 5: Screen.after_margins,
+        1048 << 5: Screen.after_cursor_mode,
+        2048 << 5: Screen.after_in_band_resize,
+    }
+)

@@ -11,37 +11,197 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from sys import getsizeof
+from typing import NamedTuple
 
-from .cells import JOIN, WIDE_TAIL, bases, cell_count, join_cells, readable, split_cells
-from .entries import EMPTY_SIZE, Entry, holds, size_of, smaller, text_of, unpacked
-from .line import Line
-from .packed import Joiner, Packed, breaks, cut, cut_spans, pack
-from .row import Row
-from .style import StyleTable
+from .cells import JOIN, WIDE_TAIL, bases, begins_wide, cell_count, join_cells, readable, split_cells
+from .row import Line, Row
+from .style import StyleTable, erased
+
+
+class Packed(NamedTuple):
+    """A row, or several that a wrap joined."""
+
+    text: str  # The cells, in the coding of `cells.py`
+    # Start column and packed style by turns; before the first start the style is 0
+    spans: Sequence[int] = ()
+    fill: int = 0  # Style of the blanks after the text
+
+
+def pack(row: Row) -> Packed:
+    """Pack a row, without the blanks at its end."""
+    if row.cells is None:
+        return Packed(row.text, row.spans, row.fill)
+    spans: list[int] = []
+    start = last = 0
+    for style, group in groupby(row.styles):
+        if style != last:
+            spans += (start, style)
+            last = style
+        start += len(list(group))
+    return Packed(strip_blanks(join_cells(row.cells), spans), spans)
+
+
+def strip_blanks(text: str, spans: Sequence[int]) -> str:
+    """A packed text without the blanks of the default style at its end."""
+    if spans and spans[-1]:
+        return text
+    blanks = len(text) - len(text.rstrip(" "))
+    if spans and blanks:
+        blanks = min(blanks, cell_count(text) - spans[-2])
+    return text[: len(text) - blanks]
+
+
+class Joiner:
+    """Rows that wraps join to one line; each costs time in proportion to itself only.
+
+    Attributes:
+        cells: Cells of the line.
+        length: Characters of its coded text.
+    """
+
+    def __init__(self, line: Packed, tail: int) -> None:
+        self._texts = [line.text]
+        self._spans = [*line.spans]
+        self._fill = line.fill
+        self._tail = tail
+        self.cells = cell_count(line.text)
+        self.length = len(line.text)
+
+    def add(self, row: Packed, columns: int) -> None:
+        """Append a row: blanks at the end of the line come back, but for one left by a wide character."""
+        spans, missing = self._spans, columns - self._tail
+        if missing == 1 and begins_wide(row.text):
+            missing = 0
+        if missing > 0:
+            _change(spans, self.cells, self._fill)
+            self._texts.append(" " * missing)
+            self.cells += missing
+            self.length += missing
+        if not row.spans or row.spans[0] > 0:
+            _change(spans, self.cells, 0)
+        for start, style in zip(row.spans[::2], row.spans[1::2], strict=True):
+            _change(spans, start + self.cells, style)
+        self._texts.append(row.text)
+        self._fill = row.fill
+        self._tail = cell_count(row.text)
+        self.cells += self._tail
+        self.length += len(row.text)
+
+    @property
+    def line(self) -> Packed:
+        return Packed("".join(self._texts), self._spans, self._fill)
+
+
+def _change(spans: list[int], start: int, style: int) -> None:
+    if (spans[-1] if spans else 0) != style:
+        spans += (start, style)
+
+
+def breaks(cells: Sequence[str], columns: int) -> list[int]:
+    """Where the rows of a logical line begin at a width; a wide character is not torn."""
+    starts, at, count = [0], columns, len(cells)
+    while at < count:
+        if cells[at] == WIDE_TAIL and at - 1 > starts[-1]:
+            at -= 1
+        starts.append(at)
+        at += columns
+    return starts
+
+
+def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row:
+    """A row of the cells from `start` to `end` of a logical line.
+
+    Where a row has one column only, a wide character is torn and its right half becomes a blank.
+    """
+    row = Row()
+    row.text = join_cells(cells[start:end])
+    if row.text.startswith(WIDE_TAIL):
+        row.text = " " + row.text[1:]
+    row.size = end - start
+    row.joined = JOIN in row.text
+    row.wide = row.joined or WIDE_TAIL in row.text
+    places = spans[::2]
+    first, last = bisect_right(places, start), bisect_left(places, end)
+    styles = spans[2 * first + 1 : 2 * last : 2]
+    before = spans[2 * first - 1] if first else 0
+    kept = [0, before] if before else []
+    for at, style in zip(places[first:last], styles, strict=True):
+        kept += (at - start, style)
+    row.spans = tuple(kept)
+    row.last = kept[-1] if kept else 0
+    return row
+
+
+def cut_spans(spans: Sequence[int], end: int) -> list[int]:
+    """The style changes before a cell."""
+    kept = list(spans)
+    while kept and kept[-2] >= end:
+        del kept[-2:]
+    return kept
+
+
+Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
+"""A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
+fill, and whether it goes on from the entry before, which had become too long."""
+
+EMPTY_SIZE = getsizeof("") + 20  # Memory of an entry that is an empty string, with its places in the lists
+
+_FEW = 64  # Style changes of a line, starts and styles, that are taken to be those of other lines too
+_SMALL = 256  # Up to here Python has each number once
+
+
+def unpacked(entry: Entry) -> tuple[Packed, bool]:
+    """A stored line, and whether it goes on from the one before."""
+    if isinstance(entry, str):
+        return Packed(entry), False
+    text, spans, fill, continued = entry
+    return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
+
+
+def text_of(entry: Entry) -> str:
+    """The coded text of a stored line."""
+    text = entry if isinstance(entry, str) else entry[0]
+    return text if isinstance(text, str) else text.decode()
+
+
+def holds(entry: Entry, char: str) -> bool:
+    """Whether the coded text of a stored line has an ASCII character."""
+    text = entry if isinstance(entry, str) else entry[0]
+    return char in text if isinstance(text, str) else char.encode() in text
+
+
+def size_of(entry: Entry) -> int:
+    """Memory of an entry, about: object headers and references; unshared numbers where it has many."""
+    if isinstance(entry, str):
+        return EMPTY_SIZE + len(entry)
+    text, spans = entry[:2]
+    if len(spans) <= _FEW:
+        return 164 + getsizeof(text) + 16 * len(spans)
+    return 164 + getsizeof(text) + 8 * len(spans) + 44 * len({value for value in spans if value > _SMALL})
+
+
+def smaller(text: str) -> str | bytes:
+    """A text unchanged or in UTF-8, whichever takes less memory."""
+    encoded = text.encode()
+    return encoded if len(encoded) + 33 < getsizeof(text) else text
+
 
 Opened = tuple[Packed, bool, Sequence[str], list[int]]
 """A line, whether it goes on from the entry before, its cells, and where its rows begin."""
 _CLOSED: tuple[Entry | None, Opened] = (None, (Packed(""), False, "", [0]))
 
 _BATCH = 256
-_LONGEST = 8192
-"""Cells of a logical line; one that is longer is kept as several."""
+_LONGEST = 8192  # Cells of a logical line; one that is longer is kept as several
 _BYTES_PER_ROW = 600
 _LEAST_BYTES = 1_000_000
 _SHARED = 4096
-_READ = 20_000
-"""Cells of lines with clusters that a change of width may read."""
+_READ = 20_000  # Cells of lines with clusters that a change of width may read
 
 
 class Scrollback(Sequence[Line]):
-    """Lines above the screen, the oldest first; bounded in rows and in bytes.
-
-    Args:
-        columns: Width of the screen.
-        limit: Rows to keep.
-        table: Styles of the terminal.
-        max_bytes: Memory to keep them in, as estimated; by default 600 bytes a row.
-    """
+    """Lines above the screen, the oldest first; bounded in rows and in bytes."""
 
     def __init__(self, columns: int, limit: int, table: StyleTable, max_bytes: int | None = None) -> None:
         self.columns = columns
@@ -52,14 +212,11 @@ class Scrollback(Sequence[Line]):
         self._entries: list[Entry] = []
         self._starts = array("q")
         """Number of the first row of each entry, counted since the last change of width."""
-        self._counts = array("I")
-        """Cells of each entry."""
-        self._head = 0
-        """Entries at the front that are dropped already."""
+        self._counts = array("I")  # Cells of each entry
+        self._head = 0  # Entries at the front that are dropped already
         self._next = self._tail = self._bytes = self._dropped = 0
         self._shared: dict[int, int] = {}
-        self._open = _CLOSED
-        """The line that was looked at last."""
+        self._open = _CLOSED  # The line that was looked at last
 
     def clear(self) -> None:
         """Forget all lines."""
@@ -86,7 +243,6 @@ class Scrollback(Sequence[Line]):
 
     @property
     def memory(self) -> int:
-        """Bytes in use, as estimated."""
         self._pack_queue()
         return self._bytes
 
@@ -94,14 +250,7 @@ class Scrollback(Sequence[Line]):
         return Line(self.row(index), self._table, self.columns)
 
     def row(self, index: int) -> Row:
-        """One row, made from its logical line.
-
-        Args:
-            index: 0 for the oldest; negative from the newest.
-
-        Raises:
-            IndexError: There is no such row.
-        """
+        """One row, made from its logical line; 0 is the oldest, -1 the newest."""
         count = len(self)
         if index < 0:
             index += count
@@ -151,14 +300,7 @@ class Scrollback(Sequence[Line]):
         return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
 
     def pop_rows(self, count: int) -> list[Row]:
-        """Take the newest rows back.
-
-        Args:
-            count: How many at most.
-
-        Returns:
-            The rows, the oldest first.
-        """
+        """Take the newest rows back, at most `count`, the oldest first."""
         size = len(self)
         rows = [self.row(index) for index in range(max(0, size - count), size)]
         self._drop(len(rows))
@@ -181,14 +323,10 @@ class Scrollback(Sequence[Line]):
         self._measure_tail()
 
     def search(self, pattern: str | re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
-        """Find text, also across soft wraps, the oldest first.
+        """Find text or a compiled pattern, also across soft wraps, the oldest first.
 
-        Args:
-            pattern: Text to be found as it is, or a compiled regular expression.
-
-        Yields:
-            Row, first cell in it, and the cell after the last one counted from the same row's start: it is
-            greater than the width where a match goes on in the rows below.
+        Yields row, first cell in it, and the end counted from the same row's start: it is greater than the
+        width where a match goes on in the rows below.
         """
         self._pack_queue()
         compiled = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
@@ -207,11 +345,7 @@ class Scrollback(Sequence[Line]):
                     yield self._starts[index] - first + part, begin - starts[part], end - starts[part]
 
     def entries(self, rows: int | None = None) -> list[Entry]:
-        """The newest lines as they are kept, for `unpacked`: a copy that may be read in another thread.
-
-        Args:
-            rows: As many whole lines as have at most so many rows; None for all.
-        """
+        """The newest lines for `unpacked`, of at most so many rows; a copy for any thread."""
         self._pack_queue()
         first = self._head
         if rows is not None:
@@ -242,15 +376,6 @@ class Scrollback(Sequence[Line]):
         self._trim()
 
     def _pack(self, row: Row, joiner: Joiner | None) -> Joiner | None:
-        """Take a row that is more than text in the default style.
-
-        Args:
-            row: The row.
-            joiner: The newest line while rows are being appended to it.
-
-        Returns:
-            The newest line if rows are being appended to it now.
-        """
         line = pack(row)
         tail = row.size if row.cells is None else cell_count(line.text)
         continued = row.wrapped and self._next > self._first()
@@ -268,7 +393,6 @@ class Scrollback(Sequence[Line]):
         return None
 
     def _close(self, joiner: Joiner) -> None:
-        """Put the newest line away after rows have been appended to it."""
         entry = self._entries[-1]
         self._replace(joiner.line, not isinstance(entry, str) and entry[3])
 
@@ -281,7 +405,6 @@ class Scrollback(Sequence[Line]):
         self._bytes += size_of(entry)
 
     def _replace(self, line: Packed, continued: bool) -> None:
-        """Put another line in the place of the newest."""
         self._bytes -= size_of(self._entries[-1])
         entry = self._entries[-1] = self._entry(line, continued)
         self._counts[-1] = cell_count(line.text)
@@ -319,7 +442,6 @@ class Scrollback(Sequence[Line]):
         return heights
 
     def _measure_tail(self) -> None:
-        """Count the cells of the newest row."""
         if self._head < len(self._entries):
             cells = bases(text_of(self._entries[-1]))
             self._tail = len(cells) - breaks(cells, self.columns)[-1]
@@ -330,7 +452,6 @@ class Scrollback(Sequence[Line]):
         return self._starts[self._head] if self._head < len(self._starts) else self._next
 
     def _trim(self) -> None:
-        """Drop the oldest logical lines that are over a bound."""
         head, starts, count = self._head, self._starts, len(self._entries)
         before = self._first()
         while head < count and (self._next - starts[head] > self.limit or self._bytes > self.max_bytes):
@@ -345,7 +466,6 @@ class Scrollback(Sequence[Line]):
 
 
 def _columns_of(text: str) -> list[int]:
-    """For every character of the readable text, and for its end, the cell that it stands in."""
     columns, column, marked = [], 0, False
     for char in text:
         if char == WIDE_TAIL:
@@ -359,3 +479,137 @@ def _columns_of(text: str) -> list[int]:
             columns.append(column)
             column += 1
     return [*columns, column]
+
+
+Size = tuple[int, int]  # Columns and rows
+Place = tuple[int, int]  # Column and row
+
+
+def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[Row], int]:
+    """Cut or fill up the rows of an alternate screen: those below the cursor go first, then the top ones.
+
+    Returns the new rows, and by how many rows the cursor moved up.
+    """
+    surplus = max(0, old[1] - new[1])
+    below = min(surplus, len(rows) - 1 - y)
+    kept = rows[surplus - below : len(rows) - below]
+    for row in kept:
+        row.resize(old[0], new[0])
+    kept += [Row() for _ in range(new[1] - len(kept))]
+    return kept, surplus - below
+
+
+def reflow(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, old: Size, new: Size
+) -> tuple[list[Row], Place]:
+    """Fit the rows of a main screen, exchanging lines with the scrollback; the rows and the cursor."""
+    rows, cursor = _change_height(rows, scrollback, cursor, new[1])
+    if old[0] != new[0]:
+        rows, cursor = _change_width(rows, scrollback, cursor, old[0], new[0])
+    return rows, cursor
+
+
+def _change_height(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, lines: int
+) -> tuple[list[Row], Place]:
+    """Rows below the cursor go first; lines come back only where the cursor is in the last row (xterm.js)."""
+    x, y = cursor
+    below = min(max(0, len(rows) - lines), len(rows) - 1 - y)
+    kept = rows[: len(rows) - below]
+    surplus = max(0, len(kept) - lines)
+    for row in kept[:surplus]:
+        scrollback.push(row)
+    kept, y = kept[surplus:], y - surplus
+    if y == len(kept) - 1:
+        pulled = scrollback.pop_rows(lines - len(kept))
+        kept, y = pulled + kept, y + len(pulled)
+    return _filled(kept, lines), (x, y)
+
+
+def _change_width(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, old: int, columns: int
+) -> tuple[list[Row], Place]:
+    """Wrap anew; the last row stays the last, but for blank ones while there is no scrollback."""
+    (x, y), lines, history = cursor, len(rows), len(scrollback)
+    if rows[0].wrapped:
+        above = scrollback.pop_line()
+        rows, y = above + rows, y + len(above)
+    scrollback.resize(columns)
+    rows, (x, y) = rewrap(rows, (x, y), old, columns)
+    if not history:
+        rows = _without_blank_end(rows, y, lines)
+    surplus = min(max(0, len(rows) - lines), y)
+    for row in rows[:surplus]:
+        scrollback.push(row)
+    kept, y = rows[surplus : surplus + lines], y - surplus
+    pulled = scrollback.pop_rows(lines - len(kept))
+    return _filled(pulled + kept, lines), (x, y + len(pulled))
+
+
+def _filled(rows: list[Row], lines: int) -> list[Row]:
+    return rows + [Row() for _ in range(lines - len(rows))]
+
+
+def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list[Row], Place]:
+    """Join rows into logical lines and cut these at another width; the rows and the cursor's place."""
+    x, y = cursor
+    result: list[Row] = []
+    place = (x, 0)
+    index = 0
+    while index < len(rows):
+        first = index
+        line = pack(rows[index])
+        joiner = Joiner(line, cell_count(line.text))
+        offset = x if index == y else None
+        index += 1
+        while index < len(rows) and rows[index].wrapped:
+            part = pack(rows[index])
+            joiner.add(part, old)
+            if index == y:
+                offset = joiner.cells - cell_count(part.text) + x
+            index += 1
+        line = _without_blanks(joiner.line, with_background=offset is not None and columns < old)
+        cut_rows, starts = _cut_line(line, columns, offset or 0)
+        cut_rows[0].wrapped = rows[first].wrapped
+        if offset is not None:
+            part_index = max(number for number, start in enumerate(starts) if start <= offset)
+            place = (offset - starts[part_index], len(result) + part_index)
+        result += cut_rows
+    return result, place
+
+
+def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
+    """A line without the blanks at its end that need not be wrapped.
+
+    `with_background` takes those with a background too, for the cursor's line: its program fills
+    it up again when it becomes narrower. They become the fill.
+    """
+    text, spans, fill = line
+    if with_background and spans and spans[-1] == erased(spans[-1]) and text.endswith(" "):
+        size = cell_count(text)
+        text, fill = text[: len(text) - min(size - spans[-2], len(text) - len(text.rstrip(" ")))], spans[-1]
+        spans = cut_spans(spans, cell_count(text))
+    return Packed(strip_blanks(text, spans), spans, fill)
+
+
+def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[int]]:
+    """Cut a line into rows, and the cell that each begins with; cell `least` has a row in any case."""
+    cells = split_cells(line.text)
+    starts = breaks(cells, columns)
+    rows: list[Row] = []
+    for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
+        row = cut(cells, line.spans, start, end)
+        row.wrapped = bool(rows)
+        rows.append(row)
+    rows[-1].fill = line.fill
+    while least - starts[-1] >= columns:
+        starts.append(starts[-1] + columns)
+        rows.append(Row())
+        rows[-1].wrapped = True
+    return rows, starts
+
+
+def _without_blank_end(rows: list[Row], y: int, wanted: int) -> list[Row]:
+    while len(rows) > wanted and len(rows) - 1 > y and rows[-1].is_blank():
+        rows.pop()
+    return rows

@@ -2,30 +2,307 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import math
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import pyte
 
+from .cells import CLUSTER, EXTENDERS, MAX_CLUSTER, VS16, ZWJ, cluster_width
 from .charsets import LINUX
-from .csi import CONTROLS, ESCAPES, Call, bound, call_of, escape_sequence, numbers_of
-from .half_blanks import HalfBlanks
 from .screen import Screen
-from .tokenizer import (
-    C1,
-    C1_TO_ESCAPE,
-    GROUPS,
-    MAX_SEQUENCE,
-    MAX_STRING,
-    OSC_END,
-    STRING_END,
-    TOKENS,
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+_TEXT = "[^\\x00-\\x1f\\x7f-\\x9f]"
+
+# One scanner runs over decoded text (ECMA-48 5.4). What ordinary programs send in large amounts is one token
+# each: text with its line break, a rendition with the text after it, a cursor position with both. What it
+# does not match is an incomplete sequence, one with a control inside, or a long string: the stream handles
+# these apart, so that the time stays in proportion to the input whatever comes.
+TOKENS = re.compile(
+    f"({_TEXT}+)(\r\n)?"  # 1 text, 2 line break
+    f"|\x1b\\[([0-9;:]*)m({_TEXT}*)(\r\n)?"  # 3 SGR, 4 text, 5 line break
+    # 6 row, 7 column, 8 SGR, 9 text
+    f"|\x1b\\[([0-9]{{1,5}});([0-9]{{1,5}})H(?:\x1b\\[([0-9;:]*)m({_TEXT}*))?"
+    "|\r(\n)"  # 10
+    "|\x1b\\[([<=>?]?)([0-9;:]*)([ -/]*)([@-~])"  # 11 prefix, 12 parameters, 13 intermediates, 14 final
+    "|([\x00-\x1a\x1c-\x1f\x7f])"  # 15 control
+    "|\x1b([ -/]+)([0-~])"  # 16 intermediates, 17 final
+    "|\x1b([0-OQ-WYZ\\\\`-~])"  # 18 final
+    "|\x1b\\]([^\x07\x18\x1a\x1b]*)(\x07|\x1b\\\\)"  # 19 OSC, 20 its end
 )
-from .utf8 import Utf8Decoder
+GROUPS = TOKENS.groups
+
+C1 = re.compile("[\x80-\x9f]")
+C1_TO_ESCAPE = {code: f"\x1b{chr(code - 0x40)}" for code in range(0x80, 0xA0)}
+"""ECMA-48 5.3: a C1 control and ESC with the character 0x40 below are the same."""
+
+STRING_END = re.compile("[\x18\x1a\x1b]")
+OSC_END = re.compile("[\x07\x18\x1a\x1b]")
+
+MAX_SEQUENCE = 1024
+"""Characters that are kept of a sequence while it is not complete; more parameters are dropped."""
+MAX_STRING = 4_000_000  # Characters of a string (OSC, DCS, APC, PM, SOS); a longer one is read over
+
+
+_ERRORS = "synapse-tui-utf8"
+_LONGEST_CHARACTER = 6
+
+
+class Utf8Decoder(codecs.BufferedIncrementalDecoder):
+    """Decodes pieces of UTF-8; the first bytes of a character are kept until the others come.
+
+    Overlong forms, surrogates and what is beyond Unicode are read to their end and replaced by one U+FFFD
+    (xterm's `decodeUtf8` without the resource `utf8Weblike`; so does libvterm).
+    """
+
+    def _buffer_decode(self, data: Buffer, _errors: str, final: bool) -> tuple[str, int]:
+        raw = bytes(data)
+        end = len(raw) if final else _whole(raw)
+        return raw[:end].decode("utf-8", _ERRORS), end
+
+
+def _length(lead: int) -> int:
+    """Bytes of the character that a byte starts, up to the six of RFC 2279; 1 for one that starts none."""
+    return 1 if lead < 0xC0 or lead > 0xFD else 8 - (lead ^ 0xFF).bit_length()
+
+
+def _whole(data: bytes) -> int:
+    end = len(data)
+    for at in range(end - 1, max(end - _LONGEST_CHARACTER, -1), -1):
+        byte = data[at]
+        if byte >= 0xC0:
+            return at if at + _length(byte) > end else end
+        if byte < 0x80:
+            break
+    return end
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    data, at = error.object, error.start + 1
+    end = min(error.start + _length(data[error.start]), len(data))
+    while at < end and 0x80 <= data[at] < 0xC0:
+        at += 1
+    return "\ufffd", at
+
+
+codecs.register_error(_ERRORS, _replace)
+
+
+_RENDITIONS = "(?:\x1b\\[[\\d;:]*m)*"
+_STRING = "\x1b[\\]PX^_][^\x07\x1b]*"
+_HALF = re.compile(f"({VS16}(?:[{EXTENDERS}]|(?<={ZWJ})[^\x00-\x7f])*)({_RENDITIONS}) |{_STRING}")
+_OPEN = re.compile(f"{CLUSTER}{_RENDITIONS}(?:\x1b(?:\\[[\\d;:]*)?)?\\Z")
+"""What may go on as the one above does."""
+_LONGEST_OPEN = MAX_CLUSTER + 64
+_KEYCAPS = frozenset("0123456789#*")
+
+
+class HalfBlanks:
+    """Removes blanks that stand for the right half of a wide character from the output of one program.
+
+    Some programs keep two cells for an emoji with a variation selector (U+FE0F), write the emoji, and write
+    the blank of its second cell right after it, without having moved the cursor: ratatui does, for terminals
+    that show such an emoji in one cell. Here that blank would take the third cell, and the rest of the row
+    would stand too far right. The output of other programs, whose blank is one, looks the same: the owner
+    must know.
+    """
+
+    def __init__(self) -> None:
+        self._before = ""
+
+    def taken_out(self, text: str) -> str:
+        """Output without the blanks of second cells."""
+        whole = self._before + text
+        kept = _HALF.sub(_without_blank, whole)[len(self._before) :] if VS16 in whole else text
+        self._before = _open_end(whole)
+        return kept
+
+
+def _open_end(text: str) -> str:
+    end = text[-_LONGEST_OPEN:]
+    if end.isascii() and end[-1:] not in _KEYCAPS:
+        return ""
+    found = _OPEN.search(end)
+    return found.group() if found is not None else ""
+
+
+def _without_blank(match: re.Match[str]) -> str:
+    selected, renditions = match.groups()
+    if selected is None:
+        return match.group()
+    base = match.string[max(0, match.start() - 1) : match.start()]
+    return f"{selected}{renditions}" if base and cluster_width(base + VS16) == 2 else match.group()
+
+
+Handler = Callable[..., None]
+MANY = 64
+PARAMETER_LIMIT = 99_999
+
+CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
+    "@": (Screen.insert_characters, 1),
+    "A": (Screen.cursor_up, 1),
+    "B": (Screen.cursor_down, 1),
+    "C": (Screen.cursor_forward, 1),
+    "D": (Screen.cursor_back, 1),
+    "E": (Screen.cursor_down1, 1),
+    "F": (Screen.cursor_up1, 1),
+    "G": (Screen.cursor_to_column, 1),
+    "H": (Screen.cursor_position, 2),
+    "I": (Screen.tab_forward, 1),
+    "J": (Screen.erase_in_display, 1),
+    "K": (Screen.erase_in_line, 1),
+    "L": (Screen.insert_lines, 1),
+    "M": (Screen.delete_lines, 1),
+    "P": (Screen.delete_characters, 1),
+    "S": (Screen.scroll_up, 1),
+    "T": (Screen.scroll_down_or_track, MANY),
+    "X": (Screen.erase_characters, 1),
+    "Z": (Screen.tab_back, 1),
+    "^": (Screen.scroll_down, 1),
+    "`": (Screen.cursor_to_column, 1),
+    "a": (Screen.column_relative, 1),
+    "b": (Screen.repeat, 1),
+    "c": (Screen.report_device_attributes, 1),
+    "d": (Screen.cursor_to_line, 1),
+    "e": (Screen.line_relative, 1),
+    "f": (Screen.cursor_position, 2),
+    "g": (Screen.clear_tab_stop, 1),
+    "h": (Screen.set_ansi_mode, MANY),
+    "j": (Screen.column_back, 1),
+    "k": (Screen.line_back, 1),
+    "l": (Screen.reset_ansi_mode, MANY),
+    "n": (Screen.report_device_status, 1),
+    "r": (Screen.set_margins, 2),
+    "s": (Screen.save_cursor_or_side_margins, MANY),
+    "t": (Screen.window_operation, 3),
+    "u": (Screen.decrc, MANY),
+    "?J": (Screen.selective_erase_in_display, 1),
+    "?K": (Screen.selective_erase_in_line, 1),
+    "?W": (Screen.reset_tab_stops, 1),
+    "?h": (Screen.set_private_mode, MANY),
+    "?l": (Screen.reset_private_mode, MANY),
+    "?m": (Screen.report_key_modifiers, MANY),
+    "?n": (Screen.report_private_status, 2),
+    "?r": (Screen.restore_modes, MANY),
+    "?s": (Screen.save_modes, MANY),
+    "?u": (Screen.report_keyboard, 1),
+    ">c": (Screen.report_secondary_attributes, 1),
+    ">m": (Screen.set_key_modifiers, 2),
+    ">n": (Screen.disable_key_modifiers, 1),
+    ">q": (Screen.report_version, 1),
+    ">u": (Screen.push_keyboard, 1),
+    "<u": (Screen.pop_keyboard, 1),
+    "=c": (Screen.report_tertiary_attributes, 1),
+    "=u": (Screen.set_keyboard, 2),
+    " @": (Screen.shift_left, 1),
+    " A": (Screen.shift_right, 1),
+    " q": (Screen.set_cursor_style, 1),
+    "!p": (Screen.soft_reset, 0),
+    '"p': (Screen.set_conformance, 2),
+    '"q': (Screen.protect, 1),
+    '"v': (Screen.report_displayed_extent, 0),
+    "#p": (Screen.push_rendition, MANY),
+    "#q": (Screen.pop_rendition, 0),
+    "#{": (Screen.push_rendition, MANY),
+    "#}": (Screen.pop_rendition, 0),
+    "#y": (Screen.select_checksum, 1),
+    "#|": (Screen.report_area_rendition, 4),
+    "$p": (Screen.request_mode, 1),
+    "$r": (Screen.change_attributes, MANY),
+    "$t": (Screen.reverse_attributes, MANY),
+    "$v": (Screen.copy_area, 8),
+    "$w": (Screen.report_presentation_state, 1),
+    "$x": (Screen.fill_area, 5),
+    "$z": (Screen.erase_area, 4),
+    "${": (Screen.selective_erase_area, 4),
+    "?$p": (Screen.request_private_mode, 1),
+    "'}": (Screen.insert_columns, 1),
+    "'~": (Screen.delete_columns, 1),
+    "*x": (Screen.select_attribute_extent, 1),
+    "*y": (Screen.report_checksum, 6),
+}
+"""Prefix, intermediates and final to a function of the screen."""
+
+ESCAPES: dict[str, Handler] = {
+    "6": Screen.back_index,
+    "7": Screen.decsc,
+    "8": Screen.decrc,
+    "9": Screen.forward_index,
+    "=": Screen.keypad_application,
+    ">": Screen.keypad_numeric,
+    "D": Screen.index,
+    "E": Screen.next_line,
+    "H": Screen.set_tab_stop,
+    "M": Screen.reverse_index,
+    "N": lambda screen: screen.shift_once(2),
+    "O": lambda screen: screen.shift_once(3),
+    "V": Screen.start_protected_area,
+    "W": Screen.end_protected_area,
+    "Z": Screen.report_device_attributes,
+    "c": Screen.full_reset,
+    "n": lambda screen: screen.lock_shift(2),
+    "o": lambda screen: screen.lock_shift(3),
+}
+"""Final of an escape sequence to a function of the screen."""
+
+CONTROLS: dict[str, Handler] = {
+    "\x07": Screen.bell,
+    "\b": Screen.backspace,
+    "\t": Screen.tab,
+    "\n": Screen.linefeed,
+    "\x0b": Screen.linefeed,
+    "\x0c": Screen.linefeed,
+    "\r": Screen.carriage_return,
+    "\x0e": Screen.shift_out,
+    "\x0f": Screen.shift_in,
+}
+
+
+Call = tuple[Handler, tuple[int, ...]]  # A function of the screen and its parameters
+
+
+def bound(screen: Screen, handler: Handler) -> Handler:
+    """A function of the screen as this one has it: a class derived from ours may have its own."""
+    own = getattr(screen, handler.__name__, None)
+    return partial(handler, screen) if own is None else cast("Handler", own)
+
+
+def numbers_of(parameters: str) -> tuple[int, ...]:
+    """The parameters of a control sequence; those left out are 0."""
+    return tuple(min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";"))
+
+
+def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
+    """What a control sequence calls; None when it is unknown or malformed."""
+    found = CONTROL_SEQUENCES.get(prefix + intermediates + final)
+    if found is None or ":" in parameters:
+        return None
+    handler, most = found
+    if not parameters:
+        return handler, ()
+    return handler, numbers_of(parameters)[:most]
+
+
+def escape_sequence(screen: Screen, intermediates: str, final: str) -> None:
+    """Do what ESC, intermediates and a final say (ECMA-35); without intermediates it is one of `ESCAPES`."""
+    if intermediates == "#":
+        if final == "8":
+            screen.alignment_display()
+    elif intermediates == " ":
+        if final in "FG":
+            screen.eight_bit_replies = final == "G"
+    elif intermediates != "%":
+        screen.define_charset(intermediates[1:] + final, intermediates[0])
+
 
 Token = re.Match[str]
 _INTRODUCERS = frozenset("]PX^_")
@@ -35,8 +312,7 @@ _PLACES = {str(number): number - 1 for number in range(1, 512)}
 _FAR = 99_999
 
 
-_WINDOW = 1024
-"""Characters between two looks at the clock; most cost some microseconds each at the worst."""
+_WINDOW = 1024  # Characters between two looks at the clock; most cost some microseconds each at the worst
 
 
 class _Pause(Exception):
@@ -45,11 +321,6 @@ class _Pause(Exception):
 
 class Stream(pyte.ByteStream):
     """Feeds one screen.
-
-    Args:
-        screen: The screen; None when one is attached later.
-        strict: Kept for pyte's sake; the screen has all that is called.
-        clock: Seconds, as fine as can be.
 
     Attributes:
         half_blanks: Takes blanks out of the output that stand for halves of characters; None for taking none.
@@ -65,18 +336,12 @@ class Stream(pyte.ByteStream):
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._clock = clock
-        self._until = math.inf
-        """When to pause, on the clock."""
-        self._unparsed = ""
-        """Decoded input after a pause."""
-        self._pending = ""
-        """A sequence that the last piece of text ended in."""
-        self._resumed = 0
-        """Where the present piece of text goes on after what the last one left open."""
-        self._after_text = False
-        """Whether the last piece ended in a graphic character."""
-        self._string = ""
-        """Introducer of the string that the last piece ended in; empty outside of strings."""
+        self._until = math.inf  # When to pause, on the clock
+        self._unparsed = ""  # Decoded input after a pause
+        self._pending = ""  # A sequence that the last piece of text ended in
+        self._resumed = 0  # Where the present piece of text goes on after what the last one left open
+        self._after_text = False  # Whether the last piece ended in a graphic character
+        self._string = ""  # Introducer of the string that the last piece ended in; empty outside of strings
         self._string_parts: list[str] = []
         self._string_size = 0
         self.half_blanks: HalfBlanks | None = None
@@ -84,11 +349,7 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Feed a screen from now on; what a class derived from ours has of its own is called.
-
-        Args:
-            screen: One of ours.
-        """
+        """Feed a screen from now on; functions that a derived class overrides are called."""
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
@@ -118,8 +379,6 @@ class Stream(pyte.ByteStream):
         self._handlers = tuple(handlers)
 
     def _timed(self, handler: Callable[[Token], None]) -> Callable[[Token], None]:
-        """A handler after which the stream pauses when its time is over."""
-
         def handle(token: Token) -> None:
             handler(token)
             if self._until < math.inf and self._clock() >= self._until:
@@ -133,12 +392,7 @@ class Stream(pyte.ByteStream):
         return bool(self._unparsed)
 
     def feed(self, data: bytes, seconds: float = math.inf) -> None:  # type: ignore[override]  # as pyte's own
-        """Take output of the child.
-
-        Args:
-            data: Bytes, cut anywhere.
-            seconds: When it takes longer, pause after the sequence at hand.
-        """
+        """Take output of the child, cut anywhere; after `seconds` pause behind the sequence at hand."""
         self._until = self._clock() + seconds if seconds < math.inf else math.inf
         self.feed_text(self.utf8_decoder.decode(data) if self.use_utf8 else data.decode("latin-1"))
         self._until = math.inf
@@ -225,7 +479,6 @@ class Stream(pyte.ByteStream):
         self.screen.linefeed()
 
     def _one_by_one(self, token: Token) -> None:
-        """What a token of position, rendition and text says, each by the screen's own function."""
         kind = token.lastindex or 0
         line, column = token.group(6, 7)
         parameters, text = token.group(3, 4) if kind < 6 else token.group(8, 9)
@@ -292,7 +545,6 @@ class Stream(pyte.ByteStream):
             handler(*parameters)
 
     def _learn(self, sequence: str, prefix: str, parameters: str, intermediates: str, final: str) -> Call:
-        """Find out what a control sequence calls, and remember it."""
         found = call_of(prefix, parameters, intermediates, final)
         if found is None:
             call: Call = self.screen.debug, numbers_of(parameters) if ":" not in parameters else ()
@@ -343,13 +595,8 @@ class Stream(pyte.ByteStream):
     def _walk(self, kept: str, text: str, index: int) -> int:
         """Put a sequence together character by character, carrying out the controls inside of it.
 
-        Args:
-            kept: What there is of it so far, from the ESC on.
-            text: Where it goes on.
-            index: From here on.
-
-        Returns:
-            Where to go on when it is complete or broken off; the end of the text when it is not complete yet.
+        `kept` is what there is of it, from the ESC on. Returns where to go on: the end of the text when the
+        sequence is not complete yet.
         """
         for at in range(index, len(text)):
             char = text[at]
@@ -385,11 +632,6 @@ class Stream(pyte.ByteStream):
     # Strings
 
     def _in_string(self, text: str, index: int) -> int:
-        """Go on in a string.
-
-        Returns:
-            Where it ends, or the end of the text.
-        """
         ends = OSC_END if self._string == "]" else STRING_END
         found = ends.search(text, index)
         if found is None:
@@ -418,7 +660,7 @@ class Stream(pyte.ByteStream):
         return self._walk("\x1b", text, index)
 
     def _keep(self, part: str) -> None:
-        """Keep a part of a string that will be looked at, as long as it is not too long."""
+        """Keep a part of a string that will be looked at, unless it is too long."""
         self._string_size += len(part)
         if self._string in "]P" and self._string_size <= MAX_STRING:
             self._string_parts.append(part)
@@ -445,7 +687,6 @@ class Stream(pyte.ByteStream):
 
 
 def _has_own(screen: Screen, *names: str) -> bool:
-    """Whether a screen has functions of its own in place of some of ours."""
     return any(
         name in vars(screen) or getattr(type(screen), name) is not getattr(Screen, name) for name in names
     )

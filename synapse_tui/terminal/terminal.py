@@ -9,36 +9,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .colors import Colors
-from .damage import NO_DAMAGE, Damage
-from .damage_tracker import DamageTracker
+from .damage import NO_DAMAGE, Damage, DamageTracker
 from .events import TerminalEvent, ignore
-from .half_blanks import HalfBlanks
-from .line import Cell, Line
 from .modes import Modes
+from .row import Cell, Line
 from .screen import Screen
 from .scrollback import Scrollback
-from .stream import Stream
+from .stream import HalfBlanks, Stream
 
 CursorShape = Literal["block", "underline", "bar"]
 
 
 @dataclass(frozen=True, slots=True)
 class CursorView:
-    """The cursor as it is to be shown.
+    """The cursor as it is to be shown."""
 
-    Attributes:
-        x: Column, always on the screen.
-        y: Row.
-        visible: DECTCEM.
-        shape: DECSCUSR.
-        blink: DECSCUSR or mode 12.
-    """
-
-    x: int
-    y: int
-    visible: bool
-    shape: CursorShape
-    blink: bool
+    x: int  # Column, always on the screen
+    y: int  # Row
+    visible: bool  # DECTCEM
+    shape: CursorShape  # DECSCUSR
+    blink: bool  # DECSCUSR or mode 12
 
 
 class Terminal:
@@ -69,12 +59,10 @@ class Terminal:
 
     @property
     def columns(self) -> int:
-        """Width in cells."""
         return self.screen.columns
 
     @property
     def lines(self) -> int:
-        """Height in rows."""
         return self.screen.lines
 
     def feed(self, data: bytes, seconds: float = math.inf) -> Damage:
@@ -137,7 +125,6 @@ class Terminal:
 
     @property
     def cursor(self) -> CursorView:
-        """The cursor."""
         screen = self.screen
         style = screen.cursor_shape
         shape: CursorShape = "bar" if style >= 5 else "underline" if style >= 3 else "block"
@@ -153,39 +140,24 @@ class Terminal:
         screen = self.screen
         return Line(screen.rows[y], screen.table, screen.columns)
 
-    def view_line(self, y: int, offset: int) -> Line:
-        """A row of a view that is scrolled back.
-
-        Args:
-            y: Row of the view, 0 at the top.
-            offset: Lines scrolled back; 0 is the live screen. More than there are shows the oldest.
-        """
-        offset = min(offset, len(self.scrollback)) if offset > 0 else 0
-        return self.line(y - offset) if y >= offset else self.scrollback[len(self.scrollback) - offset + y]
-
     @property
     def scrollback(self) -> Scrollback:
-        """Lines above the main screen."""
         return self.screen.scrollback
 
     @property
     def scrolled_total(self) -> int:
-        """Lines that ever went to the scrollback."""
         return self.screen.scrollback.total
 
     @property
     def title(self) -> str:
-        """The window title."""
         return self.screen.title
 
     @property
     def modes(self) -> Modes:
-        """The modes the child has set."""
         return self.screen.modes
 
     @property
     def colors(self) -> Colors:
-        """Colours given to the child's queries."""
         return self.screen.colors
 
     @property

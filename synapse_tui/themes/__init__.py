@@ -5,14 +5,98 @@ Panes always keep the terminal's own background; a theme colours only what stand
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
+from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from .borrowed import borrowed
 from .palettes import ANSI, CONTRAST, CONTRAST_LIGHT, DARK, DARK_256, LIGHT, LIGHT_256, Palette
 
+MIN_CONTRAST = 4.6  # a little more than WCAG 2.1 asks of text (1.4.3)
+STEP = 0.04  # how much of white or black is added at a time
+# what is written on: the background with so much of the foreground
+PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.08, "field-focus": 0.11}
+FOCUS = 0.18  # how much of the first colour the marked row has
+MUTED, FAINT, LINE = 0.15, 0.25, 0.75  # how much of the background the lesser inks have, and the lines
+ROUNDINGS = 32  # how often a colour is rounded at most: the nearest one is not always left as it is
+DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
+
+
+def borrowed(theme: Theme, agents: Palette, *, rounded: bool) -> dict[str, str]:
+    given = theme.to_color_system().generate()
+    background, ink = Color.parse(given["background"]), Color.parse(given["foreground"]).rgb
+    foreground = Color(*ink)
+    primary = Color.parse(given["primary"])
+    mixed = {name: background.blend(foreground, part) for name, part in PLACES.items()}
+    mixed["focus"] = background.blend(primary, FOCUS)
+    found = {name: _snap(color, rounded=rounded) for name, color in mixed.items()}
+    places = list(found.values())
+    wanted = {
+        "ink": foreground,
+        "ink-muted": foreground.blend(background, MUTED),
+        "ink-faint": foreground.blend(background, FAINT),
+        "hot": primary,
+        "focus-ink": foreground,
+        "alert": Color.parse(given["warning"]),
+        "state-ready": Color.parse(given["success"]),
+        "state-working": Color.parse(given["secondary"]),
+        "state-waiting": Color.parse(given["warning"]),
+        "state-error": Color.parse(given["error"]),
+        "state-unknown": foreground.blend(background, FAINT),
+        "state-unseen": Color.parse(given["accent"]),
+    }
+    wanted |= {name: Color.parse(value) for name, value in agents.items() if name.startswith("agent-")}
+    found |= {
+        name: _readable(color, places, dark=theme.dark, rounded=rounded) for name, color in wanted.items()
+    }
+    found["line"] = _snap(foreground.blend(background, LINE), rounded=rounded)
+    on_colour = DARKEST if theme.dark else LIGHTEST
+    for name in ("hot-ink", "alert-ink"):
+        found[name] = _snap(on_colour, rounded=rounded)
+    return {name: color.hex6 for name, color in found.items()}
+
+
+def _readable(color: Color, places: Sequence[Color], *, dark: bool, rounded: bool) -> Color:
+    end = LIGHTEST if dark else Color(0, 0, 0)
+    part = 0.0
+    while part < 1.0:
+        candidate = _snap(color.blend(end, part), rounded=rounded)
+        if min(contrast(candidate, place) for place in places) >= MIN_CONTRAST:
+            return candidate
+        part += STEP
+    return end
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Contrast of two colours (WCAG 2.1, "contrast ratio")."""
+    low, high = sorted(map(_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    """Relative luminance (WCAG 2.1)."""
+    parts = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized
+    )
+    red, green, blue = parts
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _snap(color: Color, *, rounded: bool) -> Color:
+    if not rounded:
+        return color
+    for _time in range(ROUNDINGS):
+        near = RichColor.from_rgb(*color.rgb).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
+        if near == color.rgb:
+            break
+        color = Color(near.red, near.green, near.blue)
+    return color
+
+
 AUTO = "auto"
-CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")
-"""What "Next colours" goes through."""
+CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # what "Next colours" goes through
 
 
 def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
@@ -89,14 +173,6 @@ def agent_colour(agent_type: str) -> str:
 
 
 def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> Theme:
-    """The theme of a name, as it suits a terminal.
-
-    Args:
-        name: One of `model.THEMES`.
-        color_system: Rich's name of what the terminal can show; `standard` is sixteen colours, in which no
-            other theme could be told apart.
-        dark: Whether its background is dark.
-    """
     if color_system not in ("truecolor", "256"):
         return _OWN["16"]
     if name == AUTO:

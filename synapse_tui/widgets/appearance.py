@@ -12,6 +12,7 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
+# what a terminal tells of itself and its user by the environment
 TERMINAL_VARIABLES = (
     "TERM",
     "COLORTERM",
@@ -24,7 +25,6 @@ TERMINAL_VARIABLES = (
     "LC_CTYPE",
     "TZ",
 )
-"""What a terminal tells of itself and its user by the environment."""
 
 
 def adopt_environment(environ: Mapping[str, str]) -> None:
@@ -37,15 +37,7 @@ def adopt_environment(environ: Mapping[str, str]) -> None:
 
 
 def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
-    """Give a running app the colours of the terminal that it is shown on.
-
-    Args:
-        app: The app.
-        environ: Environment of the terminal's user.
-
-    Returns:
-        Whether anything changed; then all of the screen is about to be drawn anew.
-    """
+    """Give a running app the colours of the terminal that it is shown on."""
     adopt_environment(environ)
     no_color = "NO_COLOR" in environ
     console = _console({name: value for name, value in environ.items() if name != "NO_COLOR"}, app.console)

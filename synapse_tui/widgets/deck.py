@@ -2,34 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar, Literal, get_args
 
 from rich.segment import Segment
 from rich.text import Text
 from textual.app import RenderResult
 from textual.containers import Container
+from textual.content import Content
 from textual.geometry import Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
 
+from .error_handling import FaultTolerant
 from .pane import Pane
-from .sturdy import Sturdy
 from .text import one_line
-from .tiles import Layout, Tile, arrange
+
+Layout = Literal["tabs", "columns", "grid", "main"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+
+MIN_WIDTH = 36  # least width of a tile, in cells: below it agents cannot draw their frames
+MIN_HEIGHT = 8  # least height of a tile, in rows, its title included
+GAP = 1  # cells between two tiles side by side; the titles part those on top of one another
+MAIN_SHARE = 0.6  # part of the width that the main pane takes, where the others can be used beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A rectangle of cells, from the top left of the deck."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+def as_layout(name: str) -> Layout:
+    return name if name in LAYOUTS else "tabs"
+
+
+def next_layout(layout: Layout) -> Layout:
+    """The layout after this one, from the last to the first."""
+    return LAYOUTS[(LAYOUTS.index(layout) + 1) % len(LAYOUTS)]
+
+
+def arrange(
+    layout: Layout, count: int, width: int, height: int, *, focused: int = 0, main: int = 0
+) -> Mapping[int, Tile]:
+    """Place panes; those that would be too small to use are left out, never the one in focus."""
+    if count <= 0 or width <= 0 or height <= 0:
+        return {}
+    whole = Tile(0, 0, width, height)
+    if layout == "tabs" or count == 1:
+        return {focused: whole}
+    if layout == "columns":
+        shown = _window(range(count), max(1, (width + GAP) // (MIN_WIDTH + GAP)), focused)
+        return dict(zip(shown, _row(whole, len(shown)), strict=True))
+    if layout == "grid":
+        return _grid(whole, count, focused)
+    return _main(whole, count, focused, main)
+
+
+def _main(whole: Tile, count: int, focused: int, main: int) -> Mapping[int, Tile]:
+    room = max(1, whole.height // MIN_HEIGHT)
+    stack = _window((index for index in range(count) if index != main), room, focused)
+    room_beside = whole.width - GAP
+    left = min(round(room_beside * MAIN_SHARE), room_beside - MIN_WIDTH)
+    right = room_beside - left
+    if left < MIN_WIDTH:
+        return {focused: whole}
+    placed = {main: Tile(whole.x, whole.y, left, whole.height)}
+    side = Tile(whole.x + left + GAP, whole.y, right, whole.height)
+    return placed | dict(zip(stack, _column(side, len(stack)), strict=True))
+
+
+def _grid(whole: Tile, count: int, focused: int) -> Mapping[int, Tile]:
+    most_columns = max(1, (whole.width + GAP) // (MIN_WIDTH + GAP))
+    most_rows = max(1, whole.height // MIN_HEIGHT)
+    shown = _window(range(count), most_columns * most_rows, focused)
+    columns = max(
+        (c for c in range(1, min(most_columns, len(shown)) + 1) if ceil(len(shown) / c) <= most_rows),
+        key=lambda c: _usefulness(whole, c, ceil(len(shown) / c)),
+    )
+    tiles: list[Tile] = []
+    rows = ceil(len(shown) / columns)
+    for number, band in enumerate(_column(whole, rows)):
+        tiles += _row(band, min(columns, len(shown) - number * columns))
+    return dict(zip(shown, tiles, strict=True))
+
+
+def _usefulness(whole: Tile, columns: int, rows: int) -> float:
+    width = (whole.width - GAP * (columns - 1)) / columns
+    height = whole.height / rows
+    return min(width / 80, 1.0) * min(height / 24, 1.0)
+
+
+def _window(indices: Iterable[int], room: int, focused: int) -> list[int]:
+    """The page of `room` indices that has the focused one; the first page when it is not among them."""
+    every = list(indices)
+    place = every.index(focused) if focused in every else 0
+    start = min(place // room * room, max(0, len(every) - room))
+    return every[start : start + room]
+
+
+def _row(tile: Tile, count: int) -> list[Tile]:
+    edges = [tile.x + round(number * (tile.width + GAP) / count) for number in range(count + 1)]
+    return [Tile(a, tile.y, b - a - GAP, tile.height) for a, b in itertools.pairwise(edges)]
+
+
+def _column(tile: Tile, count: int) -> list[Tile]:
+    edges = [tile.y + round(number * tile.height / count) for number in range(count + 1)]
+    return [Tile(tile.x, a, tile.width, b - a) for a, b in itertools.pairwise(edges)]
+
 
 TITLE_ROWS = 1
-EMPTY_WIDTH = 76
-"""Cells of a line in the text of the empty deck."""
+EMPTY_WIDTH = 76  # cells of a line in the text of the empty deck
 
 
 class _Tiling(TextualLayout):
-    """Places the panes where the deck says."""
-
     name = "tiling"
 
     def arrange(
@@ -39,7 +136,6 @@ class _Tiling(TextualLayout):
         size: Size,
         greedy: bool = True,  # noqa: ARG002
     ) -> ArrangeResult:
-        """Placements of the panes that are shown."""
         parent.pre_layout(self)
         if not isinstance(parent, Deck):
             return []
@@ -51,7 +147,7 @@ class _Tiling(TextualLayout):
         ]
 
 
-class Deck(Sturdy, Container):
+class Deck(FaultTolerant, Container):
     """Holds a pane for each agent; which ones are shown follows from layout, zoom and focus."""
 
     DEFAULT_CSS = """
@@ -66,10 +162,8 @@ class Deck(Sturdy, Container):
     arrangement: var[Layout] = var("tabs")
     zoomed: var[bool] = var(False)
     active: var[str] = var("")
-    empty: var[str] = var("")
-    """What is shown while there is no pane; it may have several lines."""
-    main: var[str] = var("")
-    """Agent of the large pane in the layout `main`; empty for the first one."""
+    empty: reactive[str] = reactive("")  # what is shown while there is no pane; it may have several lines
+    main: var[str] = var("")  # agent of the large pane in the layout `main`; empty for the first one
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +176,6 @@ class Deck(Sturdy, Container):
 
     @property
     def panes(self) -> Sequence[Pane]:
-        """All panes in the order of their agents."""
         return [child for child in self.children if isinstance(child, Pane)]
 
     def pane(self, agent_id: str) -> Pane | None:
@@ -128,33 +221,23 @@ class Deck(Sturdy, Container):
         self.post_message(self.Rearranged())
 
     def watch_arrangement(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def watch_zoomed(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def watch_active(self, _before: str, active: str) -> None:
-        """Mark the pane in focus; other panes may have to make room for it."""
         for pane in self.panes:
             pane.in_focus = pane.agent_id == active
         self.update_shown()
 
     def watch_main(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def on_resize(self) -> None:
-        """Fewer or more panes may fit."""
         self.update_shown()
 
-    def watch_empty(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def _empty_lines(self, width: int) -> list[str]:
-        """The text of the empty deck in lines that fit; words of an error may be wide."""
         room = max(1, min(width - 4, EMPTY_WIDTH))
         return [
             part.plain.rstrip()
@@ -163,11 +246,9 @@ class Deck(Sturdy, Container):
         ] or [""]
 
     def render(self) -> RenderResult:
-        """Nothing of its own but the lines between panes, which `render_line` draws."""
         return ""
 
     def render_line(self, y: int) -> Strip:
-        """The background with a line in each gap between two panes side by side."""
         width = self.size.width
         style = self.rich_style
         if not self.panes:
@@ -182,3 +263,28 @@ class Deck(Sturdy, Container):
             if tile.y <= y < tile.y + tile.height and tile.x + tile.width < width
         }
         return Strip([Segment("│" if x in bars else " ", style) for x in range(width)], width).simplify()
+
+
+LEAST_WIDTH = 40
+LEAST_HEIGHT = 10
+
+
+class TooSmall(Widget, can_focus=False):
+    """Says how large the terminal must be."""
+
+    DEFAULT_CSS = """
+    TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center;
+               background: ansi_default; color: ansi_default; }
+    """
+
+    def render(self) -> Content:
+        size = self.app.size
+        text = (
+            f"{size.width}×{size.height} is too small\nneeds {LEAST_WIDTH}×{LEAST_HEIGHT}\nthe agents go on"
+        )
+        return Content(text)
+
+
+def is_too_small(width: int, height: int) -> bool:
+    """Whether the application cannot be shown in a terminal of that size."""
+    return width < LEAST_WIDTH or height < LEAST_HEIGHT

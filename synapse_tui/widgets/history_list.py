@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
@@ -16,25 +18,148 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
+from synapse_tui.durations import moment
+from synapse_tui.messages.records import Record
+from synapse_tui.messages.search import folded
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record
+from synapse_tui.themes import agent_colour
 
-from .history_row import Look, history_row
+from .error_handling import FaultTolerant
 from .segment_bar import Piece
-from .sturdy import Sturdy
+from .text import one_line, shorten
+from .views import delivery_mark, party
 
-ROW = 2
-"""Lines of a task."""
-AHEAD = 20
-"""How many tasks before its end the list asks for more."""
+AROUND = 200  # how many characters before and after the words are looked at
+HEAD = 2000  # how many characters of a text are looked at where the words are not found as they are written
+BEFORE = 0.3  # how much of the line may stand before the words
+
+Run = tuple[str, bool]  # some text, and whether it is what was searched for
 
 
-class HistoryList(Sturdy, ScrollView, can_focus=True):
-    """Shows tasks, the newest first; one of them is marked.
+def stands_in(text: str, terms: Sequence[str]) -> bool:
+    """Whether one of the terms stands in a text, whatever its case and, at its beginning, its width."""
+    plain = text.casefold()
+    return any(term in plain or term in folded(text[:HEAD]) for term in terms)
 
-    Args:
-        now: The time now, aware.
-    """
+
+def excerpt(text: str, terms: Sequence[str], width: int) -> list[Run]:
+    """The part of a text in which terms stand, as one line."""
+    line = one_line(_around(text, terms))
+    hits = list(_hits(line, terms))
+    start = 0
+    if hits and cell_len(line[: hits[0][1]]) > width - 2:
+        room, start = int(width * BEFORE), hits[0][0]
+        while start > 0 and cell_len(line[start - 1 : hits[0][0]]) < room:
+            start -= 1
+    lead = "…" if start else ""
+    shown = shorten(lead + line[start:], width)
+    return list(_runs(shown, [(a - start + len(lead), b - start + len(lead)) for a, b in hits]))
+
+
+def _around(text: str, terms: Sequence[str]) -> str:
+    if len(text) <= HEAD:
+        return text
+    plain = text.casefold()
+    found = min((at for term in terms if (at := plain.find(term)) >= 0), default=-1)
+    if found < HEAD // 2:
+        return text[:HEAD]
+    return "…" + text[max(0, found - AROUND) : found + 2 * AROUND]
+
+
+def _hits(line: str, terms: Sequence[str]) -> Iterator[tuple[int, int]]:
+    plain: list[str] = []
+    places: list[int] = []
+    for at, char in enumerate(line):
+        for each in folded(char):
+            plain.append(each)
+            places.append(at)
+    whole, end = "".join(plain), 0
+    found = [(at, at + len(term)) for term in terms for at in _all(whole, term)]
+    for first, last in sorted(found, key=lambda hit: (hit[0], -hit[1])):
+        if first >= end:
+            yield places[first], places[last - 1] + 1
+            end = last
+
+
+def _all(whole: str, term: str) -> Iterator[int]:
+    at = whole.find(term)
+    while at >= 0:
+        yield at
+        at = whole.find(term, at + len(term))
+
+
+def _runs(line: str, hits: Sequence[tuple[int, int]]) -> Iterator[Run]:
+    done = 0
+    for first, last in hits:
+        if line[done:first]:
+            yield line[done:first], False
+        if line[first:last]:
+            yield line[first:last], True
+        done = max(done, last)
+    if line[done:]:
+        yield line[done:], False
+
+
+REPLY = "↳ "
+_LEAST = 6  # cells that a name has at least
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What rows are made with."""
+
+    width: int  # cells of a row
+    now: datetime  # the time now, aware
+    labels: Mapping[str, str]  # what agents are called, by id
+    terms: Sequence[str] = ()  # what was searched for, folded
+    projects: bool = False  # whether the project is told
+
+
+def history_row(record: Record, look: Look) -> tuple[list[Piece], list[Piece]]:
+    return _head(record, look), _text(record, look)
+
+
+def _head(record: Record, look: Look) -> list[Piece]:
+    task = record.task
+    mark = delivery_mark(task)
+    tail = f"{mark.word}  {moment(task.created_at, look.now)} "
+    project = f"  {one_line(Path(record.project).name)}" if look.projects else ""
+    room = max(2 * _LEAST, look.width - 7 - cell_len(tail))
+    sender = shorten(party(task.sender.sender_id, look.labels), max(_LEAST, room // 2 - 1))
+    sender += "" if task.sender.verified else "?"
+    target = shorten(party(task.target, look.labels), max(_LEAST, room - cell_len(sender) - 1))
+    project = shorten(project, max(0, room - cell_len(sender) - cell_len(target)))
+    gap = look.width - 6 - cell_len(sender) - cell_len(target) - cell_len(project) - cell_len(tail)
+    return [
+        Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
+        Piece(sender, "bold $ink"),
+        Piece(" → ", "$ink-faint"),
+        Piece(target, f"bold ${agent_colour(record.agent_type)}"),
+        Piece(project, "$ink-faint"),
+        Piece(" " * max(1, gap)),
+        Piece(f"{mark.word}  ", f"${mark.colour}"),
+        Piece(tail.removeprefix(f"{mark.word}  "), "$ink-muted"),
+    ]
+
+
+def _text(record: Record, look: Look) -> list[Piece]:
+    task, room = record.task, look.width - 4
+    text, lead = task.text, ""
+    if look.terms and not stands_in(text, look.terms) and stands_in(task.answer, look.terms):
+        text, lead = task.answer, REPLY
+    runs = excerpt(text, look.terms, room - cell_len(lead))
+    return [
+        Piece(f"   {lead}", "$ink-faint"),
+        *(Piece(run, "bold underline $hot" if hit else "$ink-muted") for run, hit in runs),
+    ]
+
+
+ROW = 2  # lines of a task
+AHEAD = 20  # how many tasks before its end the list asks for more
+
+
+class HistoryList(FaultTolerant, ScrollView, can_focus=True):
+    """Shows tasks, the newest first; one of them is marked."""
 
     DEFAULT_CSS = """
     HistoryList {
@@ -81,8 +206,7 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
         super().__init__(id=id)
         self.now = now
         self.rows: list[Record] = []
-        self.note = ""
-        """What is told where there is no task."""
+        self.note = ""  # what is told where there is no task
         self._marked = 0
         self._labels: Mapping[str, str] = {}
         self._terms: Sequence[str] = ()
@@ -92,7 +216,6 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
 
     @property
     def marked(self) -> Record | None:
-        """The marked task."""
         return self.rows[self._marked] if self.rows else None
 
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
@@ -103,7 +226,6 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
     # What is listed
 
     def show_all(self, rows: Sequence[Record]) -> None:
-        """List other tasks, from the first one on."""
         self.rows = list(rows)
         self._marked = 0
         self._measure()
@@ -111,7 +233,6 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
         self.post_message(self.Marked(self.marked))
 
     def append(self, rows: Sequence[Record]) -> None:
-        """List older tasks below."""
         known = {row.task.id for row in self.rows}
         self.rows += [row for row in rows if row.task.id not in known]
         self._measure()
@@ -173,19 +294,15 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
             self.post_message(self.NearEnd())
 
     def action_cursor_up(self) -> None:
-        """Mark the task above."""
         self.mark(self._marked - 1)
 
     def action_cursor_down(self) -> None:
-        """Mark the task below."""
         self.mark(self._marked + 1)
 
     def action_page_up(self) -> None:
-        """Mark the task a page further up."""
         self.mark(self._marked - self._page)
 
     def action_page_down(self) -> None:
-        """Mark the task a page further down."""
         self.mark(self._marked + self._page)
 
     @property
@@ -193,16 +310,13 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
         return max(1, self.size.height // ROW - 1)
 
     def action_edge(self, place: int) -> None:
-        """Mark the first task, or the last that is known here."""
         self.mark(place if place >= 0 else len(self.rows) - 1)
 
     def action_open(self) -> None:
-        """Ask for the marked task."""
         if self.marked is not None:
             self.post_message(self.Opened(self.marked))
 
     def on_click(self, event: events.Click) -> None:
-        """A click marks, a second one on the same task opens it."""
         place = (event.y + self.scroll_offset.y) // ROW
         if event.button == 1 and 0 <= place < len(self.rows):
             event.stop()
@@ -211,30 +325,25 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
                 self.action_open()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The wheel and the bar come near the end too."""
         super().watch_scroll_y(old_value, new_value)
         self._ask_for_more(int(new_value + self.size.height) // ROW)
 
     # How it looks
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self._measure()
         self._ask_for_more(int(self.scroll_offset.y + self.size.height) // ROW)
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The marked row has another colour."""
         self._looks.clear()
         self._draw_anew()
 
     def notify_style_update(self) -> None:
-        """The theme may have other colours."""
         super().notify_style_update()
         self._looks.clear()
         self._drawn.clear()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the view."""
         width = self.scrollable_content_region.width
         place, part = divmod(y + self.scroll_offset.y, ROW)
         if not self.rows:

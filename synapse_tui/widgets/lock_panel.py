@@ -22,31 +22,23 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.safety.locks import Lock
 from synapse_tui.themes import agent_colour
 
-from .choices import Choices
-from .parties import kind_of, party
-from .section import Section
-from .sturdy import Sturdy
+from .error_handling import FaultTolerant
+from .option_lists import Choices
+from .segment_bar import Section
 from .text import one_line, shorten, shorten_middle
+from .views import kind_of, party
 
 SECOND = 1.0
-LOOK = 3
-"""Seconds between two looks while the panel is seen: other hosts and commands take locks too."""
+LOOK = 3  # seconds between two looks while the panel is seen: other hosts and commands take locks too
 NONE = "  no file is locked"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
 
-class LockPanel(Sturdy, Vertical):
-    """Asks for the locks while it is seen, and for nothing while it is not.
+class LockPanel(FaultTolerant, Vertical):
+    """Asks for the locks while it is seen, and for nothing while it is not."""
 
-    Args:
-        now: The time now, aware.
-
-    Attributes:
-        list_id: The id of the list in it.
-    """
-
-    list_id: ClassVar[str] = "locks"
+    list_id: ClassVar[str] = "locks"  # the id of the list in it
 
     DEFAULT_CSS = """
     LockPanel { height: auto; margin-top: 1; display: none; }
@@ -68,18 +60,16 @@ class LockPanel(Sturdy, Vertical):
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
+        # tells the locks that hold; None where file safety is off, and nothing is shown
         self.look: Look | None = None
-        """Tells the locks that hold; None where file safety is off, and nothing is shown."""
         self._labels: Mapping[str, str] = {}
         self.locks: Sequence[Lock] = ()
-        self.problem = ""
-        """Why the locks are not known; empty when they are."""
+        self.problem = ""  # why the locks are not known; empty when they are
         self._clock: Timer | None = None
         self._seconds = 0
         self._again = self._looking = False
 
     def compose(self) -> ComposeResult:
-        """The list under its heading."""
         yield Section("Locks", id="locks-title")
         yield Choices(id="locks", markup=False, compact=True)
 
@@ -97,7 +87,6 @@ class LockPanel(Sturdy, Vertical):
 
     @property
     def seen(self) -> bool:
-        """Whether it is on the screen."""
         return self.is_mounted and self.look is not None and self.size.width > 0 and self.is_on_screen
 
     def on_show(self) -> None:
@@ -108,16 +97,13 @@ class LockPanel(Sturdy, Vertical):
         self.show_news()
 
     def on_hide(self) -> None:
-        """Let the clock stand still."""
         if self._clock is not None:
             self._clock.pause()
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self._fill()
 
     def call_agents(self, labels: Mapping[str, str]) -> None:
-        """Take what agents are called, by id."""
         if labels != self._labels:
             self._labels = dict(labels)
             self._fill()
@@ -174,7 +160,6 @@ class LockPanel(Sturdy, Vertical):
             view.highlighted = files.index(marked)
 
     def enter(self) -> None:
-        """Take the focus."""
         view = self.query_one("#locks", OptionList)
         # At once: keys that follow must not reach an agent any more.
         self.screen.set_focus(view, scroll_visible=False)
@@ -188,21 +173,13 @@ class LockPanel(Sturdy, Vertical):
         self.post_message(self.Chosen(event.option.id or "", "show_file"))
 
     def action_choose(self, command: str) -> None:
-        """Ask for something to be done with the marked file."""
         option = self.query_one("#locks", OptionList).highlighted_option
         if option is not None and option.id is not None:
             self.post_message(self.Chosen(option.id, command))
 
 
 def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
-    """Two lines: the file and how long still; who, since when, what for.
-
-    Args:
-        lock: The lock.
-        labels: What agents are called, by id.
-        width: Cells of the row.
-        now: The time now, aware.
-    """
+    """Two lines: the file and how long still; who, since when, what for."""
     left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
     file = shorten_middle(one_line(lock.file), width - cell_len(left) - 3)
     holder = party(lock.agent_id, labels)

@@ -2,18 +2,152 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.widget import Widget
 
+from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionView
+from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
+from synapse_tui.themes import agent_colour
 
-from .mention_picture import MentionPicture, draw_mention, place_mention, room_for_mention
+from .text import one_line, shorten, wrap_at_cursor, wrap_words
+
+WIDEST = 64
+NARROWEST = 12
+_FRAME = 4  # columns that the frame takes: its sides and a blank beside each
+_TEXT_ROWS = 6
+_CHOICES = 5
+_ADDRESS_KEYS = "Tab completes · Esc back"
+_MESSAGE_KEYS = "Enter sends · Alt+Enter new line · Esc back"
+_CHOICE_KEYS = "Tab ↑ ↓ choose who · Esc back"
+_REFUSED_KEYS = "Esc back · Ctrl+C drops it"
+_PROBLEM_ROWS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnMention:
+    """The content of the overlay."""
+
+    lines: tuple[Content, ...]  # its lines, frame included, all equally wide
+    size: Size  # its size in cells
+    cursor: Offset  # cell of the cursor in it
+    choices: dict[int, int]  # index of the completion that a line shows, by the number of the line
+
+
+def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
+    width = max(min(width, WIDEST), NARROWEST)
+    inner = width - _FRAME
+    accent = _accent(view)
+    rest = max(1, height - 2)
+    words = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
+    problem = [Content.styled(row, "$state-error") for row in words]
+    rest -= len(problem)
+    typed, style = (view.text, "$ink") if view.composing else (view.address, f"bold {accent}")
+    rows, cursor = wrap_at_cursor(typed, view.cursor, inner)
+    first = max(0, min(cursor.y - _TEXT_ROWS // 2, len(rows) - _TEXT_ROWS))
+    shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
+    first += max(0, cursor.y - first - len(shown) + 1)
+    shown = rows[first : first + len(shown)]
+    body = [Content.styled(row, style) for row in shown]
+    if view.composing and not typed:
+        body = [Content.styled(shorten("message…", inner), "$ink-faint")]
+    choices = _choices(view, rest - len(body), inner, accent)
+    lines = [_top(view, width, accent)]
+    lines += [_framed(row, inner, accent) for row in (*body, *problem)]
+    numbers = {len(lines) + number: index for number, (index, _) in enumerate(choices)}
+    lines += [_framed(row, inner, accent) for _, row in choices]
+    lines.append(_edge("╰", _keys(view), "╯", width, accent, "$ink-muted"))
+    return DrawnMention(
+        tuple(lines), Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first), numbers
+    )
+
+
+def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
+    """Return the first row of the overlay and whether it is above the line of the cursor."""
+    over, under = anchor.y, pane.height - anchor.y - 1
+    if above is None or height > (over if above else under):
+        above = height > under and over > under
+    height = min(height, pane.height)
+    row = anchor.y - height if above else anchor.y + 1
+    return max(0, min(row, pane.height - height)), above
+
+
+def room_for_mention(pane: Size, anchor: Offset) -> int:
+    """Return how many rows the overlay may take without covering the line of the cursor."""
+    return max(anchor.y, pane.height - anchor.y - 1, min(3, pane.height))
+
+
+def _keys(view: MentionView) -> str:
+    if not view.composing:
+        return _ADDRESS_KEYS
+    if view.completions and not view.target:
+        return _CHOICE_KEYS
+    return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
+
+
+def _accent(view: MentionView) -> str:
+    marked = view.completions[view.selected].targets if view.selected >= 0 else ()
+    kinds = {target.agent_type for target in marked}
+    if view.composing and not kinds and view.target and not view.target.startswith("all"):
+        kinds = {view.target.split("-")[0]}
+    return f"${agent_colour(kinds.pop())}" if len(kinds) == 1 else "$hot"
+
+
+def _top(view: MentionView, width: int, accent: str) -> Content:
+    title = (
+        "message an agent" if not view.composing else f"→ {view.target}" if view.target else "→ which one?"
+    )
+    if view.priority != DEFAULT_PRIORITY:
+        note = "!5 interrupts" if view.priority == INTERRUPT_PRIORITY else f"priority {view.priority}"
+        title += f" · {note}"
+    return _edge("╭", title, "╮", width, accent, f"bold {accent}")
+
+
+def _edge(left: str, title: str, right: str, width: int, accent: str, style: str) -> Content:
+    title = shorten(one_line(title), width - 6)
+    fill = width - 5 - cell_len(title)
+    return Content.assemble((f"{left}─ ", accent), (title, style), (f" {'─' * fill}{right}", accent))
+
+
+def _framed(row: Content, inner: int, accent: str) -> Content:
+    blank = " " * max(0, inner - row.cell_length)
+    return Content.assemble(("│ ", accent), row, (f"{blank} │", accent))
+
+
+def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tuple[int, Content]]:
+    count = min(rows, _CHOICES, len(view.completions))
+    if count <= 0:
+        return []
+    first = max(0, min(view.selected - count // 2, len(view.completions) - count))
+    indices = range(first, first + count)
+    return [
+        (index, _choice(view.completions[index], index == view.selected, inner, accent)) for index in indices
+    ]
+
+
+def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> Content:
+    name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
+    about = _targets_text(completion.targets)
+    room = inner - cell_len(name) - 2
+    about = shorten(one_line(about), room) if room > 3 else ""
+    gap = " " * (inner - cell_len(name) - cell_len(about))
+    if selected:
+        return Content.styled(f"{name}{gap}{about}", "bold $focus-ink on $focus")
+    return Content.assemble((name, accent), gap, (about, "$ink-faint"))
+
+
+def _targets_text(targets: Sequence[Address]) -> str:
+    if len(targets) != 1:
+        return f"{len(targets)} agents"
+    return "external agent" if targets[0].external else targets[0].agent_id
 
 
 class MentionOverlay(Widget, can_focus=False):
@@ -35,9 +169,9 @@ class MentionOverlay(Widget, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.picture: MentionPicture | None = None
+        self.drawn: DrawnMention | None = None
+        # whether the pane has another size since it was painted: what it shows may not have been read
         self.stale = False
-        """Whether the pane has another size since it was painted: nobody can be sure to have read it."""
         self._view: MentionView | None = None
         self._above: bool | None = None
         self._place = Offset(0, 0)
@@ -45,25 +179,18 @@ class MentionOverlay(Widget, can_focus=False):
     @property
     def cursor(self) -> Offset | None:
         """Cell of the pane where the cursor stands in what is typed; None while the overlay is hidden."""
-        return self._place + self.picture.cursor if self.picture is not None else None
+        return self._place + self.drawn.cursor if self.drawn is not None else None
 
     def show(self, view: MentionView | None, pane: Size, anchor: Offset) -> None:
-        """Show what is held, or hide.
-
-        Args:
-            view: What to show; None to hide.
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
         self._view = view
         if view is None:
             self.stale = False
         if view is None or not pane:
-            self.picture = self._above = None
+            self.drawn = self._above = None
             self.display = False
             return
-        self.picture = draw_mention(view, pane.width, room_for_mention(pane, anchor))
-        width, height = self.picture.size
+        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor))
+        width, height = self.drawn.size
         row, self._above = place_mention(pane, anchor, height, above=self._above)
         self._place = Offset(max(0, min(anchor.x - 2, pane.width - width)), row)
         self.styles.width, self.styles.height = width, height
@@ -72,25 +199,18 @@ class MentionOverlay(Widget, can_focus=False):
         self.refresh()
 
     def place_again(self, pane: Size, anchor: Offset) -> None:
-        """Show the same in a pane that has another size; it is stale until that is painted.
-
-        Args:
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
+        """Show the same in a pane that has another size; it is stale until that is painted."""
         if self._view is not None:
             self.stale = True
             self._above = None
             self.show(self._view, pane, anchor)
 
     def render(self) -> Content:
-        """Return the picture."""
         self.stale = False
-        return Content("\n").join(self.picture.lines) if self.picture is not None else Content("")
+        return Content("\n").join(self.drawn.lines) if self.drawn is not None else Content("")
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Choose the completion that was clicked."""
         event.stop()
-        index = self.picture.choices.get(event.y) if self.picture is not None else None
+        index = self.drawn.choices.get(event.y) if self.drawn is not None else None
         if index is not None:
             self.post_message(self.Chosen(index))

@@ -2,35 +2,235 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from .exit_bar import ExitBar
-from .pane_title import Delivery, PaneTitle
-from .segment_bar import SegmentBar
-from .sturdy import Sturdy
-from .views import AgentView
+from synapse_tui.model import ExitStatus
+from synapse_tui.themes import agent_colour
 
-SETTLED_SECONDS = 15.0
-"""How long a title tells of a message of which nothing more will be heard."""
+from .error_handling import FaultTolerant
+from .segment_bar import Piece, SegmentBar, width_of
+from .text import one_line, shorten
+from .views import AgentView, Mark
+
+CLOSE = "close"
+ZOOM = "zoom"
+WHY = "why"
+LIVE = "live"
+WATCH = "watch"
+LAST = "last"
+STATE_ROOM = 14  # cells that the state keeps beside messages, at most
+UNPROVED = "locks not enforced"
+UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of the last message that the agent, or the person at its pane, sent."""
+
+    mark: Mark
+    text: str  # a few words: `gemini: submitted`
+    task_id: str = ""  # UUID of the task; empty when none was made
+    settled: bool = False  # whether it went well and nothing more will be heard of it
+    several: bool = False  # whether it went to several agents
+
+
+class PaneTitle(SegmentBar):
+    """Title of one pane; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
+
+    DEFAULT_CSS = "PaneTitle { dock: top; }"
+
+    agent: reactive[AgentView | None] = reactive(None)
+    focused_pane: reactive[bool] = reactive(False)
+    zoomed: reactive[bool] = reactive(False)
+    delivery: reactive[Delivery | None] = reactive(None)
+    # where the view is scrolled to, or what it searches; empty at the live screen
+    scrolled: reactive[str] = reactive("")
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        agent = self.agent
+        if agent is None:
+            return [], []
+        back = " on $focus" if self.focused_pane else " on $chrome"
+        right = self._buttons(back)
+        right = [*self._watch(agent, back), *self._scroll(back), *right]
+        head = self._head(agent, back)
+        room = width - width_of(head) - width_of(right)
+        beside = room - min(STATE_ROOM, cell_len(agent.state_text) + 1)
+        inbox = self._unread(agent, back, beside)
+        delivery = [*inbox, *self._held(agent, back, beside), *self._delivery(back, beside)]
+        delivery += self._unproved(agent, back, beside - width_of(delivery))
+        if width_of(delivery) > beside:
+            delivery = delivery[:1]
+        state = self._state(agent, back, room - width_of(delivery))
+        return [
+            *head,
+            *state,
+            Piece(" " * max(0, room - width_of(state) - width_of(delivery)), back.strip()),
+        ], [*delivery, *right]
+
+    def _head(self, agent: AgentView, back: str) -> list[Piece]:
+        edge = Piece("▌" if self.focused_pane else " ", f"$hot{back}")
+        strong = " bold" if self.focused_pane else ""
+        if self.focused_pane and self.app.no_color:
+            strong = " bold reverse"
+        ink = "$focus-ink" if self.focused_pane else f"${agent_colour(agent.agent_type)}"
+        mark = agent.mark()
+        return [
+            edge,
+            Piece(f"{agent.number} ", f"$ink-faint{back}"),
+            Piece(shorten(agent.label, 24), f"{ink}{strong}{back}"),
+            Piece(f"  {mark.glyph} ", f"bold ${mark.colour}{back}", WHY, "Why this state"),
+        ]
+
+    def _state(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        ink = "$ink-muted" if not agent.needs_attention else f"${agent.mark().colour}"
+        text = shorten(agent.state_text, room)
+        title = agent.title if agent.exit is None else ""
+        pieces = [Piece(text, f"{ink}{back}", WHY, "Why this state")] if text else []
+        left = room - width_of(pieces) - 3
+        if title and left >= 10:
+            pieces.append(Piece(" · " + shorten(title, left), f"$ink-faint{back}"))
+        return pieces
+
+    def _held(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        if not agent.held or room < 12:
+            return []
+        text = shorten(f"{agent.held} held: {agent.held_reason}", min(room - 2, 40))
+        return [
+            Piece(
+                f" {text} ", f"$alert{back}", f"task:{agent.held_task}", "Messages that wait for this agent"
+            )
+        ]
+
+    def _watch(self, agent: AgentView, back: str) -> list[Piece]:
+        if not agent.watch:
+            return []
+        style = f"bold $alert{back}" if agent.gave_up else f"$hot{back}"
+        return [Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent")]
+
+    def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        if not agent.unread or room < 12:
+            return []
+        target = f"task:{agent.unread_task}"
+        return [Piece(f" {agent.unread} unread ", f"$ink-muted{back}", target, "Messages in its inbox")]
+
+    def _unproved(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        piece = Piece(f" {UNPROVED} ", f"$alert{back}", WHY, UNPROVED_HINT)
+        return [piece] if agent.unproved and width_of([piece]) <= room else []
+
+    def _delivery(self, back: str, room: int) -> list[Piece]:
+        delivery = self.delivery
+        if delivery is None or room < 8:
+            return []
+        text = shorten(one_line(delivery.text), min(room - 4, 60))
+        target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
+        glyph = "→" if delivery.mark.glyph != "×" else "×"
+        return [
+            Piece(f" {glyph} ", f"bold ${delivery.mark.colour}{back}", target),
+            Piece(f"{text} ", f"$ink{back}", target),
+        ]
+
+    def _scroll(self, back: str) -> list[Piece]:
+        if not self.scrolled:
+            return []
+        return [
+            Piece(
+                f" ↑ {shorten(one_line(self.scrolled), 40)} ",
+                "bold $alert-ink on $alert",
+                LIVE,
+                "Back to the live screen",
+            ),
+            Piece(" ", back.strip()),
+        ]
+
+    def _buttons(self, back: str) -> list[Piece]:
+        zoom = Piece(" ▣ " if self.zoomed else " □ ", f"$ink-muted{back}", ZOOM, "Zoom")
+        return [zoom, Piece("× ", f"$ink-muted{back}", CLOSE, "Close agent")]
+
+
+RESTART = "restart"
+GRACE = 1.0  # seconds after the end in which keys do nothing: they were meant for the agent
+
+
+class ExitBar(SegmentBar, can_focus=True):
+    """Takes the focus when the agent ends; `r` restarts and `x` closes it."""
+
+    DEFAULT_CSS = "ExitBar { dock: bottom; background: $raised; }"
+
+    @dataclass
+    class Chosen(Message):
+        """`restart` or `close` was chosen."""
+
+        agent_id: str
+        choice: str
+
+    label: reactive[str] = reactive("")
+    status: var[ExitStatus | None] = var(None)
+
+    def __init__(self, agent_id: str, *, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self.agent_id = agent_id
+        self._clock = clock
+        self._since = clock()
+
+    def watch_status(self) -> None:
+        """Begin the time in which keys do nothing."""
+        self._since = self._clock()
+        self.refresh()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        status = self.status
+        if status is None:
+            return [], []
+        ink = "$ink-muted" if status.ok else "bold $state-error"
+        mark = Piece(" × ", "bold $state-error on $raised")
+        told = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
+        for words in (True, False):  # the hints give way first, then the name
+            ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
+            if width_of(told) + width_of(ways) <= width:
+                return told, ways
+        return [mark, Piece(f"{status.words} ", f"{ink} on $raised")], ways
+
+    def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
+        style = "bold $hot-ink on $hot" if self.has_focus else "bold $ink on $raised"
+        hint = Piece(f" {word}  " if words else " ", "$ink on $raised", word, word)
+        return [Piece(f" {key} ", style, word, word), hint]
+
+    def on_segment_bar_pressed(self, event: SegmentBar.Pressed) -> None:
+        """A click chooses at once."""
+        event.stop()
+        self.post_message(self.Chosen(self.agent_id, event.target))
+
+    def on_key(self, event: events.Key) -> None:
+        """`r` and `x` choose; other keys go nowhere, since nobody is there to take them."""
+        event.stop()
+        event.prevent_default()
+        choice = {"r": RESTART, "x": CLOSE, "R": RESTART, "X": CLOSE}.get(event.character or "")
+        if choice and self._clock() - self._since >= GRACE:
+            self.post_message(self.Chosen(self.agent_id, choice))
+
+
+SETTLED_SECONDS = 15.0  # how long a title tells of a message of which nothing more will be heard
 
 PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
 
 
-class Pane(Sturdy, Widget, can_focus=False):
-    """Frames a terminal view; it is given its picture, and tells what was asked for by the mouse.
-
-    Args:
-        agent_id: Whose pane it is.
-        view: The widget that shows the terminal and takes the keys.
-    """
+class Pane(FaultTolerant, Widget, can_focus=False):
+    """Frames a terminal view; it is given its picture, and tells what was asked for by the mouse."""
 
     DEFAULT_CSS = """
     Pane { layout: vertical; background: ansi_default; color: ansi_default; }
@@ -51,8 +251,7 @@ class Pane(Sturdy, Widget, can_focus=False):
     delivery: var[Delivery | None] = var(None)
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
-    in_focus: var[bool] = var(False)
-    """Whether keys go to this agent (also while a dialog is open above)."""
+    in_focus: var[bool] = var(False)  # whether keys go to this agent (also while a dialog is open above)
 
     def __init__(self, agent_id: str, view: Widget) -> None:
         super().__init__()
@@ -63,14 +262,12 @@ class Pane(Sturdy, Widget, can_focus=False):
         self._forgetting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Title, terminal, and the bar that shows when the agent has ended."""
         yield self._title
         yield self.view
         yield self._exit_bar
 
     @property
     def ended(self) -> bool:
-        """Whether the agent's process has ended."""
         return self.agent is not None and self.agent.exit is not None
 
     @property
@@ -84,7 +281,6 @@ class Pane(Sturdy, Widget, can_focus=False):
         self.screen.set_focus(self.target, scroll_visible=False)
 
     def watch_agent(self, agent: AgentView | None) -> None:
-        """Pass the picture on."""
         if agent is None:
             return
         self._title.agent = agent
@@ -93,11 +289,9 @@ class Pane(Sturdy, Widget, can_focus=False):
         self.set_class(agent.exit is not None, "-ended")
 
     def watch_in_focus(self, in_focus: bool) -> None:
-        """Pass it on."""
         self._title.focused_pane = in_focus
 
     def watch_delivery(self, delivery: Delivery | None) -> None:
-        """Pass it on; good news goes after a while, bad news stays."""
         self._title.delivery = delivery
         if self._forgetting is not None:
             self._forgetting.stop()
@@ -109,11 +303,9 @@ class Pane(Sturdy, Widget, can_focus=False):
         self.delivery = None
 
     def watch_scrolled(self, scrolled: str) -> None:
-        """Pass it on."""
         self._title.scrolled = scrolled
 
     def watch_zoomed(self, zoomed: bool) -> None:
-        """Pass it on."""
         self._title.zoomed = zoomed
 
     @on(SegmentBar.Pressed)
@@ -131,7 +323,6 @@ class Pane(Sturdy, Widget, can_focus=False):
         self.post_message(self.Asked(self.agent_id, event.choice))  # type: ignore[arg-type]
 
     def on_click(self, event: events.Click) -> None:
-        """A click anywhere in the frame gives the agent the keys; a double click on the title zooms."""
         event.stop()
         self.take_focus()
         if event.chain == 2 and event.screen_y == self._title.region.y:

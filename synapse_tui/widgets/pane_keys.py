@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
-from synapse_tui.mention import MentionInterceptor, Outcome, Pasted
-from synapse_tui.mention.overlay import MARKS
-from synapse_tui.terminal.keys import KeyEvent, encode_input
-from synapse_tui.terminal.paste import encode_paste
+from synapse_tui.mention import MARKS, MentionInterceptor, Outcome, Pasted
+from synapse_tui.terminal.input import KeyEvent, encode_input, encode_paste
 
 from .scroll_mode import Outcome as ScrollOutcome
 from .scroll_mode import ScrollMode

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from textual import events
 from textual.keys import _character_to_key
 
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 
 _RENAMED = {"pageup": "page_up", "pagedown": "page_down"}
 _PUNCTUATION = {_character_to_key(chr(code)): chr(code) for code in range(0x21, 0x7F)}

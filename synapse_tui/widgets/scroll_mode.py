@@ -2,15 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum, auto
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from enum import Enum, StrEnum, auto
+from typing import NamedTuple
 
 from synapse_tui.terminal.render import cells
 
-from .line_search import LineSearch
-from .line_text import Point, wide_end, wide_start
-from .selection import Selection, Unit
-from .viewport import Viewport
+from .viewport import Point, Viewport, logical_rows, text_between, wide_end, wide_start, word_at
+
+
+class Match(NamedTuple):
+    """A place where the text was found."""
+
+    line: int  # number of the line that it begins in
+    start: int
+    end: int
+
+
+class LineSearch:
+    """A search over scrollback and screen; case-sensitive only if the needle has capitals."""
+
+    def __init__(self, viewport: Viewport, needle: str) -> None:
+        self._viewport = viewport
+        self.needle = needle
+        self._pattern = re.compile(re.escape(needle), re.IGNORECASE if needle == needle.lower() else 0)
+        self.current: Match | None = None
+        self.matches: list[Match] = []
+        self.refresh()
+
+    @property
+    def position(self) -> int:
+        """Number of the current match, from 1 for the oldest; 0 when there is none."""
+        return self.matches.index(self.current) + 1 if self.current in self.matches else 0
+
+    def refresh(self) -> None:
+        viewport = self._viewport
+        scrollback = viewport.terminal.scrollback
+        # A line that begins in the scrollback and ends on the screen is looked at as a whole.
+        live = logical_rows(viewport, viewport.first + len(scrollback))[0]
+        found = (
+            Match(viewport.first + row, start, end) for row, start, end in scrollback.search(self._pattern)
+        )
+        self.matches = [match for match in found if match.line < live]
+        while live <= viewport.last:
+            rows = logical_rows(viewport, live)
+            self.matches += self._find(rows)
+            live = rows[-1] + 1
+
+    def columns(self, number: int) -> list[tuple[int, int, bool]]:
+        """Return what was found in a line: first column, column after the last, whether it is current."""
+        width = self._viewport.terminal.columns
+        places: list[tuple[int, int, bool]] = []
+        for match in self._find(logical_rows(self._viewport, number)):
+            shift = (match.line - number) * width
+            start, end = max(0, match.start + shift), min(width, match.end + shift)
+            if start < end:
+                here = self.current is not None and match[:2] == self.current[:2]
+                places.append((start, end, here))
+        return places
+
+    def go(self, point: Point, *, older: bool, stay: bool = False) -> Match | None:
+        """Make the next match from a point the current one; after the last comes the first."""
+        if not self.matches:
+            self.current = None
+            return None
+        index = bisect_left(self.matches, Match(point.line, point.column, 0))
+        here = index < len(self.matches) and self.matches[index][:2] == point
+        if here and stay:
+            step = 0
+        elif older:
+            step = -1
+        else:
+            step = 1 if here else 0
+        self.current = self.matches[(index + step) % len(self.matches)]
+        return self.current
+
+    def _find(self, rows: range) -> Iterator[Match]:
+        width = self._viewport.terminal.columns
+        text: list[str] = []
+        for number in rows:
+            line = self._viewport.line(number)
+            part = cells(line) if line is not None else []
+            text += part + [" "] * (width - len(part))
+        starts = [index for index, cell in enumerate(text) for _ in cell]
+        starts.append(len(text))
+        for match in self._pattern.finditer("".join(text)):
+            first, last = starts[match.start()], starts[match.end()]
+            row, column = divmod(first, width)
+            yield Match(rows[0] + row, column, last - row * width)
+
+
+class Unit(StrEnum):
+    """By what a selection grows."""
+
+    CELL = "cell"
+    WORD = "word"
+    LINE = "line"
+
+
+class Selection:
+    """A range of cells between where the selecting began and where the pointer is."""
+
+    def __init__(self, viewport: Viewport, anchor: Point, unit: Unit = Unit.CELL) -> None:
+        self._viewport = viewport
+        self._unit = unit
+        self._anchor = self._around(anchor)
+        self.start, self.end = self._anchor  # first cell, and the cell after the last
+        if unit is Unit.CELL:
+            self.end = self.start
+        self._look()
+
+    @property
+    def text(self) -> str:
+        return text_between(self._viewport, self.start, self.end) if self else ""
+
+    def __bool__(self) -> bool:
+        return self.start < self.end
+
+    def extend(self, point: Point) -> None:
+        """Let the selection reach from where it began to a point, both included."""
+        first, last = self._around(point)
+        self.start = min(first, self._anchor[0])
+        self.end = max(last, self._anchor[1])
+        self._look()
+
+    def columns(self, number: int, width: int) -> tuple[int, int] | None:
+        """Return the first column that is selected in a line and the column after the last, or None."""
+        if not self or not self.start.line <= number <= self.end.line:
+            return None
+        first = self.start.column if number == self.start.line else 0
+        last = self.end.column if number == self.end.line else width
+        return (first, last) if first < last else None
+
+    def changed(self) -> bool:
+        """Return whether output has changed the text under the selection since it was made."""
+        return self._live_text() != self._seen
+
+    def _look(self) -> None:
+        self._live = self._viewport.last - self._viewport.terminal.lines + 1
+        self._seen = self._live_text()
+
+    def _live_text(self) -> str:
+        start = max(self.start, Point(self._live, 0))
+        return text_between(self._viewport, start, self.end) if start < self.end else ""
+
+    def _around(self, point: Point) -> tuple[Point, Point]:
+        """Return the first cell of the unit at a point and the cell after its last."""
+        line = self._viewport.line(point.line)
+        if line is None:
+            return point, point
+        if self._unit is Unit.WORD:
+            return word_at(self._viewport, Point(point.line, wide_start(line, point.column)))
+        if self._unit is Unit.LINE:
+            rows = logical_rows(self._viewport, point.line)
+            return Point(rows[0], 0), Point(rows[-1], self._viewport.terminal.columns)
+        first = Point(point.line, wide_start(line, point.column))
+        return first, Point(point.line, wide_end(line, point.column))
 
 
 class Outcome(Enum):
@@ -18,25 +167,19 @@ class Outcome(Enum):
 
     STAY = auto()
     LEAVE = auto()
-    COPY = auto()
-    """Copy the selection, then leave."""
+    COPY = auto()  # copy the selection, then leave
 
 
 class ScrollMode:
-    """The state of a pane in scroll mode.
-
-    Args:
-        viewport: The lines; the mode scrolls it.
-        pointer: Where to begin.
-    """
+    """The state of a pane in scroll mode."""
 
     def __init__(self, viewport: Viewport, pointer: Point) -> None:
         self._viewport = viewport
         self.pointer = pointer
         self.selection: Selection | None = None
         self.search: LineSearch | None = None
+        # what has been typed of a search so far; None while none is being typed
         self.prompt: str | None = None
-        """What has been typed of a search so far; None while none is being typed."""
         self._origin = pointer
         self._motions: dict[str, Callable[[], None]] = {
             **dict.fromkeys(("up", "k"), lambda: self._move(-1)),
@@ -68,12 +211,6 @@ class ScrollMode:
         return " · ".join(words)
 
     def press(self, key: str, text: str) -> Outcome:
-        """Act on a key.
-
-        Args:
-            key: Its name, with `ctrl+` and `alt+` before it.
-            text: What it types; empty for nothing.
-        """
         if self.prompt is not None:
             self._type(key, text)
             return Outcome.STAY
@@ -117,7 +254,6 @@ class ScrollMode:
         self.selection.extend(self.pointer)
 
     def _type(self, key: str, text: str) -> None:
-        """Take a key of the search that is being typed."""
         prompt = self.prompt or ""
         if key == "enter":
             self.prompt = None

@@ -12,43 +12,34 @@ from rich.style import Style as RichStyle
 from textual import events
 from textual.content import Content
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from .sturdy import Sturdy
+from .error_handling import FaultTolerant
 from .text import shorten
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text in one style.
+    """A run of text in one style."""
 
-    Attributes:
-        text: Plain text; never read as markup.
-        style: A style in Textual's words, with theme variables (`bold $ink on $raised`).
-        target: What a click on it means; empty when it means nothing.
-        tip: What the pointer over it tells.
-    """
-
-    text: str
-    style: str = ""
-    target: str = ""
-    tip: str = ""
+    text: str  # plain text; never read as markup
+    style: str = ""  # a style in Textual's words, with theme variables (`bold $ink on $raised`)
+    target: str = ""  # what a click on it means; empty when it means nothing
+    tip: str = ""  # what the pointer over it tells
 
     @property
     def width(self) -> int:
-        """Cells it takes."""
         return cell_len(self.text)
 
 
 def width_of(pieces: Sequence[Piece]) -> int:
-    """Cells that pieces take together."""
     return sum(piece.width for piece in pieces)
 
 
-class SegmentBar(Sturdy, Widget, can_focus=False):
+class SegmentBar(FaultTolerant, Widget, can_focus=False):
     """Draws pieces from the left and from the right of one row; subclasses say which by `pieces`."""
 
     DEFAULT_CSS = """
@@ -68,33 +59,20 @@ class SegmentBar(Sturdy, Widget, can_focus=False):
 
         @property
         def control(self) -> SegmentBar:
-            """The bar."""
             return self.bar
 
-    _base: Style | None = None
-    """Style of the bar that `_looks` were made for."""
+    _base: Style | None = None  # style of the bar that `_looks` were made for
     _looks: dict[str, RichStyle]
 
-    hovered: var[str] = var("")
-    """Target under the pointer."""
+    hovered: reactive[str] = reactive("")  # target under the pointer
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """What to draw.
-
-        Args:
-            width: Cells of the row.
-
-        Returns:
-            Pieces at the left, and pieces at the right; those at the left are cut when both do not fit.
-        """
         raise NotImplementedError
 
     def render(self) -> Content:
-        """The row."""
         return Content.assemble(*((piece.text, self._style(piece)) for piece in self._row()))
 
     def render_line(self, y: int) -> Strip:
-        """The row past Textual's text layout, which costs ten times as much: a spinner turns in it."""
         if y:
             return Strip.blank(self.size.width)
         base = self.visual_style
@@ -109,7 +87,6 @@ class SegmentBar(Sturdy, Widget, can_focus=False):
         return look
 
     def notify_style_update(self) -> None:
-        """The theme may have other colours."""
         super().notify_style_update()
         self._base = None
 
@@ -135,22 +112,15 @@ class SegmentBar(Sturdy, Widget, can_focus=False):
             x -= piece.width
         return None
 
-    def watch_hovered(self) -> None:
-        """Draw the piece under the pointer anew."""
-        self.refresh()
-
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Mark what a click would do."""
         piece = self.target_at(event.x)
         self.hovered = piece.target if piece else ""
         self.tooltip = Content(piece.tip) if piece and piece.tip else None
 
     def on_leave(self) -> None:
-        """Nothing is under the pointer any more."""
         self.hovered = ""
 
     def on_click(self, event: events.Click) -> None:
-        """Tell that a piece was clicked; other clicks are for whatever stands around the bar."""
         piece = self.target_at(event.x)
         if piece is not None:
             event.stop()
@@ -169,3 +139,18 @@ def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
         kept.append(piece)
         width -= piece.width
     return kept
+
+
+class Section(SegmentBar):
+    """A title at the left and a few words at the right."""
+
+    DEFAULT_CSS = "Section { background: $dialog; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
+
+    count: reactive[str] = reactive("")
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._title = title
+
+    def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        return [Piece(f" {self._title}", "bold $hot")], [Piece(f"{self.count} ", "$ink-muted")]

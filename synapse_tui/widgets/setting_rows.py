@@ -7,38 +7,22 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
-from synapse_tui.settings.files import Layer
-from synapse_tui.settings.survey import LAYER_WORDS, Entry, Survey, value_text
+from synapse_tui.settings.files import LAYER_WORDS, Entry, Layer, Survey, value_text
 
 from .text import one_line, pad, shorten, shorten_middle
 
 ORIGIN_CELLS = max(map(len, LAYER_WORDS.values()))
-KEY_PART, LEAST_KEY = 0.45, 10
-"""How much of a row the keys take at most, and how many cells at least."""
+KEY_PART, LEAST_KEY = 0.45, 10  # how much of a row the keys take at most, and how many cells at least
 GAP = 2
-MARK = "•"
-"""Stands before a setting that is no default: seen without colours too."""
+MARK = "•"  # stands before a setting that is no default: seen without colours too
 
 
 def key_cells(entries: Iterable[Entry], width: int) -> int:
-    """Cells of the column of keys.
-
-    Args:
-        entries: What is listed.
-        width: Cells of a row.
-    """
     widest = max((cell_len(entry.key) for entry in entries), default=0)
     return max(LEAST_KEY, min(widest, int(width * KEY_PART)))
 
 
 def setting_row(entry: Entry, keys: int, width: int) -> Content:
-    """Key, value and origin.
-
-    Args:
-        entry: The setting.
-        keys: Cells of the column of keys.
-        width: Cells of the row.
-    """
     is_set = entry.origin != "default"
     values = max(0, width - keys - ORIGIN_CELLS - 2 * GAP - 3)
     value = one_line(value_text(entry.setting, entry.value))
@@ -53,7 +37,6 @@ def setting_row(entry: Entry, keys: int, width: int) -> Content:
 
 
 def heading_row(group: str) -> Content:
-    """A heading."""
     return Content.styled(f" {group}", "bold $hot")
 
 
@@ -77,7 +60,6 @@ def about(entry: Entry, survey: Survey, width: int) -> Content:
 
 
 def says(entry: Entry, survey: Survey) -> Content:
-    """What the files and the environment say."""
     parts: list[tuple[str, str]] = []
     if entry.origin == "environment":
         parts += [
@@ -103,14 +85,7 @@ def says(entry: Entry, survey: Survey) -> Content:
 
 
 def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
-    """A file that can be written to, and what it says now.
-
-    Args:
-        entry: The setting.
-        survey: All settings.
-        layer: Which file.
-        width: Cells of the row.
-    """
+    """A file that can be written to, and what it says now."""
     path = survey.name(layer)
     now = value_text(entry.setting, entry.given[layer]) if layer in entry.given else "—"
     what = _WHOSE[layer]

@@ -2,42 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from .choices import Choices
+from synapse_tui.model import DeliveryState, Task
+from synapse_tui.paths import tilde
+from synapse_tui.themes import agent_colour
+
+from .conversation import ConversationModel
+from .error_handling import FaultTolerant
 from .keys_shown import keys_of
 from .lock_panel import LockPanel, Look
-from .message_order import Listing
-from .rows import agent_row, external_row, message_row, peer_row
-from .section import Section
-from .segment_bar import SegmentBar
+from .option_lists import Choices
+from .segment_bar import Section, SegmentBar
 from .sidebar_keys import MESSAGES, SidebarKeys
-from .sturdy import Sturdy
-from .talk_picture import TalkPicture
-from .views import AgentView
+from .text import age, markdown_line, one_line, shorten
+from .views import AgentView, delivery_mark, party
 
 if TYPE_CHECKING:
     from synapse_tui.addresses import Address
+    from synapse_tui.agents.session import AgentSession
 
-REFRESH = 10.0
-"""Seconds between two looks at the ages."""
+_IN_OUTBOX = (
+    DeliveryState.QUEUED,
+    DeliveryState.HELD,
+    DeliveryState.TYPING,
+    DeliveryState.SUBMITTING,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands among those that wait for the same agent."""
+
+    position: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Messages as they are listed."""
+
+    tasks: Sequence[Task] = ()  # the messages, what concerns a person most last
+    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
+    known = {task.id: task for task in tasks}
+    queue: list[Task] = []
+    places: dict[str, Place] = {}
+    for session in sessions:
+        ids = [message.task.id for message in session.control.waiting()]
+        waiting = [known[task_id] for task_id in ids if task_id in known and _waits(known[task_id])]
+        places |= {task.id: Place(at, len(waiting)) for at, task in enumerate(waiting, 1)}
+        queue += waiting
+    ended = [task for task in tasks if task.state.final]
+    going = [task for task in tasks if not task.state.final and task.id not in places]
+    return Listing((*ended, *going, *queue), MappingProxyType(places))
+
+
+def _waits(task: Task) -> bool:
+    return not task.state.final and task.delivery in _IN_OUTBOX
+
+
+_REPLY = "↳ "
+_LEAST_WITH_UNREAD = 24  # cells for folder and port that leave room for a count
+
+
+def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
+    """Two lines: name, state and since when; folder, watch, unread messages and port."""
+    mark = agent.mark()
+    since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
+    head = f"{agent.number} "
+    room = width - 3 - len(head) - cell_len(since) - 1
+    name = shorten(agent.label, min(16, room))
+    state = shorten(agent.state_text, room - cell_len(name) - 2)
+    port = f":{agent.port}"
+    watch = f"{agent.watch} · " if agent.watch else ""
+    indent = 3 + len(head)
+    if agent.unread and width - indent >= _LEAST_WITH_UNREAD:
+        port = f"{agent.unread} unread · {port}"
+    folder = shorten(short_path(agent.cwd), width - indent - len(watch) - len(port) - 1)
+    return Content.assemble(
+        ("▌" if active else " ", "$hot"),
+        (head, "$ink-faint"),
+        (f"{mark.glyph} ", f"bold ${mark.colour}"),
+        (name, f"bold ${agent_colour(agent.agent_type)}"),
+        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$ink-muted"),
+        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$ink-faint"),
+        "\n" + " " * indent,
+        (folder, "$ink-faint"),
+        (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
+        (agent.watch, "bold $alert" if agent.gave_up else "$hot"),
+        (watch.removeprefix(agent.watch) + port, "$ink-faint"),
+    )
+
+
+def message_row(
+    task: Task, labels: Mapping[str, str], width: int, now: datetime, place: Place | None = None
+) -> Content:
+    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer."""
+    mark = delivery_mark(task)
+    old = age((now - task.updated_at).total_seconds())
+    tail = (
+        f"{mark.word} {old}" if place is None or place.count < 2 else f"{mark.word} #{place.position} {old}"
+    )
+    room = width - 4 - cell_len(tail)
+    sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
+    sender = shorten(sender, max(4, room // 2 - 2))
+    target = shorten(target, max(4, room - cell_len(sender) - 3))
+    gap = max(1, width - 3 - cell_len(sender) - 3 - cell_len(target) - cell_len(tail))
+    unproved = "" if task.sender.verified else "?"
+    parts: list[str | tuple[str, str]] = [
+        (f" {mark.glyph} ", f"bold ${mark.colour}"),
+        (sender + unproved, "bold $ink"),
+        (" → ", "$ink-faint"),
+        (target, "bold $ink"),
+        (" " * max(1, gap - len(unproved)), ""),
+        (tail, f"${mark.colour}"),
+        ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
+    ]
+    if task.reason not in ("", mark.word):
+        parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
+    if task.artifacts:
+        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $field")
+        shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
+        return Content.assemble(*parts, ("\n", "$ink"), shown)
+    return Content.assemble(*parts)
+
+
+def peer_row(peer: Address, width: int) -> Content:
+    name = shorten(peer.agent_id, width - 3)
+    folder = (
+        shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
+    )
+    return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
+
+
+def external_row(picture: ConversationModel, width: int) -> Content:
+    """One line: the state of the conversation, alias, name."""
+    mark = picture.mark if picture.entries else None
+    alias = shorten(picture.alias, width - 4)
+    name = shorten(one_line(picture.name), max(0, width - 6 - cell_len(alias)))
+    return Content.assemble(
+        (f" {mark.glyph} " if mark else "   ", f"bold ${mark.colour}" if mark else ""),
+        (alias, f"bold ${agent_colour('external')}"),
+        (f"  {name}", "$ink-faint"),
+    )
+
+
+def short_path(path: Path) -> str:
+    """A path with the home folder as `~`."""
+    return tilde(one_line(str(path)))
+
+
+REFRESH = 10.0  # seconds between two looks at the ages
 MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
 
-class MessageList(Sturdy, Choices):
+class MessageList(FaultTolerant, Choices):
     """Messages, newest last; follows the newest while the last one is marked."""
 
     BINDINGS: ClassVar = [
@@ -56,7 +195,6 @@ class MessageList(Sturdy, Choices):
         command: MessageCommand
 
     def action_command(self, command: MessageCommand) -> None:
-        """Ask for something to be done with the marked message."""
         option = self.highlighted_option
         if option is not None and option.id is not None:
             self.post_message(self.Commanded(option.id, command))
@@ -65,7 +203,7 @@ class MessageList(Sturdy, Choices):
 ExternalCommand = Literal["open_external", "external_card", "remove_external"]
 
 
-class ExternalList(Sturdy, Choices):
+class ExternalList(FaultTolerant, Choices):
     """External agents; Enter opens the conversation."""
 
     BINDINGS: ClassVar = [
@@ -81,13 +219,12 @@ class ExternalList(Sturdy, Choices):
         command: ExternalCommand
 
     def action_command(self, command: ExternalCommand) -> None:
-        """Ask for something to be done with the marked agent."""
         option = self.highlighted_option
         if option is not None and option.id is not None:
             self.post_message(self.Commanded(option.id, command))
 
 
-class Sidebar(Sturdy, Vertical):
+class Sidebar(FaultTolerant, Vertical):
     """Shows what it is given; tells which agent, message or peer was chosen."""
 
     DEFAULT_CSS = """
@@ -139,7 +276,7 @@ class Sidebar(Sturdy, Vertical):
     active: var[str] = var("")
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
-    externals: var[Sequence[TalkPicture]] = var(())
+    externals: var[Sequence[ConversationModel]] = var(())
 
     def __init__(
         self,
@@ -154,7 +291,6 @@ class Sidebar(Sturdy, Vertical):
         self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
 
     def compose(self) -> ComposeResult:
-        """The lists under their headings, and the keys of the one that had the focus last."""
         yield Section("Agents", id="agents-title")
         yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
@@ -168,7 +304,6 @@ class Sidebar(Sturdy, Vertical):
         yield SidebarKeys(1)
 
     def on_mount(self) -> None:
-        """Keep the ages right while the sidebar is open."""
         self.set_interval(REFRESH, self._age)
 
     def _age(self) -> None:
@@ -177,11 +312,9 @@ class Sidebar(Sturdy, Vertical):
             self.watch_listing()
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self._fill_all()
 
     def watch_agents(self) -> None:
-        """Show the agents."""
         self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
             self._fill(
@@ -197,11 +330,9 @@ class Sidebar(Sturdy, Vertical):
             self.query_one("#agents-title", Section).count = str(len(self.agents) or "")
 
     def watch_active(self) -> None:
-        """Mark the agent in focus."""
         self.watch_agents()
 
     def watch_listing(self) -> None:
-        """Show the messages."""
         if not self._shown():
             return
         labels = {agent.agent_id: agent.label for agent in self.agents}
@@ -218,7 +349,6 @@ class Sidebar(Sturdy, Vertical):
         self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""
 
     def watch_peers(self) -> None:
-        """Show the agents of other processes; the list is hidden while there is none."""
         self.set_class(not self.peers, "-no-peers")
         if self._shown():
             self._fill(
@@ -226,7 +356,6 @@ class Sidebar(Sturdy, Vertical):
             )
 
     def watch_externals(self) -> None:
-        """Show the external agents; the list is hidden while there is none."""
         self.set_class(not self.externals, "-no-externals")
         if self._shown():
             rows = [Option(external_row(each, self._width), id=each.alias) for each in self.externals]
@@ -299,16 +428,10 @@ class Sidebar(Sturdy, Vertical):
         self.call_after_refresh(view.scroll_to_highlight)  # rows that were just added have no place yet
 
     def on_descendant_focus(self) -> None:
-        """Tell what the keys do in the list in focus."""
         focused = next((view.id for view in self.query(OptionList) if view.has_focus), None)
         self._show_keys(focused or MESSAGES)
 
     def show_locks(self, look: Look | None) -> None:
-        """Show the locks from now on, or no more.
-
-        Args:
-            look: Tells the locks that hold; None where files are not locked.
-        """
         entered = self.locks.has_focus_within
         self.locks.follow(look)
         if look is None and entered:
@@ -322,7 +445,6 @@ class Sidebar(Sturdy, Vertical):
 
     @on(SegmentBar.Pressed)
     def _hint_pressed(self, event: SegmentBar.Pressed) -> None:
-        """Do by the mouse what a key does."""
         event.stop()
         if isinstance(event.bar, SidebarKeys):
             section = event.bar.section
@@ -331,7 +453,6 @@ class Sidebar(Sturdy, Vertical):
             named.call_later(named.run_action, event.target)
 
     def action_leave(self) -> None:
-        """Back to the pane."""
         self.post_message(self.Left())
 
     @on(OptionList.OptionSelected, "#agents")
@@ -350,7 +471,6 @@ class Sidebar(Sturdy, Vertical):
         self.post_message(self.ExternalChosen(event.option.id or "", "open_external"))
 
     def on_external_list_commanded(self, event: ExternalList.Commanded) -> None:
-        """Pass it on."""
         event.stop()
         self.post_message(self.ExternalChosen(event.alias, event.command))
 
@@ -360,12 +480,10 @@ class Sidebar(Sturdy, Vertical):
         self.post_message(self.MessageChosen(event.option.id or "", "show"))
 
     def on_message_list_commanded(self, event: MessageList.Commanded) -> None:
-        """Pass it on."""
         event.stop()
         self.post_message(self.MessageChosen(event.task_id, event.command))
 
     def on_key(self, event: events.Key) -> None:
-        """Tab goes from list to list; the arrows do so too at their ends."""
         lists = [view for view in self.query(OptionList) if view.display and _can_choose(view)]
         focused = next((i for i, view in enumerate(lists) if view.has_focus), None)
         if focused is None or event.key not in ("tab", "shift+tab"):

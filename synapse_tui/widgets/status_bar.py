@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 from rich.cells import cell_len
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
 
 from synapse_tui.key_names import key_label
-from synapse_tui.keymap import Keymap
+from synapse_tui.keymap import Keymap, leader_label
 
-from .marks import HELD, state_mark
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import age, one_line, shorten, shorten_middle
-from .views import AgentView
+from .views import HELD, AgentView, state_mark
 
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
@@ -23,6 +22,7 @@ LEADER = "leader"
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
 _COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
+# which hints stay when room gets short, the most useful first
 _KEEP = (
     "help",
     "compose",
@@ -35,22 +35,17 @@ _KEEP = (
     "previous_agent",
     "interrupt_all",
 )
-"""Which hints stay when room gets short, the most useful first."""
 
 
 class StatusBar(SegmentBar):
     """Key hints and notices; targets are action ids, `leader` and `notice`."""
 
-    keymap: var[Keymap] = var(Keymap)
-    """The keys that hold."""
+    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
     notice: var[str] = var("")
     level: var[Level] = var("information")
-    agents: var[Sequence[AgentView]] = var(())
-    """All agents: those that need a person are named at the right."""
-    active: var[str] = var("")
-    """The agent in focus: what it asks for is on the screen already."""
-    progress: var[str] = var("")
-    """How many agents have started, while some have not."""
+    agents: reactive[Sequence[AgentView]] = reactive(())  # those that need a person are named at the right
+    active: reactive[str] = reactive("")  # the agent in focus: what it asks for is on the screen already
+    progress: reactive[str] = reactive("")  # how many agents have started, while some have not
 
     _expiry: Timer | None = None
     _dialog_of = ""
@@ -73,24 +68,7 @@ class StatusBar(SegmentBar):
         self.notice = ""
         self.refresh()
 
-    def watch_keymap(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_progress(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_agents(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_active(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """Hints at the left, as many as fit beside the notice at the right."""
         right = self._right(width)
         room = width - width_of(right)
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
@@ -104,7 +82,6 @@ class StatusBar(SegmentBar):
         return self._calls(width)
 
     def _calls(self, width: int) -> list[Piece]:
-        """Who needs a person, and for what, with the key beside it; else whose message is held for long."""
         others = [agent for agent in self.agents if agent.agent_id != self.active]
         asking = sorted((agent for agent in others if agent.stuck), key=lambda agent: agent.exit is not None)
         held = sorted(
@@ -133,7 +110,6 @@ class StatusBar(SegmentBar):
     def _label(
         self, width: int, text: str, more: int, style: str, action: str = "next_waiting"
     ) -> list[Piece]:
-        """A call that fits beside some hints, and its key."""
         tail = f" +{more}" if more else ""
         way = self.keymap.way(action)
         text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
@@ -158,3 +134,58 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
 
 def _hint(target: str, key: str, word: str) -> list[Piece]:
     return [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+
+
+DISMISS = "dismiss_tip"
+Runs = list[tuple[str, str, str]]
+
+
+class TipBar(SegmentBar):
+    """Says what to try with the demo agents; targets are action ids."""
+
+    DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
+
+    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
+    wrote: reactive[bool] = reactive(False)  # whether a message was sent: something else is to be tried then
+
+    def begin(self) -> None:
+        self.add_class("-shown")
+
+    def end(self) -> None:
+        self.remove_class("-shown")
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        hide = self.keymap.find(DISMISS)
+        key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
+        right = [Piece(f" {key}", "bold $hot", DISMISS), Piece(" hide ", "$ink-muted", DISMISS)]
+        left = [Piece("▌", "$hot"), Piece("Next " if self.wrote else "Try it ", "bold $ink")]
+        room = width - width_of(left) - width_of(right) - 2
+        for parts in self._hints():
+            wide = sum(cell_len(text) for text, _style, _target in parts)
+            if wide > room:
+                break
+            left += [Piece(*part) for part in parts]
+            room -= wide
+        return left, right
+
+    def _hints(self) -> list[Runs]:
+        if not self.wrote:
+            return [
+                [
+                    ("type ", "$ink-muted", ""),
+                    ("@bob hello", "bold $ink", ""),
+                    (" and press Enter", "$ink-muted", ""),
+                ],
+                [(": it arrives in bob's pane", "$ink-muted", "")],
+                [("; alice and bob are a demo and cost nothing", "$ink-muted", "")],
+            ]
+        return [
+            self._way("new_agent", "opens an agent of yours"),
+            self._way("compose", "writes a message"),
+            self._way("sidebar", "shows all messages"),
+            self._way("help", "all keys"),
+        ]
+
+    def _way(self, action_id: str, what: str) -> Runs:
+        way = self.keymap.way(action_id)
+        return [(f" {way}", "bold $hot", action_id), (f" {what} ", "$ink-muted", action_id)]

@@ -9,47 +9,227 @@ next cell is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from rich.cells import cell_len
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style as RichStyle
+from textual.color import Color
 from textual.strip import Strip
+from textual.widget import Widget
 
-from synapse_tui.terminal import DEFAULT_STYLE, Line
+from synapse_tui.terminal import DEFAULT_STYLE, RGB, Line, Style
 from synapse_tui.terminal.cells import WIDE_TAIL, cut_cells, places
-from synapse_tui.terminal.render import draw_text, parts
+from synapse_tui.terminal.render import (
+    attribute_parameters,
+    clean_link,
+    draw_text,
+    link_start,
+    parts,
+    underline_parameters,
+)
 
-from .colors import Highlight, Pen, Pens
+DEFAULT_COLOR = -1
+_CACHE_LIMIT = 8192
+_COLOR_SYSTEMS = {
+    "standard": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+    "windows": ColorSystem.STANDARD,
+}
 
-Span = tuple[int, int, Highlight]
-"""First column, column after the last, and what lies over them."""
+
+class Highlight(IntEnum):
+    """What is laid over a cell by the view itself."""
+
+    NONE = 0
+    MATCH = 1  # one of the places that the search found
+    CURRENT = 2  # the place of the search that the view stands on
+    SELECTED = 3
+    CURSOR = 4  # the child's cursor in a pane without focus
+    POINTER = 5  # the cursor of the scroll mode
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightColors:
+    """Colours of a highlight: -1, a palette index, `RGB | 0xRRGGBB`, or None for the cell's own."""
+
+    foreground: int | None
+    background: int | None
+
+
+DEFAULT_HIGHLIGHTS = {
+    Highlight.MATCH: HighlightColors(0, 3),
+    Highlight.CURRENT: HighlightColors(0, 11),
+    Highlight.SELECTED: HighlightColors(15, 4),
+    Highlight.CURSOR: HighlightColors(None, 8),
+    Highlight.POINTER: HighlightColors(0, 15),
+}
+
+
+@lru_cache(maxsize=4096)
+def rich_color(code: int) -> RichColor:
+    """Return rich's colour for a colour code of the terminal."""
+    if code == DEFAULT_COLOR:
+        return RichColor.default()
+    if code & RGB:
+        return RichColor.from_rgb(code >> 16 & 255, code >> 8 & 255, code & 255)
+    return RichColor.from_ansi(code)
+
+
+def color_parameters(code: int, foreground: bool, system: ColorSystem) -> tuple[str, ...]:
+    """Return the SGR parameters that select a colour, brought down to what the outer terminal knows."""
+    if code == DEFAULT_COLOR:
+        return ()
+    if code & RGB and system is ColorSystem.TRUECOLOR:
+        kind = "38" if foreground else "48"
+        return (f"{kind};2;{code >> 16 & 255};{code >> 8 & 255};{code & 255}",)
+    return _downgraded(code, foreground, system)
+
+
+@lru_cache(maxsize=8192)
+def _downgraded(code: int, foreground: bool, system: ColorSystem) -> tuple[str, ...]:
+    return tuple(rich_color(code).downgrade(system).get_ansi_codes(foreground))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Colours, reverse, underline and link of cells after what lies over them is taken into account."""
+
+    foreground: int
+    background: int
+    reverse: bool
+    underline: int
+    link: str | None
+
+
+class Pen:
+    """What a run of cells is drawn with."""
+
+    __slots__ = ("_look", "_rich", "link", "sgr", "style")
+
+    def __init__(self, style: Style, look: Look, system: ColorSystem | None) -> None:
+        self.style = style
+        self._look = look
+        self._rich: RichStyle | None = None
+        # the whole SGR sequence; it resets first, so that it stands alone
+        self.sgr = _sgr(style, look, system)
+        # the OSC 8 sequence that opens its link; empty for none
+        self.link = link_start(look.link) if look.link else ""
+
+    @property
+    def rich(self) -> RichStyle:
+        if self._rich is None:
+            self._rich = _rich_style(self.style, self._look)
+        return self._rich
+
+
+class Pens:
+    """Finds the pen of a style under a highlight."""
+
+    def __init__(
+        self,
+        color_system: str | None = "truecolor",
+        *,
+        no_color: bool = False,
+        highlights: dict[Highlight, HighlightColors] | None = None,
+    ) -> None:
+        self._system = _COLOR_SYSTEMS.get(color_system or "", ColorSystem.STANDARD)
+        self.colorless = no_color or color_system is None
+        self._highlights = dict(DEFAULT_HIGHLIGHTS if highlights is None else highlights)
+        self._pens: dict[tuple[int, Highlight], tuple[Style, Pen]] = {}
+        self._inverted = False
+
+    def invert(self, inverted: bool) -> None:
+        """Draw everything reversed, or no longer so (DECSCNM)."""
+        if inverted != self._inverted:
+            self._inverted = inverted
+            self._pens.clear()
+
+    def pen(self, style: Style, highlight: Highlight = Highlight.NONE) -> Pen:
+        # Keyed by identity, for styles are interned and hashing one would cost more than all the rest; the
+        # style is kept beside the pen, so that its identity is not given to another.
+        key = (id(style), highlight)
+        found = self._pens.get(key)
+        if found is not None:
+            return found[1]
+        if len(self._pens) >= _CACHE_LIMIT:
+            self._pens.clear()
+        pen = self._make(style, highlight)
+        self._pens[key] = (style, pen)
+        return pen
+
+    def _make(self, style: Style, highlight: Highlight) -> Pen:
+        look = self._look(style, highlight)
+        return Pen(style, look, None if self.colorless else self._system)
+
+    def _look(self, style: Style, highlight: Highlight) -> Look:
+        reverse = style.reverse != self._inverted
+        link = clean_link(style.link) if style.link else None
+        foreground, background, underline = style.fg, style.bg, style.underline
+        if self.colorless:
+            foreground = background = DEFAULT_COLOR
+            if highlight in (Highlight.CURSOR, Highlight.MATCH):
+                underline = 0 if underline else 1
+            elif highlight is not Highlight.NONE:
+                reverse = not reverse
+        elif highlight is not Highlight.NONE:
+            colors = self._highlights[highlight]
+            if reverse:
+                foreground, background, reverse = background, foreground, False
+            foreground = foreground if colors.foreground is None else colors.foreground
+            background = background if colors.background is None else colors.background
+        return Look(foreground, background, reverse, underline, link)
+
+
+def _sgr(style: Style, look: Look, system: ColorSystem | None) -> str:
+    parameters = ["0", *attribute_parameters(style)]
+    parameters += underline_parameters(style, look.underline, direct=system is ColorSystem.TRUECOLOR)
+    if look.reverse:
+        parameters.append("7")
+    if system is not None:
+        parameters += color_parameters(look.foreground, True, system)
+        parameters += color_parameters(look.background, False, system)
+    return f"\x1b[{';'.join(parameters)}m"
+
+
+def _rich_style(style: Style, look: Look) -> RichStyle:
+    return RichStyle(
+        color=rich_color(look.foreground),
+        bgcolor=rich_color(look.background),
+        bold=style.bold or None,
+        dim=style.dim or None,
+        italic=style.italic or None,
+        underline=bool(look.underline) or None,
+        blink=style.blink or None,
+        reverse=look.reverse or None,
+        conceal=style.hidden or None,
+        strike=style.strike or None,
+        overline=style.overline or None,
+        link=look.link,
+    )
+
+
+Span = tuple[int, int, Highlight]  # first column, column after the last, and what lies over them
 
 
 class Piece(NamedTuple):
-    """Part of a row with one pen.
+    """Part of a row with one pen."""
 
-    Attributes:
-        text: What to write, in the coding of `terminal/cells.py`.
-        cells: Its width.
-        pen: What to write it with.
-    """
-
-    text: str
+    text: str  # what to write, in the coding of `terminal/cells.py`
     cells: int
-    pen: Pen
+    pen: Pen  # what to write it with
 
 
 class TerminalStrip(Strip):
-    """One row of a pane, or a part of one.
-
-    Args:
-        pieces: The parts from left to right.
-        cells: Their width together.
-        column: Column of the outer terminal, from 0, of the first cell.
-    """
+    """One row of a pane, or a part of one."""
 
     __slots__ = ("_made", "column", "pieces")
 
@@ -67,27 +247,17 @@ class TerminalStrip(Strip):
         return self._made
 
     @_segments.setter
-    def _segments(self, segments: list[Segment]) -> None:
-        """Nothing: the base class has none to give."""
+    def _segments(self, segments: list[Segment]) -> None: ...
 
     def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
-        """Divide the strip at cell positions, by the terminal's own widths.
-
-        Args:
-            cuts: Ascending positions where each part ends; the last one is usually the width.
-        """
+        """Divide the strip at cell positions, by the terminal's own widths."""
         ends = [cut for cut in cuts if cut <= self.cell_length]
         if ends == [self.cell_length]:
             return [self]
         return [self.crop(start, end) for start, end in pairwise([0, *ends])]
 
     def crop(self, start: int, end: int | None = None) -> Strip:
-        """Return the cells from `start` up to `end`; half of a wide character becomes a blank.
-
-        Args:
-            start: First cell.
-            end: Cell after the last; None for all the rest.
-        """
+        """Return the cells from `start` up to `end`; half of a wide character becomes a blank."""
         start = max(0, start)
         end = self.cell_length if end is None else min(end, self.cell_length)
         if (start, end) == (0, self.cell_length):
@@ -97,34 +267,19 @@ class TerminalStrip(Strip):
         return TerminalStrip(list(_cut(self.pieces, start, end)), end - start, self.column + start)
 
     def adjust_cell_length(self, cell_length: int, style: RichStyle | None = None) -> Strip:
-        """Return the strip cut or filled up with blanks to a width.
-
-        Args:
-            cell_length: The width wanted.
-            style: What the blanks are drawn with.
-        """
+        """Return the strip cut or filled up with blanks to a width."""
         if cell_length <= self.cell_length:
             return self.crop(0, cell_length)
         return Strip.join([self, Strip.blank(cell_length - self.cell_length, style)])
 
     def render(self, console: Console) -> str:  # noqa: ARG002 - Textual's signature
-        """Return the text and sequences that draw the strip, the cursor being on its first cell.
-
-        Args:
-            console: Ignored; the pens know what the outer terminal can show.
-        """
         if self._render_cache is None:
             self._render_cache = draw(self.pieces, self.column)
         return self._render_cache
 
 
 def draw(pieces: Iterable[Piece], column: int) -> str:
-    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes.
-
-    Args:
-        pieces: The parts from left to right.
-        column: Column of the outer terminal, from 0, of the first cell.
-    """
+    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes."""
     out: list[str] = []
     pen: Pen | None = None
     for text, cells, own in pieces:
@@ -141,14 +296,6 @@ def draw(pieces: Iterable[Piece], column: int) -> str:
 
 
 def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[Piece]:
-    """Return the parts of one row of a pane.
-
-    Args:
-        line: The row of the terminal; None for a blank one.
-        width: Cells of the pane; a shorter row is filled up, a longer one is cut.
-        pens: Finds what each style is drawn with.
-        spans: What lies over the cells; of two over one cell the first is seen.
-    """
     pieces: list[Piece] = []
     used = 0
     if line is not None:
@@ -175,7 +322,6 @@ def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
 
 
 def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:
-    """Return the pieces with the spans over them; a wide character takes what lies over its first cell."""
     out: list[Piece] = []
     position = 0
     for piece in pieces:
@@ -190,7 +336,6 @@ def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> lis
 
 
 def _edges(piece: Piece, position: int, spans: Sequence[Span]) -> list[int]:
-    """Return the cells of a piece at which a highlight begins or ends, with both its own ends."""
     edges = {0, piece.cells}
     wanted = sorted(edge - position for span in spans for edge in span[:2])
     inside = [edge for edge in wanted if 0 < edge < piece.cells]
@@ -214,9 +359,33 @@ def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
 
 
 def _measured(text: str, cells: int) -> str:
-    """Return the text so changed that rich measures it with that width."""
     for candidate in (text, text[0]):
         missing = cells - cell_len(candidate)
         if missing >= 0:
             return candidate + " " * missing
     return "\ufffd".ljust(cells)
+
+
+_CLASSES = {
+    Highlight.MATCH: "terminal--match",
+    Highlight.CURRENT: "terminal--current-match",
+    Highlight.SELECTED: "terminal--selection",
+    Highlight.POINTER: "terminal--pointer",
+}
+
+
+def color_code(color: Color) -> int:
+    """Return a colour of Textual as -1, a palette index, or `RGB | 0xRRGGBB`."""
+    if color.ansi is not None:
+        return DEFAULT_COLOR if color.ansi < 0 else color.ansi
+    red, green, blue = color.rgb
+    return RGB | red << 16 | green << 8 | blue
+
+
+def highlights_of(widget: Widget) -> dict[Highlight, HighlightColors]:
+    """Return the colours that the theme gives to what a pane lays over its cells."""
+    colors = dict(DEFAULT_HIGHLIGHTS)
+    for highlight, name in _CLASSES.items():
+        styles = widget.get_component_styles(name)
+        colors[highlight] = HighlightColors(color_code(styles.color), color_code(styles.background))
+    return colors

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.cells import cell_len
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
 
 from synapse_tui.model import AgentState
 from synapse_tui.themes import agent_colour
 
-from .marks import HELD, SPINNER_INTERVAL
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import distinct, plural, shorten
-from .views import AgentView
+from .views import HELD, SPINNER_INTERVAL, AgentView
 
-MIN_LABEL = 7
-"""Cells that a label keeps at least; it is left out before it would be narrower."""
+MIN_LABEL = 7  # cells that a label keeps at least; it is left out before it would be narrower
 NEW = "new"
 MORE_LEFT = "previous"
 MORE_RIGHT = "next"
@@ -27,44 +25,28 @@ class TabBar(SegmentBar):
     """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
 
     agents: var[Sequence[AgentView]] = var(())
-    expected: var[Sequence[AgentView]] = var(())
-    """Agents that are being opened; their tabs have no target."""
-    active: var[str] = var("")
-    project: var[str] = var("")
+    expected: reactive[Sequence[AgentView]] = reactive(())  # being opened; no click target
+    active: reactive[str] = reactive("")
+    project: reactive[str] = reactive("")
     frame: var[int] = var(0)
 
     _timer: Timer | None = None
 
     def on_mount(self) -> None:
-        """Prepare the spinner; it turns only while an agent works."""
         self._timer = self.set_interval(SPINNER_INTERVAL, self._turn, pause=True)
 
     def watch_agents(self) -> None:
-        """Draw anew, and let the spinner turn while it is needed."""
         self.refresh()
         if self._timer is not None:
             working = any(agent.state is AgentState.PROCESSING for agent in self.agents)
             working = working and self.app.animation_level != "none"
             (self._timer.resume if working else self._timer.pause)()
 
-    def watch_expected(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_active(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_project(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def _turn(self) -> None:
         self.frame += 1
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """Tabs at the left, the project at the right where there is room for it."""
         project = [Piece(f" {shorten(self.project, 30)} ", "$ink-faint")] if self.project else []
         new = Piece(" + ", "$ink-muted", NEW, "New agent")
         left = self._tabs(width - new.width)
@@ -72,7 +54,6 @@ class TabBar(SegmentBar):
         return [*left, new], right
 
     def _tabs(self, width: int) -> list[Piece]:
-        """All tabs, their labels as long as fits; then calm ones lose theirs, then all; then they scroll."""
         every = [*self.agents, *self.expected]
         longest = max((cell_len(agent.label) for agent in every), default=0)
         limits = range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1)
@@ -92,14 +73,12 @@ class TabBar(SegmentBar):
         return True
 
     def _calls(self, agent: AgentView) -> bool:
-        """Whether a tab keeps its name when calm ones lose theirs."""
         return self._is_active(agent) or agent.needs_attention or bool(agent.held)
 
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
 
     def _scrolled(self, every: Sequence[AgentView], tabs: list[list[Piece]], width: int) -> list[Piece]:
-        """The tabs around the active one that fit, with arrows where there are more."""
         if not tabs:
             return []
         width -= 4
@@ -127,7 +106,6 @@ class TabBar(SegmentBar):
         return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
 
     def _more_style(self, hidden: Sequence[AgentView]) -> str:
-        """Arrows call for attention when a tab that is out of view does."""
         return "bold $state-waiting" if any(agent.needs_attention for agent in hidden) else "$ink-muted"
 
     def _tab(self, agent: AgentView, short: str) -> list[Piece]:

@@ -2,37 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual import events
+from textual.app import ComposeResult
+from textual.geometry import Offset, Region
 from textual.message import Message
+from textual.reactive import var
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
 
-from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText
-from synapse_tui.driver.names import textual_name
-from synapse_tui.mention import Mention
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
+from synapse_tui.mention import ComposerView, Mention, MentionView
+from synapse_tui.terminal import Line, Terminal
+from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
 
-from .line_text import Point
 from .mention_overlay import MentionOverlay
-from .pane_display import PaneDisplay, ViewedSession
+from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
 from .pane_keys import Interceptor, PaneKeys
-from .pane_mouse import PaneMouse
 from .plain_keys import key_event
-from .scroll_mode import ScrollMode
+from .scroll_mode import ScrollMode, Selection, Unit
+from .strips import Highlight, Pens, Span, highlights_of
+from .viewport import Point, Viewport, wide_end
+
+SETTLE_TIME = 0.08  # seconds without another size after which a size holds
+SYNC_TIMEOUT = 0.15  # seconds that a child may keep back a frame by synchronized output (mode 2026)
+WHEEL_LINES = 3
+EDGE_INTERVAL = 0.05  # seconds between two lines while a selection is dragged beyond the edge
+_UNITS = {2: Unit.WORD, 3: Unit.LINE}
 
 
-class TerminalView(PaneDisplay, can_focus=True):
-    """Shows the terminal of one agent and hands it what the person does.
+class ViewedSession(Protocol):
+    """What a pane needs of an agent's session."""
 
-    Args:
-        session: The agent.
-        interceptor: Holds keys while they can be a mention; None to hold none.
-        reserved: Tells by Textual's name whether a key is the app's and must not reach the agent.
-        name: As for every widget; so on.
-    """
+    damage_listener: Callable[[], None] | None
+
+    @property
+    def terminal(self) -> Terminal:
+        """Its screen; another object after a restart."""
+
+    def user_input(self, data: bytes) -> None: ...
+
+    def resize(self, columns: int, lines: int) -> None: ...
+
+    def focus(self, focused: bool) -> None:
+        """Tell that a person looks at it, or no longer does."""
+
+    def charge(self, seconds: float) -> None:
+        """Count the time that painting its screen took."""
+
+    def reading(self) -> ComposerView: ...
+
+
+class PaneMouse:
+    """Follows the mouse for one pane."""
+
+    def __init__(self, view: TerminalView) -> None:
+        self._view = view
+        self._held = 0  # button that is reported to the child as held
+        self._last: tuple[int, int] | None = None
+        self._swallow = False  # the press gave the focus: what follows up to the release is not for the child
+        self._chain = 0
+        self._pressed: tuple[int, int, float] | None = None
+        self._edge = 0
+        self._edge_timer: Timer | None = None
+        self._drag_at = Point(0, 0)
+        self.dragging = False  # whether a selection is being made
+
+    def focusing(self, already: bool) -> None:
+        """Take note of a press that may have given the pane the focus."""
+        self._swallow = not already
+
+    def press(self, event: events.MouseDown) -> None:
+        x, y = self._cell(event)
+        if event.ctrl and event.button == 1 and (link := self._view.link_at(x, y)):
+            self._view.post_message(self._view.LinkClicked(self._view, link))
+        elif self._child_wants(event) and not self._swallow:
+            self._held = event.button
+            self._view.capture_mouse()
+            self._report(event, "press", event.button)
+        elif event.button == 1:
+            self._begin(event, x, y)
+
+    def move(self, event: events.MouseMove) -> None:
+        if self.dragging:
+            self._drag(event)
+        elif self._held or (self._view.has_focus and self._child_wants(event) and not self._swallow):
+            cell = self._cell(event)
+            if cell != self._last:
+                self._report(event, "move", self._held)
+
+    def release(self, event: events.MouseUp) -> None:
+        if self.dragging:
+            self._end()
+        elif self._held:
+            button, self._held = self._held, 0
+            self._view.release_mouse()
+            self._report(event, "release", button)
+        self._swallow = False
+
+    def wheel(self, event: events.MouseEvent, kind: MouseKind) -> None:
+        modes = self._view.session.terminal.modes
+        away = self._view.viewport.offset or self._view.scroll_mode is not None
+        if not event.shift and not away and (modes.mouse or modes.alternate_screen):
+            self._report(event, kind, 0)
+        elif kind in ("wheel_up", "wheel_down"):
+            self._view.scroll_lines(WHEEL_LINES if kind == "wheel_up" else -WHEEL_LINES)
+
+    def cancel(self) -> None:
+        """Forget what is held: the pane lost the mouse or the lines it selected in."""
+        self._stop_edge()
+        self.dragging = False
+        self._held = 0
+
+    def _child_wants(self, event: events.MouseEvent) -> bool:
+        view = self._view
+        live = view.scroll_mode is None and not view.viewport.offset
+        return bool(view.session.terminal.modes.mouse) and not event.shift and live
+
+    def _report(self, event: events.MouseEvent, kind: MouseKind, button: int) -> None:
+        x, y = self._last = self._cell(event)
+        report = MouseEvent(x, y, button, kind, shift=event.shift, alt=event.meta, ctrl=event.ctrl)
+        self._view.measure_cells()
+        terminal = self._view.session.terminal
+        data = encode_mouse(report, terminal.modes, cell_size=terminal.cell_pixels)
+        if data:
+            self._view.session.user_input(data)
+
+    def _cell(self, event: events.MouseEvent) -> tuple[int, int]:
+        terminal = self._view.session.terminal
+        return min(max(event.x, 0), terminal.columns - 1), min(max(event.y, 0), terminal.lines - 1)
+
+    # Selecting
+
+    def _begin(self, event: events.MouseDown, x: int, y: int) -> None:
+        view = self._view
+        self._count_clicks(event, x, y)
+        point = Point(view.viewport.top + y, x)
+        self.dragging = True
+        view.capture_mouse()
+        if view.scroll_mode is not None:
+            view.scroll_mode.point_at(point)
+        view.selection = Selection(view.viewport, point, _UNITS.get(self._chain, Unit.CELL))
+        view.update_view()
+
+    def _count_clicks(self, event: events.MouseDown, x: int, y: int) -> None:
+        before = self._pressed
+        self._pressed = (x, y, event.time)
+        near = before is not None and before[:2] == (x, y)
+        quick = before is not None and event.time - before[2] <= self._view.app.CLICK_CHAIN_TIME_THRESHOLD
+        self._chain = self._chain % 3 + 1 if near and quick else 1
+
+    def _drag(self, event: events.MouseMove) -> None:
+        height = self._view.viewport.height
+        self._edge = 1 if event.y < 0 else -1 if event.y >= height else 0
+        x, y = self._cell(event)
+        self._drag_at = Point(y, x)
+        if self._edge and self._edge_timer is None:
+            self._edge_timer = self._view.set_interval(EDGE_INTERVAL, self._scroll_at_edge)
+        elif not self._edge:
+            self._stop_edge()
+        self._extend()
+
+    def _scroll_at_edge(self) -> None:
+        viewport = self._view.viewport
+        viewport.scroll_to(viewport.offset + self._edge)
+        self._extend()
+
+    def _extend(self) -> None:
+        view = self._view
+        if view.selection is not None:
+            view.selection.extend(Point(view.viewport.top + self._drag_at.line, self._drag_at.column))
+            view.update_view()
+
+    def stop_dragging(self) -> None:
+        if self.dragging:
+            self._stop_edge()
+            self.dragging = False
+            self._view.release_mouse()
+
+    def _end(self) -> None:
+        view = self._view
+        self.stop_dragging()
+        if view.selection:
+            view.copy(view.selection.text)
+        else:
+            view.selection = None
+
+    def _stop_edge(self) -> None:
+        self._edge = 0
+        if self._edge_timer is not None:
+            self._edge_timer.stop()
+            self._edge_timer = None
+
+
+class TerminalView(Widget, can_focus=True):
+    """Shows the terminal of one agent and hands it what the person does; has no border and no padding."""
 
     DEFAULT_CSS = """
     TerminalView {
@@ -49,40 +218,43 @@ class TerminalView(PaneDisplay, can_focus=True):
         "terminal--selection",
         "terminal--pointer",
     }
+    ALLOW_SELECT: ClassVar[bool] = False
 
     @dataclass
-    class _Told(Message):
+    class _FromView(Message):
         view: TerminalView
 
         @property
         def control(self) -> TerminalView:
-            """The view."""
             return self.view
 
     @dataclass
-    class StatusChanged(_Told):
+    class StatusChanged(_FromView):
         """What the pane's bar should say of the view has changed."""
 
         status: str
         scrolled: int
 
     @dataclass
-    class LinkClicked(_Told):
+    class LinkClicked(_FromView):
         """A hyperlink was clicked with Ctrl held; nothing has been opened."""
 
         link: str
 
     @dataclass
-    class Copied(_Told):
+    class Copied(_FromView):
         """Text was copied to the clipboard."""
 
         text: str
 
     @dataclass
-    class Mentioned(_Told):
+    class Mentioned(_FromView):
         """A message for other agents was typed here."""
 
         mention: Mention
+
+    status: var[str] = var("")  # of scrolling and searching, for the pane's title; empty on the live screen
+    scrolled: var[int] = var(0)  # lines that the view is scrolled back
 
     def __init__(
         self,
@@ -94,14 +266,325 @@ class TerminalView(PaneDisplay, can_focus=True):
         id: str | None = None,  # noqa: A002 - Textual's word
         classes: str | None = None,
     ) -> None:
-        super().__init__(session, name=name, id=id, classes=classes)
-        self.reserved = reserved
+        super().__init__(name=name, id=id, classes=classes)
+        self.set_reactive(Widget.auto_links, False)
+        self.session = session
+        self.reserved = reserved  # by Textual's name: whether a key is the application's
+        self.viewport = Viewport(session.terminal)
+        self.selection: Selection | None = None
+        self.scroll_mode: ScrollMode | None = None
+        self.mention = MentionOverlay()
+        self.awaited = False  # whether the next output is probably the echo of a key
         self._mouse = PaneMouse(self)
         self._keys = PaneKeys(self, interceptor)
+        self._output: PaneOutput | None = None
+        self._painter = RowPainter(self, self._line, self._spans, self._pens)
+        # column and row of the block that stands for the cursor of a pane without focus
+        self._block: tuple[int, int] | None = None
+        self._wanted_size: tuple[int, int] | None = None
+        self._settling: Timer | None = None
+        self._synchronized_since: float | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.mention
 
     def on_mount(self) -> None:
-        """Begin to follow the focus of the terminal's window."""
+        self._output = PaneOutput.of(self.app)
+        self.session.damage_listener = self.request_frame
+        self.watch(self.screen, "stack_updates", self._screens_changed, init=False)
         self.watch(self.app, "app_focus", self._app_focus_changed, init=False)
+
+    def on_unmount(self) -> None:
+        if self.session.damage_listener == self.request_frame:
+            self.session.damage_listener = None
+        if self._output is not None:
+            self._output.clock.forget(self)
+            self._output.cursor.take_back(self)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._painter.forget_colors()
+        self.refresh()
+
+    # Size
+
+    def on_resize(self) -> None:
+        self._redraw()
+        self.measure_cells()
+        self._offer_size()
+        self._place_mention_again()
+
+    def on_show(self) -> None:
+        self._redraw()
+        self._offer_size()
+
+    def measure_cells(self) -> None:
+        """Let the terminal reckon with the outer one's cells in pixels; their size can change at any time."""
+        pixels = self._output.cell_pixels if self._output is not None else None
+        if pixels is not None:
+            self.session.terminal.cell_pixels = pixels
+
+    def _offer_size(self) -> None:
+        """Resize the terminal at once, but not at every step of a dragged divider; not while hidden."""
+        if not self.size:
+            return
+        self._wanted_size = (self.size.width, self.size.height)
+        if self._settling is not None:
+            self._settling.reset()
+            return
+        self._resize_terminal()
+        self._settling = self.set_timer(SETTLE_TIME, self._settled)
+
+    def _settled(self) -> None:
+        self._settling = None
+        self._resize_terminal()
+
+    def _resize_terminal(self) -> None:
+        terminal = self.session.terminal
+        if self._wanted_size is not None and self._wanted_size != (terminal.columns, terminal.lines):
+            self.session.resize(*self._wanted_size)
+
+    # Frames
+
+    def request_frame(self) -> None:
+        if self._output is not None:
+            self._output.clock.request(self, at_once=self.awaited)
+            self.awaited = False
+
+    def held_until(self, now: float) -> float:
+        """Until when the child wants its frame held back (mode 2026), at most 150 ms from its start."""
+        if not self.session.terminal.modes.synchronized:
+            self._synchronized_since = None
+            return now
+        if self._synchronized_since is None:
+            self._synchronized_since = now
+        return self._synchronized_since + SYNC_TIMEOUT
+
+    def paint_frame(self) -> str:
+        """Take the terminal's damage and return what draws it, or have Textual draw it and return nothing."""
+        output = self._output
+        if output is None or not self.is_attached:
+            return ""
+        output.begin()
+        self._synchronized_since = None
+        if self.session.terminal.modes.synchronized:
+            # It has had its time: what else comes of this frame is shown as it comes.
+            self.session.terminal.end_synchronized()
+        rows = set(self._absorb())
+        self._painter.inverted = self.viewport.terminal.modes.reverse_video
+        rows |= self._drop_changed_selection()
+        rows |= self._move_cursor_block()
+        self._painter.drop(rows)
+        self._update_status()
+        placement = output.placement(self)
+        if placement is None or output.dropping:
+            return ""
+        terminal = self.session.terminal
+        if self._settling is None and tuple(self.size) != (terminal.columns, terminal.lines):
+            self._offer_size()  # the session may have been given another one behind the pane
+        moved = self._follow_cursor(output, placement)
+        if output.may_paint(placement):
+            return self._scroll(rows, placement) + self._painter.draw(rows, placement) + moved
+        self._painter.refresh(rows)
+        return moved
+
+    def charge(self, seconds: float) -> None:
+        """Let the agent answer for the time that a frame took."""
+        self.session.charge(seconds)
+
+    def _scroll(self, rows: set[int], placement: Placement) -> str:
+        scroll = self.viewport.scroll
+        overlaid = self.selection is not None or self.scroll_mode is not None
+        if scroll is None or overlaid or not self._has_outer_cursor:
+            return ""
+        moved = self._painter.scroll(scroll, placement)
+        if moved:
+            rows -= set(range(scroll.top, scroll.bottom + 1))
+            rows |= scroll.rows  # also those that stay in their place, which moved with the others
+        return moved
+
+    def _absorb(self) -> Iterable[int]:
+        if self.session.terminal is not self.viewport.terminal:
+            self.viewport = Viewport(self.session.terminal)
+            self._lines_moved()
+            self.measure_cells()
+            self._resize_terminal()
+            return range(self.size.height)
+        if self.viewport.resized():
+            self._lines_moved()
+            self._place_mention_again()
+        return self.viewport.absorb()
+
+    def _lines_moved(self) -> None:
+        """The lines were wrapped anew or are others: no place in them holds any more."""
+        self.selection = self.scroll_mode = None
+        self._mouse.cancel()
+
+    def _drop_changed_selection(self) -> set[int]:
+        if self.selection is None or self._mouse.dragging or not self.selection.changed():
+            return set()
+        self.selection = None
+        return set(range(self.size.height))
+
+    # Drawing
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return self._painter.strips(crop)
+
+    def render_line(self, y: int) -> Strip:
+        return self._painter.strip(y)
+
+    def update_view(self) -> None:
+        """Draw the pane anew after scrolling, selecting or searching."""
+        self._painter.drop(range(self.size.height))
+        self._move_cursor_block()
+        self._update_status()
+        output = self._output
+        placement = output.placement(self) if output is not None else None
+        if output is None or placement is None or not output.may_paint(placement):
+            self.refresh()
+            return
+        rows = range(placement.region.height)
+        output.paint(self._painter.draw(rows, placement) + self._follow_cursor(output, placement))
+
+    def show_mention(self, view: MentionView | None) -> None:
+        """Show what is held of a mention at the child's cursor, or hide it."""
+        if view is None and self.mention.drawn is None:
+            return
+        self.mention.show(view, self.size, self._mention_anchor())
+        self.request_frame()
+
+    def _place_mention_again(self) -> None:
+        self.mention.place_again(self.size, self._mention_anchor())
+
+    def _mention_anchor(self) -> Offset:
+        cursor = self.session.terminal.cursor
+        width, height = self.size
+        return Offset(min(cursor.x, max(0, width - 1)), min(cursor.y, max(0, height - 1)))
+
+    def _line(self, row: int) -> Line | None:
+        return self.viewport.shown(row)
+
+    def _pens(self) -> Pens:
+        system, no_color = self.app.console.color_system, self.app.no_color
+        return Pens(system, no_color=no_color, highlights=highlights_of(self))
+
+    def _spans(self, row: int) -> list[Span]:
+        """What lies over a row of the view; of two over one cell the first is seen."""
+        spans: list[Span] = []
+        number = self.viewport.top + row
+        mode = self.scroll_mode
+        if mode is not None:
+            if mode.pointer.line == number:
+                spans.append(self._cell_span(number, mode.pointer.column, Highlight.POINTER))
+            spans += self._selected_span(mode.selection, number)
+            if mode.search is not None:
+                spans += [
+                    (start, end, Highlight.CURRENT if current else Highlight.MATCH)
+                    for start, end, current in mode.search.columns(number)
+                ]
+        elif self._block is not None and self._block[1] == row:
+            spans.append(self._cell_span(number, self._block[0], Highlight.CURSOR))
+        return spans + self._selected_span(self.selection, number)
+
+    def _selected_span(self, selection: Selection | None, number: int) -> list[Span]:
+        columns = selection.columns(number, self.viewport.terminal.columns) if selection is not None else None
+        return [(*columns, Highlight.SELECTED)] if columns is not None else []
+
+    def _cell_span(self, number: int, column: int, highlight: Highlight) -> Span:
+        line = self.viewport.line(number)
+        return (column, wide_end(line, column) if line is not None else column + 1, highlight)
+
+    def _redraw(self) -> None:
+        self._painter.clear()
+        self.refresh()
+
+    def _update_status(self) -> None:
+        self.scrolled = self.viewport.offset
+        if self.scroll_mode is not None:
+            self.status = self.scroll_mode.status
+        elif self.viewport.offset:
+            self.status = f"scroll {self.viewport.offset}/{len(self.viewport.terminal.scrollback)}"
+        else:
+            self.status = ""
+
+    def watch_status(self, status: str) -> None:
+        self.post_message(self.StatusChanged(self, status, self.scrolled))
+
+    # Cursor and focus
+
+    @property
+    def _has_outer_cursor(self) -> bool:
+        """Whether the outer cursor belongs to the pane: it has the focus, and no other screen lies above."""
+        return self.has_focus and self.is_attached and self.app.screen is self.screen
+
+    def _move_cursor_block(self) -> set[int]:
+        """Bring the block to where the cursor is; the rows that changed."""
+        cursor = self.viewport.terminal.cursor
+        row = cursor.y + self.viewport.offset
+        shown = cursor.visible and row < self.viewport.height and not self._has_outer_cursor
+        before, self._block = self._block, (cursor.x, row) if shown else None
+        return (
+            set()
+            if self._block == before
+            else {cell[1] for cell in (before, self._block) if cell is not None}
+        )
+
+    def _follow_cursor(self, output: PaneOutput, placement: Placement) -> str:
+        """Bring the outer cursor to the child's; return what moves it.
+
+        Also while that is hidden, for an input method opens its window there.
+        """
+        if not self._has_outer_cursor:
+            return ""
+        region = placement.region
+        x, y, visible, shape = self._cursor_wanted()
+        visible = visible and 0 <= y < region.height and x < region.width
+        place = Offset(region.x + min(x, region.width - 1), region.y + min(max(y, 0), region.height - 1))
+        moved = place != self.app.cursor_position
+        self.app.cursor_position = place
+        output.ask_keys(self.session.terminal.modes.kitty_flags)
+        output.cursor.lend(self, shape if visible else HIDDEN)
+        return f"\x1b[{place.y + 1};{place.x + 1}H" if moved else ""
+
+    def _cursor_wanted(self) -> tuple[int, int, bool, int]:
+        """Column, row of the view, visibility and shape."""
+        typing = self.mention.cursor
+        if typing is not None:
+            return typing.x, typing.y, True, DEFAULT_SHAPE
+        if self.scroll_mode is not None:
+            point = self.scroll_mode.pointer
+            return point.column, self.viewport.row(point.line), False, DEFAULT_SHAPE
+        terminal = self.viewport.terminal
+        cursor = terminal.cursor
+        return cursor.x, cursor.y + self.viewport.offset, cursor.visible, int(terminal.screen.cursor_shape)
+
+    def _screens_changed(self) -> None:
+        if self._output is not None and not self._has_outer_cursor:
+            self._output.cursor.take_back(self)
+        self.request_frame()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        super().watch_has_focus(has_focus)
+        self.session.focus(has_focus)
+        if self._output is not None and not has_focus:
+            self._output.cursor.take_back(self)
+            self._output.ask_keys(0)
+        self.update_view()
+        if not has_focus and self.app.app_focus:
+            self._keys.give_back()
+
+    def _app_focus_changed(self, app_focus: bool) -> None:
+        if app_focus and self.screen.focused is not self:
+            self._keys.give_back()
+
+    def give_back(self) -> None:
+        """Give the agent what is held of a mention: the whole screen goes away."""
+        self._keys.give_back()
+
+    def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
+        event.stop()
+        self._keys.choose(event.index)
 
     # Keys and pastes
 
@@ -117,22 +600,13 @@ class TerminalView(PaneDisplay, can_focus=True):
             self._keys.press(key_event(event), b"")
 
     def on_terminal_text(self, event: TerminalText) -> None:
-        """Hand many keys to the agent as one piece, or one by one where each of them may mean something."""
         event.stop()
         if not self._keys.run(event.text):
             for key in event.singly():
                 self._keys.press(key.event, key.raw)
 
     def hand_over(self, text: str, *, but: str) -> bool:
-        """Take many keys that were typed at once, after all that is on its way here already.
-
-        Args:
-            text: What they type.
-            but: Textual's name of a key that is not for the agent.
-
-        Returns:
-            Whether they are taken; else they must come one by one.
-        """
+        """Take many keys that were typed at once, after all that is on its way here already."""
         names = {textual_name(KeyEvent.of_text(each)) for each in set(text)}
         if but in names or any(map(self.reserved, names)):
             return False
@@ -140,47 +614,13 @@ class TerminalView(PaneDisplay, can_focus=True):
         return True
 
     def on_terminal_key_release(self, event: TerminalKeyRelease) -> None:
-        """Hand the release of a key to an agent that asked for it."""
         event.stop()
         self._keys.press(event.event, event.raw)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Hand pasted text to the agent as one piece."""
         event.stop()
         event.prevent_default()
         self._keys.paste(event.text)
-
-    def watch_has_focus(self, has_focus: bool) -> None:
-        """Give back what is held of a mention when the focus goes elsewhere in the application."""
-        super().watch_has_focus(has_focus)
-        if not has_focus and self.app.app_focus:
-            self._keys.give_back()
-
-    def _app_focus_changed(self, app_focus: bool) -> None:
-        """Give back what is held when the window is looked at again and the focus is elsewhere in it."""
-        if app_focus and self.screen.focused is not self:
-            self._keys.give_back()
-
-    def give_back(self) -> None:
-        """Give the agent what is held of a mention: the whole screen goes away."""
-        self._keys.give_back()
-
-    def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
-        """Take the completion that was clicked."""
-        event.stop()
-        self._keys.choose(event.index)
-
-    # Mouse
-
-    @property
-    def selecting(self) -> bool:
-        """Whether a selection is being made by the mouse."""
-        return self._mouse.dragging
-
-    def lines_moved(self) -> None:
-        """The lines are others: what the mouse had begun ends."""
-        super().lines_moved()
-        self._mouse.cancel()
 
     def focus_on_click(self) -> bool:
         """Return that a click gives the focus; the click that does is not for the agent."""
@@ -188,38 +628,31 @@ class TerminalView(PaneDisplay, can_focus=True):
         return True
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Hand a press to the child or begin to select."""
         event.stop()
         self._keys.give_back()
         self._mouse.press(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Hand a move to the child or go on selecting."""
         event.stop()
         self._mouse.move(event)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Hand a release to the child or copy what is selected."""
         event.stop()
         self._mouse.release(event)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll back, or tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_up")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll forth, or tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_down")
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_left")
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """Tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_right")
 
@@ -270,14 +703,7 @@ class TerminalView(PaneDisplay, can_focus=True):
             self.viewport.scroll_to(0)
             self.update_view()
 
-    # What is told
-
-    def watch_status(self, status: str) -> None:
-        """Tell the pane's bar."""
-        self.post_message(self.StatusChanged(self, status, self.scrolled))
-
     def copy(self, text: str) -> None:
-        """Put text into the clipboard and tell of it."""
         if text:
             self.app.copy_to_clipboard(text)
             self.post_message(self.Copied(self, text))

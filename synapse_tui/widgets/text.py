@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len, chop_cells, split_graphemes
+from textual.geometry import Offset
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+# control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-"""Control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)."""
 
 _LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
 _CODE = frozenset({"code_inline", "code_block", "fence"})
-_MARKDOWN_CHARS = 1000
-"""Characters of a Markdown text that are looked at: one line shows no more of it."""
+_MARKDOWN_CHARS = 1000  # characters of a Markdown text that are looked at: one line shows no more of it
 
 
 def one_line(text: str) -> str:
@@ -37,11 +38,6 @@ def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]
     """The beginning of a Markdown text on one line, as runs of text and their styles.
 
     Underscores are left as they are: agents write of `__init__` more often than they stress by them.
-
-    Args:
-        text: Markdown; plain text stays as it is.
-        style: Style of the text.
-        code: Style of code in it.
     """
     runs: list[tuple[str, str]] = []
     for words, look in _markdown_runs(_markdown().parse(printable(text[:_MARKDOWN_CHARS])), style, code):
@@ -85,15 +81,6 @@ def _markdown_words(token: Token) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text cut to a width.
-
-    Args:
-        text: One line.
-        width: Cells it may take.
-
-    Returns:
-        The text, or its beginning and an ellipsis.
-    """
     if cell_len(text) <= width:
         return text
     if width <= 1:
@@ -102,12 +89,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """The text cut to a width in its middle: of a path, the name of the file is what tells most.
-
-    Args:
-        text: One line.
-        width: Cells it may take.
-    """
+    """The text cut to a width in its middle: of a path, the name of the file is what tells most."""
     if cell_len(text) <= width or width <= 2:
         return shorten(text, width)
     head = shorten(text, (width + 2) // 3)
@@ -116,16 +98,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 @lru_cache(maxsize=512)  # bars ask for many widths with every turn of a spinner
 def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
-    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`.
-
-    Args:
-        names: Each one line.
-        width: Cells that each may take.
-
-    Returns:
-        The names, cut in the middle; more of the end stays where two would be the same, and where that does
-        not help either they are alike.
-    """
+    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`."""
     for tail in range((width - 1) // 2, width):
         found = [name if cell_len(name) <= width else _ends(name, width, tail) for name in names]
         if len(set(found)) == len(set(names)):
@@ -134,14 +107,12 @@ def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
 
 
 def _ends(text: str, width: int, tail: int) -> str:
-    """Beginning and end of a text, the end in at most so many cells."""
     end = _end(text, tail)
     head = width - 1 - cell_len(end)
     return (chop_cells(text, head)[0] if head > 0 else "") + "…" + end
 
 
 def _end(text: str, width: int) -> str:
-    """The end of a text in at most so many cells, without a mark whose letter was cut off."""
     end = ""
     for char in reversed(text):
         width -= cell_len(char)
@@ -172,3 +143,116 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{int(seconds)}s"
+
+
+MAX_LINES = 5000  # of one text that are shown
+# characters of a line that are wrapped together: when it grows, only the last of them are wrapped again
+MAX_LINE = 10_000
+TAB = 4
+_WORDS = re.compile(r"\s*\S+|\s+$")
+# what joins and modifies emoji: programs disagree on the widths
+_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
+
+
+def wrapped(text: str, width: int) -> tuple[str, ...]:
+    """A text as lines of at most so many cells; its own line ends stay."""
+    lines: list[str] = []
+    for line in text.split("\n", MAX_LINES + 1):
+        for part in _parts_of(line):
+            lines += wrapped_line(part, max(2, width))
+            if len(lines) > MAX_LINES:
+                break
+        if len(lines) > MAX_LINES:
+            return (*lines[:MAX_LINES], "… copy it to see all of it")
+    while lines and not lines[-1]:
+        lines.pop()
+    return tuple(lines) or ("",)
+
+
+def _parts_of(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > MAX_LINE:
+        end = line.rfind(" ", start, start + MAX_LINE) + 1
+        end = end if end > start else start + MAX_LINE
+        yield line[start:end]
+        start = end
+    yield line[start:]
+
+
+@lru_cache(maxsize=2048)
+def wrapped_line(line: str, width: int) -> tuple[str, ...]:
+    """One line as lines that fit: between words, and before and after each wide character."""
+    text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""
+    if cell_len(text) <= width:
+        return (text,)
+    done: list[str] = []
+    current = ""
+    for word in _breakable(text):
+        if cell_len(current) + cell_len(word.rstrip()) <= width:
+            current += word
+            continue
+        if current.strip():
+            done.append(current.rstrip())
+        *full, current = chop_cells(word.lstrip() if current.strip() else word, width) or [""]
+        done += full
+    return (*done, current.rstrip()) if current.strip() else tuple(done)
+
+
+def _breakable(text: str) -> Iterator[str]:
+    for word in _WORDS.findall(text):
+        start = 0
+        for at, char in enumerate(word):
+            if unicodedata.east_asian_width(char) in "WF":
+                if start < at:
+                    yield word[start:at]
+                yield char
+                start = at + 1
+        if start < len(word):
+            yield word[start:]
+
+
+def wrap_at_cursor(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
+    rows = [""]
+    used = 0
+    place = Offset(0, 0)
+    for start, end, cells in _clusters(text):
+        cluster = text[start:end]
+        if cluster != "\n" and used + cells > width:
+            rows.append("")
+            used = 0
+        if start <= cursor:
+            place = Offset(used, len(rows) - 1)
+        if cluster == "\n":
+            rows.append("")
+            used = 0
+        else:
+            rows[-1] += cluster
+            used += cells
+    if cursor >= len(text):
+        if used >= width:
+            rows.append("")
+            used = 0
+        place = Offset(used, len(rows) - 1)
+    return rows, place
+
+
+def wrap_words(text: str, width: int, most: int) -> list[str]:
+    rows: list[str] = []
+    for word in text.split():
+        joined = f"{rows[-1]} {word}" if rows else word
+        if rows and (cell_len(joined) <= width or len(rows) == most):
+            rows[-1] = joined
+        else:
+            rows.append(word)
+    return [shorten(row, width) for row in rows[: max(0, most)]]
+
+
+def _clusters(text: str) -> list[tuple[int, int, int]]:
+    spans: list[tuple[int, int, int]] = []
+    offset = 0
+    for line in text.split("\n"):
+        spans += [(offset + start, offset + end, cells) for start, end, cells in split_graphemes(line)[0]]
+        offset += len(line)
+        spans.append((offset, offset + 1, 0))
+        offset += 1
+    return spans[:-1]

@@ -4,87 +4,138 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.agents.watch import WatchState
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.model import (
+    IN_INBOX,
+    USER,
+    AgentSpec,
+    AgentState,
+    DeliveryState,
+    ExitStatus,
+    Sender,
+    Task,
+    TaskState,
+)
 
-from .marks import Mark, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
+SPINNER = "◐◓◑◒"
+HELD = "║"  # before how many messages wait to be typed into an agent
+SPINNER_INTERVAL = 0.4  # seconds between two frames; slow, since each one repaints the row of tabs
 
-HELD_LONG = 120.0
-"""Seconds after which a message that is held calls for a person."""
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state for the eye."""
+
+    glyph: str
+    colour: str  # name of a theme variable
+    word: str  # what to call it
+
+
+_STATES = {
+    AgentState.STARTING: Mark("○", "state-unknown", "starting"),
+    AgentState.READY: Mark("●", "state-ready", "ready"),
+    AgentState.PROCESSING: Mark("◐", "state-working", "working"),
+    AgentState.WAITING: Mark("▲", "state-waiting", "needs you"),
+    AgentState.ERROR: Mark("!", "state-error", "error"),
+    AgentState.UNKNOWN: Mark("?", "state-unknown", "unknown"),
+    AgentState.EXITED: Mark("×", "state-error", "ended"),
+}
+_UNSEEN = Mark("◆", "state-unseen", "done")
+_UNREAD = Mark("◌", "state-unknown", "unread")
+_DELIVERIES = {
+    DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
+    DeliveryState.HELD: Mark(HELD, "state-waiting", "held"),
+    DeliveryState.TYPING: Mark("◐", "state-working", "typing"),
+    DeliveryState.SUBMITTING: Mark("◐", "state-working", "submitting"),
+    DeliveryState.SUBMITTED: Mark("→", "state-working", "submitted"),
+    DeliveryState.DONE: Mark("✓", "state-ready", "done"),
+    DeliveryState.FAILED: Mark("×", "state-error", "failed"),
+    DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
+}
+_TURNS = {
+    TaskState.WORKING: Mark("→", "state-working", "working"),
+    TaskState.INPUT_REQUIRED: Mark("▲", "state-waiting", "needs you"),
+}
+
+_ASKS = Mark("▲", "state-waiting", "asks")
+
+
+def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
+    if state is AgentState.READY and unseen:
+        return _UNSEEN
+    mark = _STATES[state]
+    if state is AgentState.PROCESSING and frame is not None:
+        return Mark(SPINNER[frame % len(SPINNER)], mark.colour, mark.word)
+    return mark
+
+
+def delivery_mark(task: Task) -> Mark:
+    return step_mark(task.state, task.delivery, task.reason)
+
+
+def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
+    """The mark of a step: a task that has ended says how, one that was submitted what is done with it."""
+    if state in (TaskState.FAILED, TaskState.REJECTED):
+        return _DELIVERIES[DeliveryState.FAILED]
+    if state is TaskState.CANCELED:
+        return _DELIVERIES[DeliveryState.CANCELED]
+    if delivery is DeliveryState.SUBMITTED and state in _TURNS:
+        return _TURNS[state]
+    if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
+        return _ASKS
+    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
+    return _UNREAD if unread else _DELIVERIES[delivery]
+
+
+HELD_LONG = 120.0  # seconds after which a message that is held calls for a person
 _KIND = re.compile(r"^(?:permission|question|dialog): ")
 _PARTS = re.compile(r"\s+[·|–—-]\s+")
+# states as agents write them into their titles: ours stands there
 _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
-"""States as agents write them into their titles: ours stands there."""
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """An agent as the widgets show it.
-
-    Attributes:
-        agent_id: Its id.
-        number: Its place, from 1.
-        label: What to call it: its name, else its type, with the port where two share it.
-        agent_type: Its type.
-        state: Its state.
-        detail: What a person should know of the state; one line.
-        since: When the state began, seconds on the session's clock.
-        unseen: Whether it finished or began to wait since it was last in focus.
-        rang: Whether it rang the bell since then.
-        title: Title of its window, one line.
-        exit: How its process ended; None while it runs.
-        end_seen: Whether it was looked at since its end.
-        cwd: Its working folder.
-        port: Where its server listens.
-        held: Messages that wait to be typed into it.
-        held_reason: Why the first of them waits.
-        held_task: UUID of the first of them; empty for none.
-        held_seconds: How long the one that is held longest waits for something else than the person's word.
-        unread: Messages that lie unread in its inbox.
-        unread_task: UUID of the first of them; empty for none.
-        watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
-        gave_up: Whether the watch was given up, and nothing has happened since.
-        external: Whether it is an A2A agent elsewhere.
-        unproved: Whether its hooks have not been heard of yet, so that no lock keeps it from writing.
-    """
+    """An agent as the widgets show it."""
 
     agent_id: str
-    number: int
-    label: str
+    number: int  # its place, from 1
+    label: str  # what to call it: its name, else its type, with the port where two share it
     agent_type: str
     state: AgentState = AgentState.STARTING
-    detail: str = ""
-    since: float = 0.0
-    unseen: bool = False
-    rang: bool = False
-    title: str = ""
-    exit: ExitStatus | None = None
-    end_seen: bool = False
+    detail: str = ""  # what a person should know of the state; one line
+    since: float = 0.0  # when the state began, seconds on the session's clock
+    unseen: bool = False  # whether it finished or began to wait since it was last in focus
+    rang: bool = False  # whether it rang the bell since then
+    title: str = ""  # title of its window, one line
+    exit: ExitStatus | None = None  # how its process ended; None while it runs
+    end_seen: bool = False  # whether it was looked at since its end
     cwd: Path = Path()
-    port: int = 0
-    held: int = 0
-    held_reason: str = ""
-    held_task: str = ""
+    port: int = 0  # where its server listens
+    held: int = 0  # messages that wait to be typed into it
+    held_reason: str = ""  # why the first of them waits
+    held_task: str = ""  # UUID of the first of them; empty for none
     held_seconds: float = 0.0
-    unread: int = 0
-    unread_task: str = ""
-    watch: str = ""
-    gave_up: bool = False
-    external: bool = False
+    unread: int = 0  # messages that lie unread in its inbox
+    unread_task: str = ""  # UUID of the first of them; empty for none
+    watch: str = ""  # how the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none
+    gave_up: bool = False  # whether the watch was given up, and nothing has happened since
+    external: bool = False  # whether it is an A2A agent elsewhere
+    # whether its hooks have not been heard of yet, so that no lock keeps it from writing
     unproved: bool = False
 
     @property
@@ -121,7 +172,6 @@ class AgentView:
         return self.exit is None and self.state is AgentState.WAITING
 
     def mark(self, frame: int | None = None) -> Mark:
-        """The mark of its state."""
         return state_mark(self.state, unseen=self.unseen, frame=frame)
 
     @property
@@ -134,12 +184,7 @@ class AgentView:
 
 
 def still_title(title: str, known: Collection[str] = ()) -> str:
-    """A window title without the symbols that agents turn at its beginning, and without what is shown beside.
-
-    Args:
-        title: As the agent set it.
-        known: Words that the pane's title has: names and states; a part that is one of them is left out.
-    """
+    """A window title without spinner symbols, and without the words that the pane's title has anyway."""
     words = {word.casefold() for word in (*known, *_STATE_WORDS)}
     parts = _PARTS.split(_SPINNER.sub("", one_line(title)))
     return " · ".join(part for part in parts if part and part.casefold() not in words)
@@ -151,12 +196,7 @@ def expected_view(spec: AgentSpec, number: int) -> AgentView:
 
 
 def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
-    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are.
-
-    Args:
-        agents: Those that have been opened.
-        expected: How many more are being opened.
-    """
+    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are."""
     alive = [agent for agent in agents if agent.exit is None and not agent.external]
     ready = sum(agent.state is not AgentState.STARTING for agent in alive)
     count = len(alive) + expected
@@ -171,15 +211,7 @@ def view_agents(
     unproved: AbstractSet[str] = frozenset(),
     now: datetime | None = None,
 ) -> list[AgentView]:
-    """Pictures of all agents in the order of their places.
-
-    Args:
-        sessions: The agents.
-        rang: Ids of those whose bell has not been noticed.
-        seen_ends: Ids of those that have ended and were looked at since.
-        unproved: Ids of those whose hooks have not been heard of.
-        now: The time, aware; None for no ages.
-    """
+    """Pictures of all agents in the order of their places."""
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     views = (
@@ -239,3 +271,27 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
         return "", False
     rests = session.exit is None and session.report.since <= report.ended
     return (f"gave up {report.count}", True) if rests else ("", False)
+
+
+YOU = "you"
+
+
+def party(agent_id: str, labels: Mapping[str, str]) -> str:
+    """What a sender, a receiver or a holder is called: `you`, the agent's name here, else its id."""
+    if agent_id == USER.sender_id:
+        return YOU
+    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def proof(sender: Sender) -> str:
+    """What the `?` behind a sender means, to follow its name; empty for one who is proved."""
+    if sender.verified:
+        return ""
+    if sender.sender_id == USER.sender_id:
+        return "  (not proved: a shell of yours, or a program that does not sign)"
+    return "  (not proved: it only says so)"
+
+
+def kind_of(agent_id: str) -> str:
+    """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
+    return agent_id.partition("@")[0].removeprefix("synapse-").rsplit("-", 1)[0]

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from synapse_tui.actions import DIGITS, Action
 from synapse_tui.keymap import Keymap, leader_label
 
-from .sturdy import Sturdy
+from .error_handling import FaultTolerant
 from .text import pad
 
 COLUMN = 26
@@ -25,7 +25,7 @@ KEY = 4
 """Cells of its key."""
 
 
-class WhichKey(Sturdy, Widget, can_focus=False):
+class WhichKey(FaultTolerant, Widget, can_focus=False):
     """Lists the leader's keys in columns; a click does what its entry says."""
 
     DEFAULT_CSS = """

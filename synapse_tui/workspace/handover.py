@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from synapse_tui.errors import HandoverError
 
-from .fields import Malformed, field, optional, table, tables
+from .store import Malformed, field, optional, table, tables
 
 VERSION = 1
 _HINT = "the agents have to be opened again: choose the saved workspace at the next start"
@@ -80,7 +80,6 @@ class AgentHandover:
     extra: Mapping[str, object] = attribute(default_factory=lambda: _NOTHING)
 
     def to_json(self) -> dict[str, object]:
-        """As JSON."""
         content = {name: getattr(self, name) for name in self.__slots__}
         content |= {name: base64.b64encode(content[name]).decode("ascii") for name in _BINARY}
         content |= {name: dict(content[name]) for name in _TABLES}
@@ -229,7 +228,6 @@ def _bytes(text: str) -> bytes:
 
 
 def _nameless_file() -> int:
-    """A file in memory (memfd_create(2)), or one of the disk that has no name any more."""
     with contextlib.suppress(AttributeError, OSError):
         return os.memfd_create("synapse-handover")
     with tempfile.TemporaryFile() as file:

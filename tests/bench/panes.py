@@ -23,7 +23,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.terminal import Terminal
 from synapse_tui.themes import variable_defaults
-from synapse_tui.widgets.stage import PaneStage
+from synapse_tui.widgets.painting import PaneOutput
 from synapse_tui.widgets.terminal_view import TerminalView
 
 COLUMNS, LINES = 120, 40
@@ -180,7 +180,7 @@ async def measure(panes: int, load: str, *, direct: bool, rate: float, seconds: 
     async with app.run_test(headless=False, size=size) as pilot:
         await pilot.pause(0.3)
         app._sync_available = True
-        PaneStage.of(app).direct = direct
+        PaneOutput.of(app).direct = direct
         frames = [list(_frames(load, session)) for session in sessions]
         driver = app._driver
         assert isinstance(driver, CountingDriver)

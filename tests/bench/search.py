@@ -20,7 +20,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from synapse_tui.store.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive, Wanted
 
 TEXT = "the parser of a test fails when it reads Japanese text in the terminal please mend review add"
 WORDS = TEXT.split()

@@ -16,11 +16,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from synapse_tui.database.location import TeamDatabase
+from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import Holder
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.location import TeamDatabase
 from tests.bench.locks import change
 from tests.bench.search import NAMES, QUERIES, ask, fill_index, rows
 from tests.postgres_kit import Server, running, why_not

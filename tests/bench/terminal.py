@@ -24,8 +24,7 @@ from pathlib import Path
 import pyte
 
 from synapse_tui.terminal import Terminal, render
-from synapse_tui.widgets.colors import Pens
-from synapse_tui.widgets.strips import build_pieces, draw
+from synapse_tui.widgets.strips import Pens, build_pieces, draw
 from tests.bench.loads import COLUMNS, LINES, NAMES, load
 
 CHUNK = 65536

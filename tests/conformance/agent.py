@@ -19,11 +19,9 @@ from urllib.parse import urlsplit
 
 from synapse_tui.a2a.signing import SignedRequest, signature_headers
 from synapse_tui.dummy import app as dummy
-from synapse_tui.dummy.journal import Journal
-from synapse_tui.dummy.loop import Loop
-from synapse_tui.dummy.options import Options
+from synapse_tui.dummy.app import Journal, Options
 from synapse_tui.dummy.runner import TurnRunner
-from synapse_tui.dummy.tty import Tty
+from synapse_tui.dummy.terminal import Loop, Tty
 from tests.conformance.scenarios import Part, Turn, message_of, perform
 
 _TASK = re.compile(r"\[A2A:([0-9a-f]{8}):[^\]]*\] ?", re.IGNORECASE)

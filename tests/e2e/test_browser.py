@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.gate import Receive, Scope, Send
+from synapse_tui.a2a.guard import Receive, Scope, Send
 from synapse_tui.a2a.server import AgentServer, bind_loopback, build_app
 from tests.fake_agent import FakeAgent
 
@@ -140,7 +140,7 @@ class Refusals(logging.Handler):
 
 @pytest.fixture
 def refusals() -> Iterator[Refusals]:
-    logger = logging.getLogger("synapse_tui.a2a.gate")
+    logger = logging.getLogger("synapse_tui.a2a.guard")
     before, handler = logger.level, Refusals()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)

@@ -12,14 +12,12 @@ from ssl import SSLContext
 from typing import Any
 
 from synapse_tui.a2a.push import PushDesk
-from synapse_tui.a2a.push.backoff import Backoff
-from synapse_tui.a2a.push.policy import TargetPolicy
-from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
+from synapse_tui.a2a.push.worker import Backoff
 from synapse_tui.events import AgentAdded
+from synapse_tui.messages.history import History, HistoryPushJournal
 from synapse_tui.model import Task
-from synapse_tui.store import History
-from synapse_tui.store.push_journal import HistoryPushJournal
 from tests.fake_agent import FakeAgent
 
 QUICK = Backoff(first=0.01, longest=0.02, attempts=5)

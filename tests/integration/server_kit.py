@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
-from synapse_tui.a2a.connections import Room
-from synapse_tui.a2a.server import AgentServer, bind_loopback
-from synapse_tui.a2a.services import NO_SERVICES, Services
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.server import AgentServer, Room, bind_loopback
 from synapse_tui.a2a.signing import TokenVerifier, nobody
 from tests.fake_agent import FakeAgent
 

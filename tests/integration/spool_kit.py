@@ -16,12 +16,12 @@ from synapse_tui.a2a.dialect import send_call
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.a2a.plain_http import PlainConnection
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.host.identity import Tokens
+from synapse_tui.host.factory import Tokens
 from synapse_tui.host.spool import SpoolKeeper
 from synapse_tui.model import Sender
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.spool.client import SpoolClient
-from synapse_tui.spool.messages import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
+from synapse_tui.spool.files import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

@@ -14,8 +14,8 @@ from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
+from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.a2a.services import Services
 from synapse_tui.content import Artifact, Part
 from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskState
 from tests.a2a_kit import V1, GivenAgent, Refused, collect, events, rpc, said, states, stream

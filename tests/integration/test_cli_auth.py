@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.server import AgentServer, bind_loopback
-from synapse_tui.a2a.services import Services
 from synapse_tui.events import EventBus
 from synapse_tui.host.following import SettingsFollower
-from synapse_tui.host.reach import Reach
+from synapse_tui.host.serving import Reach
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.fake_agent import FakeAgent

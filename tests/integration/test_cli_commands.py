@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.sockets import bind_loopback
+from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.addresses import identity_of
 from synapse_tui.errors import MessageError
 from synapse_tui.model import AgentState, MessageRequest, Task, TaskState

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.cli.history import time_of
 from synapse_tui.content import Artifact
 from synapse_tui.errors import InvalidValue
 from synapse_tui.events import EventBus
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
-from synapse_tui.store import AgentJournal, AgentKey, History
 from tests.integration.shell_kit import InnerShell, Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.events import EventBus
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import MessageRequest, Sender
-from synapse_tui.store import AgentJournal, AgentKey, History
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell

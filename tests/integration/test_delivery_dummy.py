@@ -291,7 +291,7 @@ async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
 
 
 async def test_a_queue_does_not_wait_between_turns_for_an_agent_that_tells_its_state(tmp_path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.agents.tasks.turns.SETTLED_SIGNAL", 60.0)
+    monkeypatch.setattr("synapse_tui.agents.turns.SETTLED_SIGNAL", 60.0)
     async with open_rig(tmp_path) as rig:
         tasks = [rig.send(f"number {number}") for number in range(5)]
         await rig.until_ended(*tasks)
@@ -303,7 +303,7 @@ async def test_a_queue_does_not_wait_between_turns_for_an_agent_that_tells_its_s
 
 
 async def test_a_queue_waits_between_turns_for_an_agent_whose_screen_alone_tells(tmp_path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.agents.tasks.turns.SETTLED_SIGNAL", 3.0)
+    monkeypatch.setattr("synapse_tui.agents.turns.SETTLED_SIGNAL", 3.0)
     async with open_rig(tmp_path, "--no-status") as rig:
         await rig.until_ended(rig.send("first"), rig.send("second"))
         ended, pasted = rig.records("turn-end")[0]["t"], rig.records("paste")[1]["t"]

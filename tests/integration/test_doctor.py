@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from synapse_tui.doctor.life import processes_with
+from synapse_tui.doctor.checks import processes_with
 from synapse_tui.doctor.runner import NAMES
 from synapse_tui.paths import shipped_profiles
 from tests.integration.shell_kit import Result, Shell
@@ -115,7 +115,7 @@ async def test_a_question_about_trust_that_has_no_chosen_is_answered_by_choosing
     put_profile(shell, "wary", args=["-P", str(script)], doctor=doctor)
     result = await shell.run("doctor", "wary", "--check", "start", "--json")
     assert result.code == 0, result.err
-    assert "told that it may trust" in check_of(report_of(result), "start")["evidence"]
+    assert "scratch folder was trusted" in check_of(report_of(result), "start")["evidence"]
 
 
 async def names_the_key_that_interrupts(shell: Shell) -> None:

@@ -19,9 +19,9 @@ from textual.binding import Binding
 from textual.widgets import Input, Static
 
 from synapse_tui.driver import SynapseDriver, TerminalKey, TerminalKeyRelease, driver_class, restore_terminal
-from synapse_tui.driver.modes import UNDO_ALL
+from synapse_tui.driver.outer import UNDO_ALL
 from synapse_tui.errors import TerminalUnfit
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 from tests.integration.driver_terminal import KITTY_ANSWERS, XTERM_ANSWERS, OuterEnd
 
 XTERM = {"TERM": "xterm-256color"}

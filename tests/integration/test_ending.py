@@ -16,9 +16,8 @@ from synapse_tui.cli.ancestry import IDENTITY
 from synapse_tui.events import Notice
 from synapse_tui.pty import guardian_process
 from synapse_tui.pty.guardian_process import parse_start, start_time
-from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.client import ask, connect_or_start, request
 from synapse_tui.sessions.places import place_of
-from synapse_tui.sessions.start import connect_or_start
 from tests.integration.pty_harness import Harness, runs, until
 from tests.integration.session_rig import open_rig
 from tests.integration.test_guardian import finish, owner_of

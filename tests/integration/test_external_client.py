@@ -13,23 +13,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from synapse_tui.a2a.external import transport
-from synapse_tui.a2a.external.adding import changed_card, find_agent
-from synapse_tui.a2a.external.connecting import open_peer
-from synapse_tui.a2a.external.desk import AddOrder
-from synapse_tui.a2a.external.exchange import Exchange
-from synapse_tui.a2a.external.limits import Budget, Pace
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.updates import (
-    Chunk,
-    DirectAnswer,
+from synapse_tui.a2a.external.discovery import find_agent, has_changed_card
+from synapse_tui.a2a.external.peer import (
+    ArtifactChunk,
+    Budget,
     Outgoing,
-    Snapshot,
-    StatusUpdate,
+    Pace,
+    TaskUpdate,
     Update,
     text_of,
     text_of_message,
 )
+from synapse_tui.a2a.external.peers import open_peer
+from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore
+from synapse_tui.a2a.external.worker import Exchange
 from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
 from synapse_tui.model import TaskState
 from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent
@@ -52,7 +49,7 @@ async def found(
     store: ExternalStore, url: str, environ: dict[str, str] | None = None, **order: object
 ) -> ExternalAgent:
     offer = await find_agent(
-        AddOrder(url, **order),  # type: ignore[arg-type]
+        AddRequest(url, **order),  # type: ignore[arg-type]
         store,
         environ=environ or {},
         types=("claude",),
@@ -83,10 +80,10 @@ async def test_a_1_0_agent_streams_its_answer(store, v1):
 
     updates = await told(agent, "stream please")
 
-    pieces = [text_of(update.artifact.parts) for update in updates if isinstance(update, Chunk)]
+    pieces = [text_of(update.artifact.parts) for update in updates if isinstance(update, ArtifactChunk)]
     assert "".join(pieces) == "one two three"
     last = updates[-1]
-    assert isinstance(last, StatusUpdate)
+    assert isinstance(last, TaskUpdate)
     assert last.state is TaskState.COMPLETED
     assert last.context_id
 
@@ -96,7 +93,7 @@ async def test_an_agent_that_does_not_stream_is_asked_until_it_has_ended(store):
         updates = await told(await found(store, server.url), "hello there")
 
     last = updates[-1]
-    assert isinstance(last, Snapshot)
+    assert isinstance(last, TaskUpdate)
     assert last.state is TaskState.COMPLETED
     assert [each.text for each in last.artifacts] == ["hello there"]
 
@@ -104,20 +101,20 @@ async def test_an_agent_that_does_not_stream_is_asked_until_it_has_ended(store):
 async def test_a_lone_message_is_an_answer(store, v1):
     (answer,) = await told(await found(store, v1.url), "message hi")
 
-    assert isinstance(answer, DirectAnswer)
+    assert isinstance(answer, TaskUpdate)
     assert text_of_message(answer.message) == "direct hi"
 
 
 async def test_a_question_is_answered_on_its_task(store, v1):
     agent = await found(store, v1.url)
     asked = (await told(agent, "ask me"))[-1]
-    assert isinstance(asked, StatusUpdate)
+    assert isinstance(asked, TaskUpdate)
     assert asked.state is TaskState.INPUT_REQUIRED
     assert text_of_message(asked.message) == "which colour?"
 
     ended = (await told(agent, "red", task_id=asked.task_id, context_id=asked.context_id))[-1]
 
-    assert isinstance(ended, StatusUpdate)
+    assert isinstance(ended, TaskUpdate)
     assert ended.state is TaskState.COMPLETED
     assert (ended.task_id, ended.context_id) == (asked.task_id, asked.context_id)
 
@@ -128,7 +125,7 @@ async def test_a_task_is_canceled(store):
         peer = await open_peer(agent, {}, Budget(Pace()))
         async with contextlib.aclosing(Exchange(peer).send(Outgoing("slow", "m-1"))) as updates:
             first = await anext(updates)
-            assert isinstance(first, StatusUpdate)
+            assert isinstance(first, TaskUpdate)
             canceled = await peer.cancel(first.task_id)
         await peer.close()
 
@@ -143,9 +140,9 @@ async def test_a_0_3_agent_is_understood(store, streaming):
         updates = await told(agent, "hello")
 
     last = updates[-1]
-    assert isinstance(last, StatusUpdate)
+    assert isinstance(last, TaskUpdate)
     if streaming:
-        said = [text_of_message(each.message) for each in updates if isinstance(each, StatusUpdate)]
+        said = [text_of_message(each.message) for each in updates if isinstance(each, TaskUpdate)]
         assert "heard: hello" in said
         assert last.state is TaskState.INPUT_REQUIRED
     else:
@@ -162,7 +159,7 @@ async def test_an_agent_of_the_dialect_is_understood(store):
         assert agent.protocol == "dialect"
         last = (await told(agent, "hello"))[-1]
 
-    assert isinstance(last, Snapshot)
+    assert isinstance(last, TaskUpdate)
     assert [each.text for each in last.artifacts] == ["from the dialect"]
     assert server.bodies[0]["message"]["parts"] == [{"type": "text", "text": "hello"}]
 
@@ -226,10 +223,10 @@ async def test_redirects_are_not_followed(store):
     ("answer", "problem"),
     [
         (JSONResponse({"name": "x" * 300_000}), "more than"),
-        (JSONResponse([1]), "no agent card"),
-        (JSONResponse({"name": "nobody"}), "offers no way"),
-        (Response(b"<html>", media_type="text/html"), "no JSON"),
-        (Response(b"[" * 100_000), "no JSON"),
+        (JSONResponse([1]), "return an agent card"),
+        (JSONResponse({"name": "nobody"}), "no supported interface"),
+        (Response(b"<html>", media_type="text/html"), "return JSON"),
+        (Response(b"[" * 100_000), "return JSON"),
         (Response(b"{}", headers={"Content-Encoding": "gzip"}), "compressed"),
     ],
 )
@@ -282,7 +279,7 @@ async def test_a_message_whose_fate_is_unknown_is_not_sent_again(store):
     old = OldAgent(streaming=False)
     async with hand_made(breaking, *V03_PATHS) as server:
         agent = await found(store, server.url)
-        with pytest.raises(PeerUnreachable, match="broke off") as raised:
+        with pytest.raises(PeerUnreachable, match="connection broke") as raised:
             await told(agent, "hello")
 
     assert calls == 1
@@ -292,7 +289,7 @@ async def test_a_message_whose_fate_is_unknown_is_not_sent_again(store):
 async def test_nobody_listens(store):
     async with sdk_agent() as server:
         agent = await found(store, server.url)
-    with pytest.raises(PeerUnreachable, match="nobody answers"):
+    with pytest.raises(PeerUnreachable, match="cannot connect"):
         await told(agent, "hello")
 
 
@@ -307,9 +304,9 @@ async def test_a_changed_card_is_noticed(store):
 
     async with hand_made(card, "/.well-known/agent-card.json") as server:
         agent = await found(store, server.url)
-        assert not await changed_card(agent, {})
+        assert not await has_changed_card(agent, {})
         name = "after"
-        assert await changed_card(agent, {})
+        assert await has_changed_card(agent, {})
 
 
 async def test_an_alias_is_nobody_elses(store):

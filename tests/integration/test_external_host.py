@@ -14,14 +14,13 @@ import pytest
 
 from synapse_tui.a2a.dialect import Call, PeerTask
 from synapse_tui.a2a.external import conversation as conversation_module
-from synapse_tui.a2a.external import transport
+from synapse_tui.a2a.external import service, transport
 from synapse_tui.a2a.external.conversation import remote_id
-from synapse_tui.a2a.external.desk import AddOrder
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import AddRequest, ExternalStore
+from synapse_tui.a2a.external.service import at_rest
 from synapse_tui.errors import AgentNotFound, TaskEnded
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
-from synapse_tui.host import Host, externals
-from synapse_tui.host.externals import at_rest
+from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
@@ -42,7 +41,7 @@ async def echo() -> AsyncIterator[Running]:
 
 
 async def add(host: Host, url: str, alias: str = "echo") -> None:
-    await host.externals.keep(await host.externals.preview(AddOrder(url, alias=alias)))
+    await host.externals.keep(await host.externals.preview(AddRequest(url, alias=alias)))
 
 
 async def rested(host: Host, task: Task) -> Task:
@@ -113,7 +112,7 @@ async def test_failures_say_why(host, echo):
     )
     with pytest.raises(TaskEnded):
         await host.externals.cancel("echo", failed.id)
-    with pytest.raises(AgentNotFound, match="there is no external agent"):
+    with pytest.raises(AgentNotFound, match="no external agent"):
         await host.externals.send("nobody", "hello", sender=USER)
 
 
@@ -141,7 +140,7 @@ async def test_files_are_kept_apart(host, echo, tmp_path):
     assert kept.name == "evil_name.txt"
     assert kept.read_bytes() == b"\x00\x01 bytes"
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert f"kept as {kept}" in task.answer
+    assert f"saved as {kept}" in task.answer
     await host.externals.remove("echo")
     assert not kept.exists()
 
@@ -268,7 +267,7 @@ def host_has_read(host: Host) -> int:
 
 
 async def test_agents_added_by_others_appear(tmp_path, echo, monkeypatch):
-    monkeypatch.setattr(externals, "INTERVAL", 0.05)
+    monkeypatch.setattr(service, "INTERVAL", 0.05)
     async with running(make_host(tmp_path)) as one, running(make_host(tmp_path, "other")) as other:
         await add(one, echo.url)
         await until(lambda: bool(other.externals.agents))
@@ -380,7 +379,7 @@ async def test_a_message_that_nobody_hears_fails(host, monkeypatch):
         await add(host, gone.url, "gone")
     task = await rested(host, await host.externals.send("gone", "hello", sender=USER))
     assert task.state is TaskState.FAILED
-    assert "nobody answers" in task.reason
+    assert "cannot connect" in task.reason
 
 
 async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
@@ -389,7 +388,7 @@ async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
     store = ExternalStore(host.paths.external)
     store.remove("echo")
     async with sdk_agent() as other:
-        offer = await host.externals.preview(AddOrder(other.url, alias="echo"))
+        offer = await host.externals.preview(AddRequest(other.url, alias="echo"))
         store.put(offer.agent)  # as a command does, while the host has not looked again
         task = await rested(host, await host.externals.send("echo", "hello", sender=USER))
     assert (task.state, task.answer) == (TaskState.COMPLETED, "hello")

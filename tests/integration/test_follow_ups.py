@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.tasks.feed import Chunk, Snapshot, Subscription, TaskEvent
 from synapse_tui.content import Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
+from synapse_tui.messages.streams import Chunk, Snapshot, Subscription, TaskEvent
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.integration.session_rig import PEER, Rig, open_rig, until
 from tests.waiting import PATIENCE

@@ -17,7 +17,6 @@ from synapse_tui.pty.guardian import restart_delay
 from synapse_tui.pty.guardian_process import (
     Family,
     ProcessKey,
-    Watch,
     alive,
     read_row,
     read_table,
@@ -259,25 +258,6 @@ def test_a_pid_that_was_used_again_is_not_touched():
         process.kill()
         process.wait()
     assert not alive(key)
-
-
-def test_a_zombie_is_not_alive():
-    process = subprocess.Popen(["true"])
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    row = read_row(process.pid)
-    assert row
-    assert row.zombie
-    assert not alive(row.key)
-    process.wait()
-
-
-def test_watch_takes_lines_in_any_pieces():
-    watch = Watch()
-    for byte in b"+12 100\n+13 200\nnonsense\n+x 3\n\n-12\n+14 ":
-        watch.feed(bytes([byte]))
-    assert watch.leaders == {13: ProcessKey(13, "200")}
-    watch.feed(b"5\n")
-    assert set(watch.leaders) == {13, 14}
 
 
 def test_table_by_ps_agrees_with_proc():

@@ -14,7 +14,7 @@ from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.host.following import SettingsFollower
-from synapse_tui.host.reach import Reach
+from synapse_tui.host.serving import Reach
 from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings

@@ -118,6 +118,6 @@ async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):
         files.trust(host)
         await until(lambda: host.settings.text("tui.layout") == "grid")
         assert files.settings is host.settings
-        assert host._parts.factory.style == MessageStyle(plain=True, info_to_inbox=True)
+        assert host._factory.style == MessageStyle(plain=True, info_to_inbox=True)
     finally:
         await host.stop()

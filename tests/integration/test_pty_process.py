@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import os
 import resource
@@ -18,7 +17,7 @@ import pytest
 from synapse_tui.errors import CommandNotFound, FolderUnusable, MessageError, SpawnError
 from synapse_tui.model import ExitStatus
 from synapse_tui.pty import PtyProcess, find_command
-from tests.integration.pty_harness import Harness, Program, descriptors, runs, until
+from tests.integration.pty_harness import Harness, descriptors, runs, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -63,16 +62,6 @@ async def test_child_inherits_no_descriptor_and_no_signal_setting(harness):
     # CPython ignores SIGPIPE and SIGXFSZ by itself.
     assert b"blocked set()" in program.output
     assert b"ignored [13, 25]" in program.output
-
-
-async def test_child_gets_exactly_the_environment_that_was_given(harness, tmp_path):
-    process = PtyProcess.spawn(
-        ["/usr/bin/env"], cwd=tmp_path, env={"A": "1", "Ü": "漢字"}, columns=80, lines=24
-    )
-    output = bytearray()
-    process.start(harness.scheduler, on_data=output.extend, on_exit=lambda _status: None)
-    await until(lambda: process.exit)
-    assert sorted(output.decode().split()) == ["A=1", "Ü=漢字"]
 
 
 async def test_spawns_while_other_threads_hold_locks(harness):
@@ -211,19 +200,6 @@ def test_without_descriptors_left_it_says_so_and_leaks_none(tmp_path):
     for descriptor in (process.fd, *fillers):
         os.close(descriptor)
     os.waitpid(process.pid, 0)
-
-
-async def test_spawns_in_a_thread(harness, tmp_path):
-    spawned = functools.partial(spawn, ["/bin/sh", "-c", "echo $0; exit 2"], tmp_path)
-    program = Program(await asyncio.to_thread(spawned))
-    program.start(harness.scheduler)
-    assert await program.ends() == ExitStatus(code=2)
-
-
-async def test_the_program_is_called_as_it_was_named(harness):
-    program = harness.spawn("sh", "-c", "echo $0")
-    await program.ends()
-    assert program.output == b"sh\r\n"
 
 
 # -- input

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.push import PushConfig, PushProtocol
-from synapse_tui.a2a.push.model import WebhookRequest
-from synapse_tui.a2a.push.policy import Allowed, TargetPolicy
-from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.policy import Allowed, Resolver, TargetPolicy
+from synapse_tui.a2a.push.subscriptions import WebhookRequest
 from synapse_tui.content import Artifact, Part
 from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.messages.records import PushState
 from synapse_tui.model import MessageRequest, Sender, TaskState
-from synapse_tui.store.push import PushState
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import ENDLESS, Names, Receiver, answer, receiving, telling
 

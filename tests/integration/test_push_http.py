@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.push import PushDesk
 from synapse_tui.a2a.server import AgentServer, bind_loopback
-from synapse_tui.a2a.services import Services
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import answer, receiving, telling

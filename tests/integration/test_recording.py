@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from synapse_tui.agents.raw_log import Begun, times_path
-from synapse_tui.recording.log_cast import LogCast
-from synapse_tui.recording.log_reader import read_log
+from synapse_tui.recording.log_reader import LogCast, read_log
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play

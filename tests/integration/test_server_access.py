@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.a2a.network import Network, TlsFiles
 from synapse_tui.a2a.server import AgentServer, bind_loopback
-from synapse_tui.a2a.services import Services
 from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
 from synapse_tui.model import USER, Sender
 from synapse_tui.settings.keys import read_keys

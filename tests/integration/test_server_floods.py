@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from synapse_tui.a2a import bodies
-from synapse_tui.a2a.connections import LOBBY, Patience, Room, room_of_process
+from synapse_tui.a2a.server import LOBBY, Patience, Room, room_of_process
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.waiting import PATIENCE, until

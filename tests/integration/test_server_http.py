@@ -15,8 +15,8 @@ import threading
 
 import pytest
 
+from synapse_tui.a2a.network import LoopbackSockets
 from synapse_tui.a2a.server import AgentServer, bind_loopback, free_port
-from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
@@ -88,8 +88,7 @@ async def test_requests_share_a_connection() -> None:
 
 
 async def test_the_owner_is_looked_up_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from synapse_tui.a2a.peers import Owner
-    from synapse_tui.a2a.sock_diag import Address
+    from synapse_tui.a2a.peers import Address, Owner
 
     asked: list[Address] = []
 

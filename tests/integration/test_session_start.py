@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.sessions.client import HostSilent, reach_or_start
+from synapse_tui.sessions.client import START_SECONDS, HostSilent, reach_or_start
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.sessions.start import START_SECONDS
 from synapse_tui.sessions.wire import encode
 from tests.waiting import PATIENCE
 

@@ -17,12 +17,11 @@ from typing import Self
 import pytest
 
 from synapse_tui.errors import PeerUnreachable
-from synapse_tui.host import spool_carrier
+from synapse_tui.host import spool as host_spool
 from synapse_tui.model import USER, Sender
-from synapse_tui.project_folder import FOLDER
+from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
-from synapse_tui.spool.lock import is_abandoned
-from synapse_tui.spool.messages import MAX_REQUEST, SpoolRequest, write_whole
+from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
@@ -135,7 +134,7 @@ async def test_answers_that_nobody_collects_go_by_age_and_number(
     rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of clients that were killed."""
-    monkeypatch.setattr(spool_carrier, "MAX_ANSWERS", 5)
+    monkeypatch.setattr(host_spool, "MAX_ANSWERS", 5)
     ids = [f"{number:032x}" for number in range(20)]
     for name in ids:
         write_whole(rig.spool(codex), f"{name}.request", rig.request(codex, claude.endpoint).encode())
@@ -143,7 +142,7 @@ async def test_answers_that_nobody_collects_go_by_age_and_number(
     await until(lambda: not any(name.endswith((".request", ".taken")) for name in rig.left(codex)))
     await until(lambda: len(rig.left(codex)) == 5)
     # Those of a host before are found by the one that goes on, and go when their time is over.
-    monkeypatch.setattr(spool_carrier, "ANSWER_LIFE", 0.2)
+    monkeypatch.setattr(host_spool, "ANSWER_LIFE", 0.2)
     await rig.keeper.hand_over()
     assert len(rig.left(codex)) == 5
     rig.keeper = rig.new_keeper()
@@ -177,7 +176,7 @@ async def test_many_wait_at_once_and_others_pass_them(
 async def test_more_than_are_carried_at_once_wait_in_the_folder(
     rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool_carrier, "MAX_AT_ONCE", 2)
+    monkeypatch.setattr(host_spool, "MAX_AT_ONCE", 2)
     answers = await asyncio.gather(
         *(
             rig.put(codex, rig.request(codex, claude.endpoint).encode(), f"{number:032x}")

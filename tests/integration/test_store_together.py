@@ -11,16 +11,17 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
+from synapse_tui.database.sqlite import open_engine
 from synapse_tui.events import EventBus
+from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import ChangeType, Holder, Modification
-from synapse_tui.store import AgentJournal, AgentKey, History
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.engine import open_engine
 
 MESSAGES = 25
 ROUNDS = 10
@@ -117,7 +118,7 @@ if __name__ == "__main__":
 INSERT = """
 import sys
 from pathlib import Path
-from synapse_tui.store.engine import open_engine
+from synapse_tui.database.sqlite import open_engine
 engine, _ = open_engine(Path(sys.argv[1]), steps=())
 with engine.begin() as connection:
     connection.exec_driver_sql("INSERT INTO notes VALUES ('of another process')")

@@ -14,15 +14,16 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlmodel import SQLModel
 
+from synapse_tui.database.backend import backend_of
+from synapse_tui.database.location import TeamDatabase
+from synapse_tui.database.naming import naming_of
+from synapse_tui.database.schema import POSTGRES_STEPS
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.history import History
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.recovery import HOST_ENDED
 from synapse_tui.model import DeliveryState
-from synapse_tui.store import AgentKey, History
-from synapse_tui.store.aftermath import HOST_ENDED
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.backends import backend_of
-from synapse_tui.store.backends.postgres_schema import POSTGRES_STEPS
-from synapse_tui.store.location import TeamDatabase
-from synapse_tui.store.naming import naming_of
 from tests.integration.team_kit import checkout
 from tests.unit.store_kit import make_book, send
 

@@ -7,9 +7,9 @@ import json
 import shutil
 from pathlib import Path
 
+from synapse_tui.database.location import TeamDatabase
+from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.location import TeamDatabase
 from tests.integration.session_rig import until
 from tests.integration.test_history import PEER, leave_two_waiting, one_agent
 from tests.postgres_kit import Server

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.backends import backend_of
-from synapse_tui.store.location import TeamDatabase
+from synapse_tui.database.backend import backend_of
+from synapse_tui.database.location import TeamDatabase
+from synapse_tui.messages.archive import Archive, Wanted
 from tests.integration.shell_kit import InnerShell
 from tests.postgres_kit import PASSWORD, Server
 

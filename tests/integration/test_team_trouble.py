@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.database.backend import backend_of
+from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.records import AgentKey
 from synapse_tui.safety.database import opened_file_safety
 from synapse_tui.safety.handler import LockStore
-from synapse_tui.store import AgentJournal, AgentKey, History
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.backends import backend_of
-from synapse_tui.store.location import TeamDatabase
 from tests.integration.team_kit import Machine
 from tests.postgres_kit import PASSWORD, Server
 from tests.unit.store_kit import make_book, send

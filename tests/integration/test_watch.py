@@ -14,7 +14,7 @@ import pytest
 from synapse_tui.agents import watch as watch_order
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
 from synapse_tui.agents.watcher import Post
 from synapse_tui.events import Notice

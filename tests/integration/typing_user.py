@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from synapse_tui.dummy.composer import Composer
-from synapse_tui.dummy.keys import Key, KeyDecoder, Text
+from synapse_tui.dummy.terminal import Key, KeyDecoder, Text
+from synapse_tui.terminal.input import encode_paste
 from synapse_tui.terminal.modes import Modes
-from synapse_tui.terminal.paste import encode_paste
 from tests.integration.session_rig import Rig
 
 MINE = "[A2A:"

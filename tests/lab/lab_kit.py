@@ -20,8 +20,8 @@ import pytest
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.book import Journal
 from synapse_tui.events import AgentStateChanged, Event, EventBus
+from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler

@@ -7,8 +7,7 @@ import time
 from random import Random
 
 from synapse_tui.model import AgentState
-from synapse_tui.terminal.keys import KeyEvent, encode_key
-from synapse_tui.terminal.paste import encode_paste
+from synapse_tui.terminal.input import KeyEvent, encode_key, encode_paste
 from tests.lab.lab_kit import Lab, squeezed
 from tests.lab.storm_texts import draft_words
 

@@ -15,12 +15,12 @@ import pytest
 import pytest_asyncio
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.feed import Chunk, TaskEvent
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
+from synapse_tui.messages.streams import Chunk, TaskEvent
 from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
-from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 from tests.lab.lab_kit import LOG
 

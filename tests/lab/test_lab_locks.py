@@ -25,7 +25,7 @@ from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.safety.locks import Lock, ModificationQuery
 from synapse_tui.safety.service import Enforcement
-from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import asking, need_agents, open_host
 from tests.lab.lab_kit import AGENTS, LOG, ModelLog
 

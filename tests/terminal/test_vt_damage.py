@@ -20,10 +20,6 @@ def damage(terminal: Terminal, data: str) -> Damage:
     return terminal.take_damage()
 
 
-def test_all_is_damaged_at_first() -> None:
-    assert Terminal(10, 4).take_damage().full
-
-
 @pytest.mark.parametrize(
     ("data", "rows"),
     [
@@ -43,12 +39,6 @@ def test_all_is_damaged_at_first() -> None:
 def test_rows(data: str, rows: set[int]) -> None:
     terminal = settled("1\r\n2\r\n3\r\n4\x1b[H")
     assert damage(terminal, data).rows == rows
-
-
-def test_nothing_is_falsy() -> None:
-    terminal = settled()
-    assert not damage(terminal, "\x1b[1m")
-    assert not terminal.take_damage()
 
 
 def test_the_cursor_alone() -> None:
@@ -73,11 +63,6 @@ def test_a_scroll_inside_margins() -> None:
     found = damage(terminal, "\nx")
     assert found.rows == {1, 2, 3}
     assert found.scroll == Scroll(1, 3, 1, frozenset({3}))
-
-
-def test_a_scroll_by_a_whole_screen_is_none() -> None:
-    terminal = settled("1\r\n2\r\n3\r\n4")
-    assert damage(terminal, "\r\na\r\nb\r\nc\r\nd").scroll is None
 
 
 @pytest.mark.parametrize("data", ["\x1b[?1049h", "\x1bc", "\x1b[?5h", "\x1b]4;1;red\x07"])

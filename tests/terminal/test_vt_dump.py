@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from synapse_tui.terminal import Line, Terminal, capture_history, newest_lines
 from synapse_tui.terminal.dump import dump
-from synapse_tui.terminal.entries import unpacked
-from synapse_tui.terminal.mode_ops import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
+from synapse_tui.terminal.screen import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
+from synapse_tui.terminal.scrollback import unpacked
 from synapse_tui.terminal.style import LINK_SHIFT, NO_LINK
 from tests.terminal.recordings import AGENTS, captures, load
 from tests.terminal.terminal_kit import fed, rows
@@ -195,14 +195,6 @@ def test_a_string_that_is_too_long_stays_without_effect() -> None:
     assert (other.title, rows(other)) == ("", ["here"])
 
 
-def test_the_screen_alone() -> None:
-    terminal = fed("".join(f"{number}\r\n" for number in range(20)) + "\x1b[31mlast")
-    other = Terminal(10, 4, 100)
-    other.feed(dump(terminal, scrollback_lines=0))
-    assert len(other.scrollback) == 0
-    assert screen(other) == screen(terminal)
-
-
 @pytest.mark.parametrize("count", [0, 1, 7, 100])
 def test_the_newest_lines_of_the_scrollback(count: int) -> None:
     terminal = fed("".join(f"{number}\r\n" for number in range(20)))
@@ -223,21 +215,6 @@ def test_a_line_that_goes_on_in_the_screen_is_still_one() -> None:
     other = again(terminal)
     other.resize(20, 5)
     assert rows(other) == ["abcdefghijklmnopqrst", "1", "2", "3"]
-
-
-def test_links_keep_their_groups() -> None:
-    terminal = fed("\x1b]8;id=a;http://x\x07ab\x1b]8;id=b;http://x\x07cd\x1b]8;;\x07")
-    other = again(terminal)
-    looks = [look(other, other.cell(x, 0).style.packed) for x in (0, 2, 4)]
-    assert looks == [(0, ("http://x", "a")), (0, ("http://x", "b")), (0, ("", ""))]
-
-
-def test_protection_and_what_is_written_next() -> None:
-    terminal = fed('\x1b[1"qkeep\x1b[0"q lose\x1b[1"q')
-    other = again(terminal)
-    for each in (terminal, other):
-        each.feed(b"y\x1b[?2K")
-    assert rows(other) == rows(terminal) == ["keep     y"]
 
 
 def test_a_dump_changes_nothing() -> None:
@@ -270,12 +247,6 @@ def test_the_history_is_lines_of_text_and_renditions() -> None:
     assert history(terminal).decode() == (
         "one\r\n\x1b[0;31mred\x1b[0m and a long line\r\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\r\n漢字"
     )
-
-
-def test_the_history_fits_any_width() -> None:
-    terminal = fed("a line that is wrapped twice\r\n漢字漢字漢字漢字\r\nx" + "\r\n" * 3, 10, 4)
-    other = fed(history(terminal), 40, 10)
-    assert rows(other) == ["a line that is wrapped twice", "漢字漢字漢字漢字", "x"]
 
 
 def test_the_history_of_a_program_on_the_alternate_screen() -> None:

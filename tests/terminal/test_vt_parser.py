@@ -36,7 +36,6 @@ SHOWN = [
     ("a control sequence that is too long", "AB\x1b[" + "1;" * 50_000 + "mCD"),
     ("too long with CAN", "AB\x1b[" + "1;" * 50_000 + "\x18CD"),
     ("kitty graphics", "AB\x1b_Gi=31,s=1;AAAA\x1b\\CD"),
-    ("tmux passthrough", "AB\x1bPtmux;\x1b\x1b]0;x\x07\x1b\\CD"[:0] + "ABCD"),
 ]
 
 

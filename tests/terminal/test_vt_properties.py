@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.terminal import Terminal, TerminalEvent
-from synapse_tui.terminal.cells import WIDE_TAIL, split_cells
-from synapse_tui.terminal.packed import Joiner, breaks, cut, pack
-from synapse_tui.terminal.reflow import rewrap
+from synapse_tui.terminal.cells import WIDE_TAIL, cluster_width, split_cells
 from synapse_tui.terminal.row import Row, Run
-from synapse_tui.terminal.width import cluster_width
+from synapse_tui.terminal.scrollback import Joiner, breaks, cut, pack, rewrap
 
 COLUMNS, LINES = 12, 5
 

@@ -29,14 +29,6 @@ def test_pytes_own_streams_drive_the_screen() -> None:
     assert byte_screen.display[0].rstrip() == "漢b"
 
 
-def test_our_stream_attaches_to_another_screen() -> None:
-    first, second = Screen(10, 4), Screen(10, 4)
-    stream = Stream(first)
-    stream.attach(second)
-    stream.feed(b"x")
-    assert (first.display[0][0], second.display[0][0]) == (" ", "x")
-
-
 def test_buffer_and_characters() -> None:
     screen = Screen(10, 4)
     Stream(screen).feed(b"\x1b[1;3;4;5;7;9;31;48;5;200mx\x1b[0;38;2;1;2;3;105my")
@@ -88,27 +80,6 @@ def test_commands_called_directly() -> None:
     assert (screen.title, screen.icon_name) == ("t", "i")
     screen.reset()
     assert (screen.cursor.x, screen.cursor.y) == (0, 0)
-
-
-def test_the_cursor_can_be_moved_by_assignment() -> None:
-    screen = Screen(10, 4)
-    screen.cursor.x, screen.cursor.y = 3, 2
-    screen.draw("x")
-    assert screen.display[2] == "   x      "
-    screen.cursor.hidden = True
-    assert not screen.modes.cursor_visible
-
-
-def test_modes_as_pyte_numbers_them() -> None:
-    screen = Screen(10, 4)
-    assert mo.DECAWM in screen.mode
-    assert mo.DECTCEM in screen.mode
-    screen.set_mode(mo.IRM)
-    assert mo.IRM in screen.mode
-    screen.reset_mode(25, private=True)
-    assert mo.DECTCEM not in screen.mode
-    screen.set_mode(2004, private=True)
-    assert 2004 << 5 in screen.mode
 
 
 def test_answers_reach_pytes_hook() -> None:
@@ -260,22 +231,6 @@ def test_saved_cursors_are_a_stack() -> None:
     screen.cursor.x, screen.cursor.y = 3, 5
     screen.restore_cursor()
     assert (screen.cursor.x, screen.cursor.y) == (0, 0)
-
-
-def test_a_saved_cursor_comes_back_inside_the_screen_and_its_margins() -> None:
-    screen = Screen(10, 10)
-    screen.cursor_position(8, 8)
-    screen.save_cursor()
-    screen.resize(5, 5)
-    screen.set_margins(2, 3)
-    screen.restore_cursor()
-    assert (screen.cursor.y, screen.cursor.x) == (2, 4)
-
-
-def test_what_a_child_saves_has_one_place() -> None:
-    terminal = Terminal(10, 4)
-    terminal.feed(b"\x1b[2;2H\x1b7\x1b[3;3H\x1b7\x1b[H\x1b8\x1b[H\x1b8")
-    assert (terminal.cursor.x, terminal.cursor.y) == (2, 2)
 
 
 @pytest.mark.parametrize("scroll", ["\n", "\x1b[S", "\x1b[T", "\x1b[L", "\x1b[H\x1bM"])

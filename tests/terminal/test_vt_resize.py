@@ -178,14 +178,6 @@ def test_scrollback_lines() -> None:
     assert terminal.scrolled_total == 47
 
 
-def test_the_scrollback_is_bounded_in_lines() -> None:
-    terminal = fed("".join(f"{number}\r\n" for number in range(5000)), 10, 4, 100)
-    assert len(terminal.scrollback) == 100
-    assert terminal.scrollback[-1].text == "4996"
-    assert terminal.scrollback[0].text == "4897"
-    assert terminal.scrolled_total == 4997
-
-
 def test_the_scrollback_is_bounded_in_bytes() -> None:
     terminal = Terminal(100, 4, 100_000)
     terminal.screen.scrollback = back = Scrollback(100, 100_000, StyleTable(), max_bytes=50_000)
@@ -195,21 +187,10 @@ def test_the_scrollback_is_bounded_in_bytes() -> None:
     assert back.total == 1997
 
 
-def test_no_scrollback() -> None:
-    assert len(fed("x\r\n" * 50, scrollback=0).scrollback) == 0
-
-
 def test_backgrounds_to_the_edge_stay() -> None:
     terminal = fed("\x1b[44mab\x1b[K\x1b[0m\r\n" + "\r\n" * 5)
     line = terminal.scrollback[0]
     assert [(text.strip(), style.bg, count) for text, style, count in line.runs()] == [("ab", 4, 10)]
-
-
-def test_a_scrolled_back_view() -> None:
-    terminal = fed("".join(f"{number}\r\n" for number in range(10)))
-    assert [terminal.view_line(y, 0).text for y in range(4)] == ["7", "8", "9", ""]
-    assert [terminal.view_line(y, 2).text for y in range(4)] == ["5", "6", "7", "8"]
-    assert [terminal.view_line(y, 99).text for y in range(4)] == ["0", "1", "2", "3"]
 
 
 def test_search() -> None:
@@ -223,11 +204,6 @@ def test_search() -> None:
     ]
     assert list(terminal.scrollback.search(re.compile("h.y"))) == [(1, 0, 3)]
     assert list(terminal.scrollback.search(re.compile("x*"))) == []
-
-
-def test_search_finds_text_across_a_soft_wrap() -> None:
-    terminal = fed("abcdefghijneedle" + "\r\n" * 9, 12, 4)
-    assert list(terminal.scrollback.search("needle")) == [(0, 10, 16)]
 
 
 def test_a_line_without_end_is_kept_in_pieces() -> None:

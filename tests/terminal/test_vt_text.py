@@ -47,19 +47,12 @@ WIDTHS = [
 
 @pytest.mark.parametrize(("text", "width"), WIDTHS, ids=[text for text, _ in WIDTHS])
 def test_width(text: str, width: int) -> None:
-    terminal = fed(f"AB{text}CD")
-    assert at(terminal)[0] == 4 + width
-    assert rows(terminal) == [f"AB{text}CD"]
-    assert terminal.line(0).text == f"AB{text}CD"
-
-
-@pytest.mark.parametrize(("text", "width"), WIDTHS, ids=[text for text, _ in WIDTHS])
-def test_width_when_every_byte_comes_alone(text: str, width: int) -> None:
-    terminal = fed("")
+    whole, cut = fed(f"AB{text}CD"), fed("")
     for byte in f"AB{text}CD".encode():
-        terminal.feed(bytes([byte]))
-    assert at(terminal)[0] == 4 + width
-    assert rows(terminal) == [f"AB{text}CD"]
+        cut.feed(bytes([byte]))
+    for terminal in (whole, cut):
+        assert at(terminal)[0] == 4 + width
+        assert rows(terminal) == [terminal.line(0).text] == [f"AB{text}CD"]
 
 
 @pytest.mark.parametrize("char", ["\u200b", "\ufeff", "\u2060", "\u200d", "\ufe0f", "\u0300", "\u061c"])

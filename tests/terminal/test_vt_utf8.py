@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies
 
-from synapse_tui.terminal.utf8 import Utf8Decoder
+from synapse_tui.terminal.stream import Utf8Decoder
 from tests.terminal.terminal_kit import fed, rows
 
 BYTES = b" A\x80\x9b\xa0\xbf\xc0\xc3\xe0\xe3\xed\xf0\xf4\xf5\xf8\xfc\xfe\xff"

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
-from synapse_tui.widgets.exit_bar import ExitBar
+from synapse_tui.widgets.pane import ExitBar
 from tests.ui.fakes import NOW, FakeHost, find_command
 from tests.waiting import until
 

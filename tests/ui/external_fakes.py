@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from synapse_tui.a2a.external.conversation import Conversation
-from synapse_tui.a2a.external.desk import AddOrder, Offer
-from synapse_tui.a2a.external.record import ExternalAgent, Interface
-from synapse_tui.a2a.external.updates import Update
+from synapse_tui.a2a.external.peer import Update
+from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, Interface
+from synapse_tui.a2a.external.service import external_address
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.events import ExternalsChanged, ExternalTalked, TaskChanged
-from synapse_tui.host.externals import external_address
 from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class FakeExternals:
         self._talks: dict[str, Conversation] = {}
         self._ids = itertools.count(1)
         self._seconds = itertools.count()
-        self.offer: Offer | None = None
+        self.offer: Candidate | None = None
         """What is found at any URL; None for nobody."""
 
     @property
@@ -91,7 +90,7 @@ class FakeExternals:
         self.told(alias)
 
     def begin_anew(self, alias: str) -> None:
-        self._talks[alias].note("a new conversation begins here")
+        self._talks[alias].begin_anew()
         self.told(alias)
 
     async def send(self, alias: str, text: str, *, sender: Sender = USER, **_: object) -> Task:
@@ -124,13 +123,13 @@ class FakeExternals:
         self._host.events.publish(ExternalsChanged())
         return agent
 
-    async def preview(self, order: AddOrder) -> Offer:
+    async def preview(self, order: AddRequest) -> Candidate:
         self._host._call("external_preview", order.url, order.alias, order.token_env, dict(order.headers))
         if self.offer is None:
             raise PeerUnreachable(f"nobody answers at {order.url}", "does the agent run?")
         return self.offer
 
-    async def keep(self, offer: Offer) -> ExternalAgent:
+    async def keep(self, offer: Candidate) -> ExternalAgent:
         self._host._call("external_keep", offer.agent.alias)
         self.add(offer.agent.alias)
         return offer.agent

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from textual.pilot import Pilot
 
-from synapse_tui.a2a.external.desk import Offer
-from synapse_tui.a2a.external.record import ExternalAgent, Interface
-from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
+from synapse_tui.a2a.external.registry import Candidate, ExternalAgent, Interface
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.model import USER, Sender, TaskState
@@ -37,16 +36,18 @@ def talk(host: FakeHost, alias: str = "docs") -> None:
     conversation = externals.add(alias, name="Docs Agent")
     task = conversation.begin("review src/lexer.rs, please: does it drop bytes?", USER, expected=False)
     reading = said("reading src/lexer.rs", "p1")
-    conversation.apply(task.id, StatusUpdate("r1", "c1", TaskState.WORKING, reading))
-    conversation.apply(task.id, Chunk("r1", "c1", artifact_of((Part(text=REPORT),), artifact_id="a1")))
-    conversation.apply(task.id, StatusUpdate("r1", "c1", TaskState.COMPLETED))
+    conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.WORKING, reading))
+    conversation.apply(
+        task.id, ArtifactChunk("r1", "c1", artifact_of((Part(text=REPORT),), artifact_id="a1"))
+    )
+    conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED))
     codex = Sender("synapse-codex-8120", "codex", verified=True)
     failed = conversation.begin("and the parser?", codex, expected=True)
-    conversation.apply(failed.id, StatusUpdate("r2", "c1", TaskState.WORKING))
+    conversation.apply(failed.id, TaskUpdate("r2", "c1", TaskState.WORKING))
     conversation.fail(failed.id, "https://echo.example broke off: it is not known whether it arrived")
     asked = conversation.begin("写真のテストを書いてください", USER, expected=False)
     question = said("Which framework: pytest or unittest?")
-    conversation.apply(asked.id, StatusUpdate("r3", "c1", TaskState.INPUT_REQUIRED, question))
+    conversation.apply(asked.id, TaskUpdate("r3", "c1", TaskState.INPUT_REQUIRED, question))
     conversation.opened = True
     externals.told(alias, conversation.get(asked.id))
 
@@ -56,12 +57,12 @@ def streaming(host: FakeHost, alias: str = "docs") -> None:
     conversation = host.externals.add(alias, name="Docs Agent")
     task = conversation.begin("tell me of the lexer", USER, expected=False)
     begun = artifact_of((Part(text="It reads bytes, and"),), artifact_id="a")
-    conversation.apply(task.id, Chunk("r1", "c1", begun))
+    conversation.apply(task.id, ArtifactChunk("r1", "c1", begun))
     conversation.opened = True
     host.externals.told(alias, conversation.get(task.id))
 
 
-def offer() -> Offer:
+def offer() -> Candidate:
     """An agent as a dialog shows it before it is added."""
     card = {
         "name": "Docs Agent",
@@ -80,7 +81,7 @@ def offer() -> Offer:
         interface=Interface("https://docs.example/rpc"),
         token_env="DOCS_TOKEN",
     )
-    return Offer(agent, ("it asks for credentials: a bearer token (--token-env) or a header (--header)",))
+    return Candidate(agent, ("it asks for credentials: a bearer token (--token-env) or a header (--header)",))
 
 
 async def _open(pilot: Pilot[None], alias: str = "docs") -> SynapseApp:

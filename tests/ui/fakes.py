@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from synapse_tui.addresses import Address, resolve
+from synapse_tui.addresses import Address, check_name, resolve
 from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
@@ -29,6 +29,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.records import Change
 from synapse_tui.model import (
     IN_INBOX,
     USER,
@@ -42,8 +43,6 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.names import check_name
-from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
 from tests.ui.history_fakes import FakeHistory

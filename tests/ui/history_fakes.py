@@ -9,10 +9,9 @@ from pathlib import Path
 
 from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.messages.records import Change, Page, Record, Story, Wanted
+from synapse_tui.messages.search import folded, terms_of
 from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
-from synapse_tui.store.batch import Change
-from synapse_tui.store.records import Page, Record, Story, Wanted
-from synapse_tui.store.words import folded, terms_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

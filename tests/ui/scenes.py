@@ -15,8 +15,8 @@ from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
+from synapse_tui.messages.records import Change
 from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.store.batch import Change
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.terminal import Cell, Terminal
 from synapse_tui.themes import variable_defaults
-from synapse_tui.widgets.stage import PaneStage
+from synapse_tui.widgets.painting import PaneOutput
 from synapse_tui.widgets.terminal_view import TerminalView
 
 
@@ -119,8 +119,8 @@ class PanesApp(App[None]):
         return list(self.query(TerminalView))
 
     @property
-    def stage(self) -> PaneStage:
-        return PaneStage.of(self)
+    def stage(self) -> PaneOutput:
+        return PaneOutput.of(self)
 
     @property
     def outer(self) -> RecordingDriver:
@@ -158,7 +158,7 @@ async def settle(pilot: Pilot[None]) -> None:
 def _rests(app: App[None]) -> bool:
     """Whether neither a pane nor any of the screens that lie upon one another has something to draw."""
     drawing = any(screen._dirty_widgets or screen._layout_required for screen in app.screen_stack)
-    return not drawing and not PaneStage.of(app).clock.busy
+    return not drawing and not PaneOutput.of(app).clock.busy
 
 
 def looks(terminal: Terminal) -> list[list[Cell]]:

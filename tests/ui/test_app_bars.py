@@ -10,13 +10,12 @@ from rich.cells import cell_len
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, ExitStatus
-from synapse_tui.widgets.marks import state_mark
-from synapse_tui.widgets.pane_title import Delivery, PaneTitle
+from synapse_tui.widgets.pane import Delivery, PaneTitle
 from synapse_tui.widgets.segment_bar import Piece, cut, width_of
 from synapse_tui.widgets.status_bar import StatusBar, fit_hints
 from synapse_tui.widgets.tab_bar import TabBar
 from synapse_tui.widgets.text import age, one_line, pad, plural, printable, shorten
-from synapse_tui.widgets.views import AgentView
+from synapse_tui.widgets.views import AgentView, state_mark
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 labels = st.text(st.sampled_from("abcXYZ-_.09日本語ａ"), min_size=1, max_size=20)

@@ -8,10 +8,10 @@ from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.records import Change
 from synapse_tui.model import DeliveryState, TaskState
 from synapse_tui.screens.message_detail import MessageDetail
 from synapse_tui.screens.receipts import Receipts
-from synapse_tui.store.batch import Change
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import NOW
 

@@ -7,8 +7,7 @@ from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver.events import TerminalKey, TerminalText
-from synapse_tui.driver.tokenizer import Tokenizer
-from synapse_tui.driver.tokens import KeyToken, TextToken
+from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 

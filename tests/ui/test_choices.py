@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.option_lists import Choices
 from tests.ui.app_kit import LEADER, running, three_agents, until
 
 

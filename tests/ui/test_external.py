@@ -10,14 +10,13 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
 from synapse_tui.screens.external_add import AddExternal
 from synapse_tui.screens.message_detail import MessageDetail
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_view import TalkView
+from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, until
 from tests.ui.external_scenes import offer, said
 from tests.ui.fakes import FakeHost
@@ -32,7 +31,7 @@ def host_with_agent() -> FakeHost:
 @asynccontextmanager
 async def talking(
     size: tuple[int, int] = (100, 30),
-) -> AsyncIterator[tuple[SynapseApp, Pilot[None], FakeHost, TalkView]]:
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None], FakeHost, ConversationView]]:
     """The application with the tab of `echo` in focus, and claude beside it."""
     host = host_with_agent()
     async with running(host, size) as (app, pilot):
@@ -40,21 +39,23 @@ async def talking(
         app.perform("open_external", "echo")
         await until(lambda: app.main.active == "echo")
         pane = app.main.deck.pane("echo")
-        assert isinstance(pane, TalkPane)
+        assert isinstance(pane, ConversationPane)
         await pilot.pause()
         yield app, pilot, host, pane.talk
 
 
-def working(task_id: str = "r1") -> StatusUpdate:
-    return StatusUpdate(task_id, "c1", TaskState.WORKING)
+def working(task_id: str = "r1") -> TaskUpdate:
+    return TaskUpdate(task_id, "c1", TaskState.WORKING)
 
 
-def piece(text: str, *, append: bool = False, last: bool = False) -> Chunk:
-    return Chunk("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
+def piece(text: str, *, append: bool = False, last: bool = False) -> ArtifactChunk:
+    return ArtifactChunk(
+        "r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last
+    )
 
 
-def ended(task_id: str = "r1") -> StatusUpdate:
-    return StatusUpdate(task_id, "c1", TaskState.COMPLETED)
+def ended(task_id: str = "r1") -> TaskUpdate:
+    return TaskUpdate(task_id, "c1", TaskState.COMPLETED)
 
 
 async def test_what_is_written_is_sent_and_the_answer_streams_in():
@@ -87,7 +88,7 @@ async def test_a_question_is_shown_and_answered():
         await pilot.press(*"go", "enter")
         await until(lambda: host.externals.tasks)
         app.main.go_to("synapse-claude-8100")
-        asked = StatusUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("which colour?"))
+        asked = TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("which colour?"))
         host.externals.say("echo", asked)
         await until(lambda: app.main.agents[-1].state is AgentState.WAITING)
         await pilot.press(LEADER, "a")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.widgets.tiles import (
+from synapse_tui.widgets.deck import (
     GAP,
     LAYOUTS,
     MIN_HEIGHT,

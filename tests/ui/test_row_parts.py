@@ -9,10 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.terminal import Terminal, cells, line, render, row
+from synapse_tui.terminal import Terminal, cells, render, row
 from synapse_tui.terminal.render import clean, parts
-from synapse_tui.widgets.colors import Pens
-from synapse_tui.widgets.strips import build_pieces, draw
+from synapse_tui.widgets.strips import Pens, build_pieces, draw
 
 TEXT = st.text(st.sampled_from("ab …—•✻⏺⠋│漢あｱé\u0301\u200d\ufe0f❤👍🏽🇯🇵กำ\u00ad\u200b\u202e☺"), max_size=30)
 
@@ -55,7 +54,7 @@ class Work:
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     work = Work()
-    for module in (row, line, render):
+    for module in (row, render):
         for name, value in list(vars(module).items()):
             if inspect.isfunction(value) and value.__module__ == cells.__name__:
                 monkeypatch.setattr(module, name, work.counting(value))

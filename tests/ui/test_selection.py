@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.widgets.line_text import Point, text_between
-from synapse_tui.widgets.selection import Selection, Unit
-from synapse_tui.widgets.viewport import Viewport
+from synapse_tui.widgets.scroll_mode import Selection, Unit
+from synapse_tui.widgets.viewport import Point, Viewport, text_between
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.widgets.line_search import LineSearch
-from synapse_tui.widgets.line_text import Point
-from synapse_tui.widgets.scroll_mode import Outcome, ScrollMode
-from synapse_tui.widgets.viewport import Viewport
+from synapse_tui.widgets.scroll_mode import LineSearch, Outcome, ScrollMode
+from synapse_tui.widgets.viewport import Point, Viewport
 
 
 class Reader:

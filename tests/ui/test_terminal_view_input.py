@@ -6,7 +6,7 @@ import pytest
 from textual import events
 
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
 from tests.waiting import until

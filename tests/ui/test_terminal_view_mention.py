@@ -10,14 +10,13 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionInterceptor, MentionView
-from synapse_tui.widgets.mention_picture import (
+from synapse_tui.widgets.mention_overlay import (
     draw_mention,
     place_mention,
     room_for_mention,
-    wrap,
-    wrap_words,
 )
 from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import wrap_at_cursor, wrap_words
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
 from tests.waiting import until
 
@@ -81,7 +80,7 @@ async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent()
         await until(lambda: app.mentions)
         assert [mention.text for mention in app.mentions] == ["hi"]
         assert session.taken() == b"\x1b[A"
-        assert app.view.mention.picture is None
+        assert app.view.mention.drawn is None
 
 
 async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
@@ -91,7 +90,7 @@ async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         session.output("> an old prompt")
-        await until(lambda: app.view.mention.picture is None)
+        await until(lambda: app.view.mention.drawn is None)
         assert session.taken() == b"\x1b[A@gemini hi\r"
         assert app.mentions == []
 
@@ -103,7 +102,7 @@ async def test_what_is_no_address_goes_to_the_agent_unchanged():
         await pilot.press(*"@README.md")
         await settle(pilot)
         assert session.taken() == b"@README.md"
-        assert app.view.mention.picture is None
+        assert app.view.mention.drawn is None
 
 
 async def test_the_cursor_stands_in_what_is_typed():
@@ -182,7 +181,7 @@ async def test_losing_the_focus_gives_back_what_is_held():
         app.views[1].focus()
         await settle(pilot)
         assert first.taken() == b"@gem"
-        assert app.views[0].mention.picture is None
+        assert app.views[0].mention.drawn is None
 
 
 async def test_a_look_at_another_window_leaves_the_mention_as_it_is():
@@ -214,7 +213,7 @@ async def test_a_focus_that_moved_while_the_window_was_away_gives_back():
         await settle(pilot)
         assert app.views[1].has_focus
         assert first.taken() == b"@gemini ab"
-        assert app.views[0].mention.picture is None
+        assert app.views[0].mention.drawn is None
 
 
 async def test_a_click_on_a_completion_takes_it():
@@ -332,7 +331,7 @@ def test_an_ambiguous_address_says_what_chooses():
     ],
 )
 def test_wrapping_keeps_the_cursor_at_its_character(text, cursor, rows, place):
-    assert wrap(text, cursor, 4) == (rows, Offset(*place))
+    assert wrap_at_cursor(text, cursor, 4) == (rows, Offset(*place))
 
 
 @pytest.mark.parametrize("line", range(12))

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Static
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.widgets import pane_display
+from synapse_tui.widgets import terminal_view
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
 
 CONTENT = {
@@ -141,7 +141,7 @@ async def test_nothing_from_the_agent_reaches_the_outer_terminal_raw():
 
 
 async def test_synchronized_output_is_kept_back_until_its_end(monkeypatch):
-    monkeypatch.setattr(pane_display, "SYNC_TIMEOUT", 60.0)  # the end comes late on a busy machine
+    monkeypatch.setattr(terminal_view, "SYNC_TIMEOUT", 60.0)  # the end comes late on a busy machine
     session = FakeSession(40, 10)
     app = PanesApp(session)
     async with running(app) as pilot:

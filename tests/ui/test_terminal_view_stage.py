@@ -12,8 +12,8 @@ from textual.geometry import Offset
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from synapse_tui.widgets import resizer
-from synapse_tui.widgets.frame_clock import FrameClock
+from synapse_tui.widgets import terminal_view
+from synapse_tui.widgets.painting import FrameClock
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
 
@@ -204,7 +204,7 @@ async def test_a_pane_that_moves_takes_its_doubtful_characters_along():
 
 
 async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch):
-    monkeypatch.setattr(resizer, "SETTLE_TIME", 0.5)  # longer than a step takes on a busy machine
+    monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.5)  # longer than a step takes on a busy machine
     session = FakeSession(80, 24)
     app = PanesApp(session)
     async with running(app) as pilot:
@@ -218,7 +218,7 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
 
 
 async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_the_pane(monkeypatch):
-    monkeypatch.setattr(resizer, "SETTLE_TIME", 0.01)
+    monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.01)
     session = FakeSession(80, 24)
     app = PanesApp(session)
     async with running(app) as pilot:

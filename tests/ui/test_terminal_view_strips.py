@@ -8,8 +8,7 @@ from rich.console import Console
 
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.render import clean_link
-from synapse_tui.widgets.colors import Highlight, Pens, color_parameters
-from synapse_tui.widgets.strips import Span, TerminalStrip, build_pieces
+from synapse_tui.widgets.strips import Highlight, Pens, Span, TerminalStrip, build_pieces, color_parameters
 
 WIDTH = 24
 ROW = "ab漢字c⚠️d👨‍👩‍👧e🇯🇵fé●g"

@@ -11,9 +11,7 @@ from synapse_tui.agents.composer import ComposerReading, ScreenText
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.state import Signals
-from synapse_tui.doctor.examination import Seen
-from synapse_tui.doctor.prompts import Question
-from synapse_tui.doctor.recorder import Sample
+from synapse_tui.doctor.examination import Question, Sample, Seen
 from synapse_tui.doctor.report import Verdict
 from synapse_tui.model import AgentState, DeliveryState, Sender, Task, TaskState
 from synapse_tui.paths import shipped_profiles

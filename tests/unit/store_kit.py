@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.events import EventBus
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import MessageRequest, Sender
-from synapse_tui.store import AgentJournal, AgentKey, History
 
 KEY = AgentKey("/project", "synapse-dummy-8190", "dummy")
 OTHER = AgentKey("/project", "synapse-dummy-8191", "dummy")

@@ -7,10 +7,10 @@ import pytest
 from synapse_tui.agents.delivery.deliverer import WORKING, Admission
 from synapse_tui.agents.delivery.gate import Hold
 from synapse_tui.agents.profiles.profile import Submit
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.agents.raw_log import Begun, RawLog, Resized, times_path
-from synapse_tui.recording.log_cast import LogCast
-from synapse_tui.recording.log_reader import LogFile, LogItem, Output, follow_log, read_log
+from synapse_tui.recording.log_reader import LogCast, LogFile, LogItem, Output, follow_log, read_log
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
@@ -118,13 +117,6 @@ async def test_bytes_that_no_record_tells_of_are_read_in_their_place(tmp_path: P
     ]
 
 
-def test_times_of_more_than_there_is_do_no_harm(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
-    path.write_bytes(b"abc")
-    times_path(path).write_text("@1000 0 80x24\n0 999999999999\n5 3\nrubbish\n@2000 99999999 5x5\n")
-    assert data_of(read_log(path, ALL)) == [b"abc"]
-
-
 async def test_a_log_that_is_followed_gives_what_is_added(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "a.log"
     log = RawLog(path, max_bytes=1000, clock=clock)
@@ -156,18 +148,6 @@ async def test_a_log_that_is_followed_gives_what_is_added(tmp_path: Path, clock:
     file.close()
 
 
-def test_a_log_that_is_begun_anew_is_followed(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
-    path.write_bytes(b"a long one")
-    file = follow_log(path, ALL, lambda: None)
-    assert data_of([next(file), next(file)]) == [b"a long one"]
-    path.write_bytes(b"new")
-    assert data_of([next(file), next(file)]) == [b"new"]
-    path.unlink()
-    assert next(file) is None
-    file.close()
-
-
 def test_bytes_wait_for_their_time(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"ab")
@@ -186,17 +166,6 @@ def test_bytes_wait_for_their_time(tmp_path: Path) -> None:
 
 
 # -- text ---
-
-
-def test_lines_are_said_when_they_leave_the_screen() -> None:
-    assert text("one\r\ntwo\r\nthree\r\nfour\r\nfive\r\nsix") == (
-        ["one", "two"],
-        ["three", "four", "five", "six"],
-    )
-
-
-def test_programs_that_paint_are_read_as_they_look() -> None:
-    assert text("\x1b[31mworld\x1b[1Ghello\x1b[2;3Hx\x1b[1;7Hw") == ([], ["hello w", "  x"])
 
 
 def test_a_line_that_is_wrapped_is_one() -> None:
@@ -219,20 +188,6 @@ def test_lines_that_are_written_anew_are_said_once() -> None:
     transcript = "one\r\ntwo\r\nthree\r\nfour\r\nfive\r\n"
     said, screen = text(transcript, "\x1b[2J\x1b[3J\x1b[H", transcript + "six\r\n")
     assert said + screen == ["one", "two", "three", "four", "five", "six"]
-
-
-def test_lines_that_differ_after_clearing_are_all_said() -> None:
-    said, screen = text("1\r\n2\r\n3\r\n4\r\n5\r\n", "\x1b[2J\x1b[3J\x1b[H", "a\r\nb\r\nc\r\nd\r\ne\r\n")
-    assert said + screen == ["1", "2", "a", "b", "c", "d", "e"]
-
-
-def test_another_size_loses_nothing_and_says_nothing_twice() -> None:
-    lines = [f"line {number} " + "x" * (1 + 7 * number % 40) for number in range(30)]
-    items: list[LogItem | str] = []
-    for number, line in enumerate(lines):
-        items += [f"{line}\r\n", Resized(0.0, 6 + number * 5 % 31, 2 + number % 5)]
-    said, screen = text(*items)
-    assert said + screen == lines
 
 
 @settings(max_examples=100, deadline=None)

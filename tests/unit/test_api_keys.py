@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.access import FAILURES, TOLD, Access, AccessRules, Caller
+from synapse_tui.a2a.access import FAILURES, TOLD, Access, AccessRules, Caller, Principal, TokenBuckets
 from synapse_tui.a2a.peers import Owner
-from synapse_tui.a2a.principal import Principal
 from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.a2a.rate import TokenBuckets
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from synapse_tui.settings.keys import digest_of, read_keys

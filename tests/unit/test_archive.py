@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
+from synapse_tui.database.schema import STEPS
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.store import search_lookup
-from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.quick import HISTORY_VERSION, listed_tasks
-from synapse_tui.store.schema import STEPS
-from synapse_tui.store.search import Count, folded, terms_of
-from synapse_tui.store.search_sqlite import words_of
+from synapse_tui.messages import search_sqlite
+from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.quick import HISTORY_VERSION, listed_tasks
+from synapse_tui.messages.search import Count, folded, terms_of
+from synapse_tui.messages.search_sqlite import words_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -189,9 +189,9 @@ def test_what_is_looked_up_is_chosen_like_what_is_listed(shelf: Shelf) -> None:
 def test_every_way_of_reading_the_indices_finds_the_same(
     shelf: Shelf, few: int, long: int, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_lookup, "FEW", few)
-    monkeypatch.setattr(search_lookup, "LONG", long)
-    monkeypatch.setattr(search_lookup, "WINDOW", window)
+    monkeypatch.setattr(search_sqlite, "FEW", few)
+    monkeypatch.setattr(search_sqlite, "LONG", long)
+    monkeypatch.setattr(search_sqlite, "WINDOW", window)
     chance = random.Random(4)
     words, agents = ("parser", "terminal", "日本", "語", "ok"), ("claude", "codex")
     texts: dict[str, tuple[str, str]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import os
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from synapse_tui.disk_queue import MAX_WAITING
 from synapse_tui.errors import SynapseError
-from synapse_tui.recording import recorder as recorder_module
-from synapse_tui.recording.asciicast import CastEncoder, Header
-from synapse_tui.recording.recorder import GAP, ScreenRecorder
+from synapse_tui.recording import asciicast as recorder_module
+from synapse_tui.recording.asciicast import GAP, CastEncoder, Header, ScreenRecorder
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
 from tests.terminal.test_vt_properties import streams
@@ -85,12 +83,6 @@ async def test_characters_that_are_cut_stay_whole(tmp_path):
     assert texts == ["a", "漢", "👩", "\ufffd-", "\ufffd"]
 
 
-async def test_a_recording_of_nothing_is_one(tmp_path):
-    await make(tmp_path / "a.cast").close()
-    header, events = read(tmp_path / "a.cast")
-    assert (header["width"], header["height"], events) == (80, 24, [])
-
-
 async def test_a_clock_that_is_put_back_does_not_stop_the_time(tmp_path):
     clock = Clock()
     recorder = make(tmp_path / "a.cast", clock)
@@ -143,25 +135,6 @@ async def test_a_full_disk_ends_the_recording_only(tmp_path, monkeypatch):
     assert [error.message for error in told] == [
         f"the recording to {tmp_path / 'a.cast'} has ended: No space left on device"
     ]
-
-
-async def test_a_disk_that_is_full_at_the_end_is_told(tmp_path, monkeypatch):
-    recorder = make(tmp_path / "a.cast")
-    told: list[SynapseError] = []
-    recorder.on_error = told.append
-    recorder.output(b"\xe6")
-    await asyncio.sleep(0)
-
-    real = recorder_module._write_all
-
-    def full_at_last(descriptor: int, data: bytes) -> None:
-        if "�".encode() in data:
-            raise OSError(errno.EDQUOT, "Disk quota exceeded")
-        real(descriptor, data)
-
-    monkeypatch.setattr(recorder_module, "_write_all", full_at_last)
-    await recorder.close()
-    assert len(told) == 1
 
 
 async def test_a_slow_disk_leaves_output_out_and_asks_for_all_anew(tmp_path, monkeypatch):

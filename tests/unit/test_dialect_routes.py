@@ -313,7 +313,6 @@ async def test_half_a_surrogate_is_refused(
 async def test_a_message_over_the_limit_is_refused(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     told = error(await client.post("/tasks/send", json=message("あ" * 333_334)), 413)
     assert told["code"] == "message_too_large"
-    assert "1000000" in told["message"]
     assert not agent.requests
     assert (await client.post("/tasks/send", json=message("あ" * 333_333))).status_code == 200
 

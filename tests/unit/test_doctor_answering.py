@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from synapse_tui.doctor.answering import bullet_of, judge_answer, judge_bullets, judge_long_answer
-from synapse_tui.doctor.prompts import ANSWER_ROWS, lengthened
 from synapse_tui.doctor.report import Outcome
-from tests.unit.doctor_kit import QUESTION, seen, shipped
+from synapse_tui.doctor.turns import bullet_of, judge_answer, judge_bullets, judge_long_answer
+from tests.unit.doctor_kit import seen, shipped
 
 OK, FAILED, NOT_SHOWN = Outcome.OK, Outcome.FAILED, Outcome.NOT_SHOWN
 DUMMY = shipped()
@@ -48,10 +47,3 @@ def test_an_artifact_with_a_bullet() -> None:
 def test_an_artifact_is_not_proved_by_the_record() -> None:
     verdict = judge_answer(seen(answer="something else", proof="", recorded="whole"), (), DUMMY)
     assert verdict.outcome is NOT_SHOWN
-
-
-def test_a_lengthened_message_asks_for_the_same() -> None:
-    long = lengthened(QUESTION)
-    assert long.text.startswith(f"{QUESTION.text}\n")
-    assert long.text.count("\n") > ANSWER_ROWS
-    assert (long.expect, long.codes) == (QUESTION.expect, QUESTION.codes)

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
-from synapse_tui.cli.doctor import _pairs
+from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules
 from synapse_tui.cli.doctor_output import show_report
 from synapse_tui.cli.tables import cells
-from synapse_tui.doctor.prompts import GENERAL, LONG_BYTES, Prompts, random_code
+from synapse_tui.doctor.examination import GENERAL, Prompts, how_much
 from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
-from synapse_tui.doctor.runner import CHECKS, NAMES, Order
-from synapse_tui.doctor.scratch import Scratch
-from synapse_tui.doctor.transcripts import how_much
+from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
 from synapse_tui.doctor.versions import glance, read_version, remarks_on
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths
@@ -76,18 +73,6 @@ def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
     assert question.proof(f"{question.codes[0]}!", "typed")
 
 
-def test_a_message_of_the_profile_comes_with_its_own_pattern() -> None:
-    rules = DoctorRules(prompts={"submit": DoctorPrompt("say anything")})
-    assert prompts(rules).make("submit").expect == ""
-
-
-def test_the_long_message_is_long_and_ends_in_a_code() -> None:
-    question = prompts().make("long")
-    assert len(question.text.encode()) > LONG_BYTES
-    assert question.text.endswith("C2")
-    assert prompts().make("multiline").text.count("\n") > 5
-
-
 @pytest.mark.parametrize(
     ("texts", "expects"), [({"sumbit": "x"}, {}), ({}, {"nope": "x"}), ({}, {"submit": "("})]
 )
@@ -96,21 +81,6 @@ def test_wrong_messages_of_the_command_line_are_refused(
 ) -> None:
     with pytest.raises(InvalidValue):
         prompts(None, texts, expects)
-
-
-def test_codes_differ_and_can_be_copied() -> None:
-    codes = {random_code() for _ in range(200)}
-    assert len(codes) > 190
-    assert all(code.isalnum() and len(code) == 5 for code in codes)
-
-
-def test_every_message_can_be_given_in_a_profile(tmp_path: Path) -> None:
-    given = "".join(f"    {name}: {{text: 'to {name}', expect: '{{first}}'}}\n" for name in DOCTOR_PROMPTS)
-    profile = profile_of(tmp_path, f"doctor:\n  version: 1.20\n  prompts:\n{given}")
-    assert profile.doctor.version == "1.20"
-    assert {name: prompt.text for name, prompt in profile.doctor.prompts.items()} == {
-        name: f"to {name}" for name in DOCTOR_PROMPTS
-    }
 
 
 def test_an_order_knows_its_checks_and_their_cost() -> None:
@@ -213,16 +183,3 @@ def test_the_table_keeps_to_its_width_and_names_where_to_change(
     assert "  submit.pause: 1000\n      why\n      so\n" in rest
     assert "To do:\n  do it\n" in rest
     assert "doctor.version" not in rest
-
-
-def test_a_version_that_holds_is_to_be_noted(capsys: pytest.CaptureFixture[str]) -> None:
-    show_report(
-        Report("made", "2.0", "1.0", "/x/made.yaml", False, "f", (Result("start", ok("x")),)), kept=False
-    )
-    assert "To note it in /x/made.yaml:\n  doctor.version: 2.0\n" in capsys.readouterr().out
-
-
-def test_pairs_of_the_command_line() -> None:
-    assert _pairs("prompt", ["run=a=b", "slow="]) == {"run": "a=b", "slow": ""}
-    with pytest.raises(InvalidValue, match="--prompt 'run' has no '='"):
-        _pairs("prompt", ["run"])

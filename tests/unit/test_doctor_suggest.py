@@ -10,8 +10,8 @@ import yaml
 
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.state import decide
-from synapse_tui.doctor.recorder import Sample
-from synapse_tui.doctor.suggest import quoted, suggest_dialog, suggest_row, suggest_rule, suggest_stand_in
+from synapse_tui.doctor.examination import Sample
+from synapse_tui.doctor.suggest import suggest_dialog, suggest_rule, suggest_stand_in
 from synapse_tui.model import AgentState
 from tests.unit.doctor_kit import profile_of, rule_of, signals
 
@@ -58,12 +58,6 @@ def test_a_rule_is_made_of_the_surest_signal_and_holds(
     assert not any(decide((made,), signals(one)) for one in otherwise)
 
 
-def test_a_title_that_is_the_same_otherwise_tells_nothing() -> None:
-    rule = suggest_rule(WORKING, [sample(title="project", rows=BUSY)], [sample(title="project")])
-    assert "title" not in rule
-    assert "esc" in rule
-
-
 CLAUDE = (
     " Bash command",
     "   touch x",
@@ -100,14 +94,6 @@ def test_a_stand_in_for_a_paste_becomes_a_pattern_without_its_numbers() -> None:
     pattern = yaml.safe_load(suggest_stand_in("words [Pasted block #3, 287 lines] more"))
     assert re.fullmatch(pattern, "[Pasted block #12, 9 lines]")
     assert suggest_stand_in("no stand-in [here]") == ""
-
-
-def test_a_row_becomes_a_pattern_without_its_numbers() -> None:
-    assert re.search(yaml.safe_load(suggest_row("   ~/x (3 files) 'a'")), "~/x (14 files) 'a'")
-
-
-def test_quotes_are_yaml() -> None:
-    assert yaml.safe_load(quoted("it's \\d+: #1")) == "it's \\d+: #1"
 
 
 @pytest.mark.parametrize(

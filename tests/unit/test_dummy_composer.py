@@ -44,30 +44,6 @@ def test_editing(parts, text):
     assert typed(*parts).text == text
 
 
-def test_keys_that_do_not_edit_are_left_to_others():
-    assert not typed("a").press("f5")
-
-
-def test_long_paste_is_a_placeholder_and_is_submitted_whole():
-    text = "\n".join(f"line {number}" for number in range(62))
-    composer = typed("see ")
-    composer.paste(text)
-    composer.insert(" please")
-    assert composer.shown == "see [Pasted text #1 +61 lines] please"
-    assert composer.take() == f"see {text} please"
-    assert composer.empty
-    composer.paste("x" * 5_000_000)
-    assert composer.shown == "[Pasted text #2]"
-    assert composer.press("backspace")
-    assert composer.empty
-
-
-def test_short_paste_stands_in_the_open():
-    composer = Composer()
-    composer.paste("two\nlines")
-    assert composer.shown == "two\nlines"
-
-
 def test_history_brings_back_what_was_sent_pastes_too():
     composer = Composer()
     composer.insert("first")

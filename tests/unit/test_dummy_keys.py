@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.keys import Key, KeyDecoder, Paste, Text
+from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
 
 
 def decode(data: bytes, *, paste: bool = True) -> list[Key | Text | Paste]:
@@ -61,23 +61,6 @@ def test_escape_waits_for_what_may_follow():
     decoder.feed(b"\x1b")
     assert decoder.flush() == [Key("escape")]
     assert decoder.flush() == []
-
-
-def test_escape_directly_before_a_paste_or_another_key():
-    assert decode(b"\x1b\x1b[200~x\x1b[201~") == [Key("escape"), Paste("x")]
-    assert decode(b"\x1b\x1b") == [Key("escape"), Key("escape")]
-
-
-def test_paste_is_whole_and_its_line_ends_are_line_feeds():
-    assert decode(b"\x1b[200~a\r\nb\rc\x1b[A\x03\x1b[201~\r") == [Paste("a\nb\nc\x1b[A\x03"), Key("enter")]
-
-
-def test_without_bracketed_paste_its_marks_mean_nothing():
-    assert decode(b"\x1b[200~a\rb\x1b[201~", paste=False) == [Text("a"), Key("enter"), Text("b")]
-
-
-def test_broken_utf8_is_replaced_and_stops_nothing():
-    assert decode(b"a\xffb\xe3\x81\r") == [Text("a\ufffdb\ufffd"), Key("enter")]
 
 
 PIECES = st.lists(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.dummy.composer import Composer
-from synapse_tui.dummy.dialogs import Dialog, permission, question
-from synapse_tui.dummy.painter import AlternateScreenPainter, Frame, MainScreenPainter
-from synapse_tui.dummy.panel import PanelView, panel
-from synapse_tui.dummy.screen import Style, Transcript, banner
-from synapse_tui.dummy.status import StatusSignals
+from synapse_tui.dummy.screen import (
+    AlternateScreenPainter,
+    Frame,
+    MainScreenPainter,
+    PanelView,
+    Style,
+    Transcript,
+    panel,
+)
+from synapse_tui.dummy.turn import permission, question
 from synapse_tui.terminal import Terminal
 
 PLAIN = Style(color=True)
@@ -71,51 +74,7 @@ def test_alternate_screen_shows_the_end_and_scrolls_nothing(steps):
     assert len(terminal.scrollback) == 0
 
 
-def test_an_unchanged_frame_sends_nothing():
-    sent: list[str] = []
-    painter = MainScreenPainter(sent.append)
-    painter.paint(["x"], Frame(["a", "b"], (0, 1)))
-    sent.clear()
-    painter.paint([], Frame(["a", "b"], (0, 1)))
-    assert sent == []
-    painter.paint([], Frame(["a", "c"], (0, 1)))
-    assert "a" not in sent[0].replace("\x1b[?2026", "")
-
-
 # -- transcript
-
-
-def test_a_growing_answer_is_given_out_row_by_row():
-    transcript = Transcript(PLAIN, "dummy")
-    transcript.take(20)
-    block = transcript.add("note", "one", closed=False)
-    seen: list[str] = []
-    for word in ["two", "three", "four", "five", "six", "seven", "eight"]:
-        finished, tail = transcript.take(20)
-        seen += finished
-        assert len(tail) == 1
-        block.text += f" {word}"
-    transcript.close()
-    finished, tail = transcript.take(20)
-    plain = [row.replace("\x1b[2m", "").replace("\x1b[22m", "") for row in seen + finished]
-    assert tail == []
-    assert plain == ["", "  one two three four", "  five six seven", "  eight"]
-
-
-def test_long_messages_are_shortened_on_the_screen_only():
-    transcript = Transcript(PLAIN, "dummy")
-    transcript.add("user", "\n".join(map(str, range(100))))
-    rows, _ = transcript.take(80)
-    assert len(rows) < 30
-    assert "100 lines in all" in rows[-1]
-
-
-def test_huge_messages_cost_nothing_to_show():
-    transcript = Transcript(PLAIN, "dummy")
-    transcript.add("user", "x\n" * 5_000_000)
-    started = time.thread_time()
-    transcript.take(80)
-    assert time.thread_time() - started < 0.5
 
 
 def test_control_sequences_in_texts_do_nothing():
@@ -132,15 +91,6 @@ def test_control_sequences_in_texts_do_nothing():
         assert "\x1b[2J" not in row
         assert not {"\r", "\x07", "\x9b", "\x00"} & set(row)
     assert sum("abcdef" in row for row in rows) == 4
-
-
-def test_replay_gives_everything_again():
-    transcript = Transcript(PLAIN, "dummy")
-    transcript.add("agent", "hello")
-    first = transcript.take(60)
-    assert transcript.take(60) == ([], [])
-    transcript.replay()
-    assert transcript.take(60) == first
 
 
 # -- panel
@@ -183,41 +133,7 @@ def test_bottom_rows_fit_any_size(columns, lines, dialog, draft):
         assert text.rstrip().endswith("working")
 
 
-def test_small_terminals_show_every_option_and_the_question():
-    rows = panel(PanelView(Composer(), dialog=permission("x")), PLAIN, 20, 5).lines
-    assert len(rows) == 5
-    assert "Do you want" in rows[0]
-
-
-@pytest.mark.parametrize("columns", range(20, 100, 7))
-def test_banner_fits(columns):
-    terminal = Terminal(columns, 8)
-    terminal.feed("\r\n".join(banner(PLAIN, "dummy-with-a-name", columns)).encode())
-    assert not any(terminal.line(y).wrapped for y in range(8))
-
-
 # -- dialogs
-
-
-@pytest.mark.parametrize(
-    ("keys", "choice", "allowed"),
-    [
-        (["enter"], 1, True),
-        (["down", "enter"], 2, True),
-        (["up", "enter"], 3, False),
-        (["down", "down", "down", "enter"], 1, True),
-        (["escape"], 0, False),
-        (["ctrl+c"], 0, False),
-        (["tab", "ctrl+n", "enter"], 3, False),
-    ],
-)
-def test_dialog_keys(keys, choice, allowed):
-    dialog = permission("x")
-    for key in keys:
-        dialog.press(key)
-    assert dialog.answer
-    assert dialog.answer.choice == choice
-    assert dialog.allowed is allowed
 
 
 def test_only_the_number_of_an_option_answers():
@@ -230,40 +146,4 @@ def test_only_the_number_of_an_option_answers():
     assert dialog.answer.choice == 3
 
 
-def test_options_of_a_question():
-    dialog: Dialog = question("Which? | red | blue")
-    assert (dialog.question, dialog.options, dialog.kind) == ("Which?", ("red", "blue"), "question")
-
-
 # -- signals
-
-
-def test_states_are_told_by_title_status_and_progress():
-    sent: list[str] = []
-    signals = StatusSignals(sent.append, "d", title=True, status=True, progress=True)
-    signals.show("working")
-    signals.spin(1)
-    signals.spin(1)
-    signals.show("permission")
-    signals.end()
-    assert sent == [
-        "\x1b]0;⠂ Working · d\x1b\\",
-        "\x1b]7501;state=working\x1b\\",
-        "\x1b]9;4;3\x1b\\",
-        "\x1b]0;⠐ Working · d\x1b\\",
-        "\x1b]0;✋ Waiting · d\x1b\\",
-        "\x1b]7501;state=blocked:kind=permission\x1b\\",
-        "\x1b]9;4;3\x1b\\",
-        "\x1b]7501;state=clear\x1b\\",
-        "\x1b]9;4;0\x1b\\",
-        "\x1b]0;\x1b\\",
-    ]
-
-
-def test_signals_that_are_off_are_silent():
-    sent: list[str] = []
-    signals = StatusSignals(sent.append, "d", title=False, status=False, progress=False)
-    for state in ("idle", "working", "permission", "question", "done", "error"):
-        signals.show(state)
-    signals.end()
-    assert sent == []

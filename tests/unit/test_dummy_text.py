@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.journal import Journal
-from synapse_tui.dummy.options import make_parser, parse_options
-from synapse_tui.dummy.script import DIRECTIVES_HELP, Directive, answer, directives, slow_text
-from synapse_tui.dummy.turn import _ACTIONS
-from synapse_tui.dummy.widths import clip, cluster_width, clusters, width, wrap
+from synapse_tui.dummy.app import Journal, parse_options
+from synapse_tui.dummy.turn import _ACTIONS, DIRECTIVES_HELP, Directive, answer, directives
+from synapse_tui.dummy.widths import width, wrap
 from synapse_tui.terminal import Terminal
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Zl", "Zp")), max_size=60)
@@ -38,10 +36,6 @@ def test_width_agrees_with_the_terminal_core(text, cells):
     assert width(text) == cells == terminal.cursor.x
 
 
-def test_clusters_are_what_a_person_sees_as_characters():
-    assert clusters("ae\u0301👩\u200d💻🇯🇵🇩🇪한") == ["a", "e\u0301", "👩\u200d💻", "🇯🇵", "🇩🇪", "한"]
-
-
 @given(TEXT, st.integers(2, 30))
 def test_rows_fit_and_lose_no_word(text, cells):
     rows = wrap(text, cells)
@@ -58,34 +52,7 @@ def test_words_that_follow_change_only_the_last_row(words, cells):
         assert wrap(shown, cells)[: len(before) - 1] == before[:-1]
 
 
-@given(TEXT, st.integers(1, 20))
-def test_clip_fits_and_marks_what_is_cut(text, cells):
-    clipped = clip(text, cells)
-    assert width(clipped) <= cells
-    assert clipped == text or clipped.endswith("…")
-
-
-def test_no_cluster_is_wider_than_two_cells():
-    assert max(cluster_width(chr(code)) for code in range(0x20, 0x3000)) == 2
-
-
 # -- script
-
-
-def test_directives_are_found_in_order_with_their_arguments():
-    text = "please %%slow:2%% and %%perm:rm -rf 'a:b'%%\n%%bell%% %%unknown%% 100%%"
-    assert directives(text) == [
-        Directive("slow", "2"),
-        Directive("perm", "rm -rf 'a:b'"),
-        Directive("bell", ""),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("argument", "seconds"), [("2.5", 2.5), ("x", 1.0), ("", 1.0), ("-3", 0.0), ("1e9", 3600.0)]
-)
-def test_seconds_of_a_directive(argument, seconds):
-    assert Directive("slow", argument).seconds() == seconds
 
 
 def test_every_directive_is_carried_out_and_documented():
@@ -94,26 +61,10 @@ def test_every_directive_is_carried_out_and_documented():
         assert directives(f"%%{name}:1%%") == [Directive(name, "1")]
 
 
-def test_first_answer_helps_and_later_ones_are_short():
-    first = answer("hello", turn=0)
-    assert first.startswith("You said: hello\n(5 characters, 1 line)")
-    assert "@NAME hello" in first
-    later = [answer("hello", turn=turn) for turn in range(1, 9)]
-    assert all(len(text) < len(first) for text in later)
-
-
 def test_answer_to_another_agent_names_it_and_gives_no_lessons():
     assert answer("[A2A:1a2b3c4d:synapse-claude-8100] hi there", turn=0) == (
         "synapse-claude-8100 says: hi there\n(43 characters, 1 line)"
     )
-
-
-def test_a_given_reply_is_all_that_is_said():
-    assert answer("a {b}", turn=0, reply="<{text}>") == "<a {b}>"
-
-
-def test_a_slow_answer_proves_that_it_is_whole():
-    assert slow_text("x", 2).splitlines()[-1] == "END-OF-SLOW"
 
 
 # -- options and journal
@@ -125,29 +76,10 @@ def test_it_is_named_by_its_address():
     assert parse_options(["--name", "otto"], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "otto"
 
 
-def test_every_option_is_documented():
-    for action in make_parser()._actions:
-        assert action.help
-
-
-def test_log_file_from_the_environment_and_no_color():
-    options = parse_options([], {"SYNAPSE_DUMMY_LOG": "/x/y", "NO_COLOR": "1"})
-    assert options.log == "/x/y"
-    assert not options.color
-    assert parse_options(["--log", "/z"], {"SYNAPSE_DUMMY_LOG": "/x/y"}).log == "/z"
-
-
 def test_times_are_given_in_milliseconds_and_kept_in_seconds():
     options = parse_options(["--word-delay", "5", "--dialog-after-paste", "250"], {})
     assert (options.word_delay, options.dialog_after_paste) == (0.005, 0.25)
     assert parse_options([], {}).dialog_after_paste < 0
-
-
-def test_wrong_options_end_with_usage(capsys):
-    with pytest.raises(SystemExit) as ended:
-        parse_options(["--while-working", "panic"], {})
-    assert ended.value.code == 2
-    assert "--while-working" in capsys.readouterr().err
 
 
 def test_journal_is_private_json_lines(tmp_path):
@@ -161,9 +93,3 @@ def test_journal_is_private_json_lines(tmp_path):
     assert first == {"t": 12.5, "event": "submit", "text": "日本\n\udcff"}
     assert second == {"t": 12.5, "event": "exit", "code": 3}
     assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_no_journal_is_no_trouble():
-    journal = Journal("")
-    journal.write("submit")
-    journal.close()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.store.words import terms_of
-from synapse_tui.widgets.excerpt import excerpt, stands_in
+from synapse_tui.messages.search import terms_of
+from synapse_tui.widgets.history_list import excerpt, stands_in
 
 
 def marked(text: str, query: str, width: int = 40) -> str:

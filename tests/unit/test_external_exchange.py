@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from synapse_tui.a2a.external.exchange import Exchange
-from synapse_tui.a2a.external.updates import Outgoing, Snapshot, StatusUpdate, Update
+from synapse_tui.a2a.external.peer import Outgoing, TaskUpdate, Update
+from synapse_tui.a2a.external.worker import Exchange
 from synapse_tui.errors import PeerRefused
 from synapse_tui.model import TaskState
 
@@ -29,12 +29,12 @@ class ScriptedPeer:
         return
         yield  # a stream that ends at once
 
-    async def get(self, task_id: str) -> Snapshot:
+    async def get(self, task_id: str) -> TaskUpdate:
         self.asked += 1
-        return Snapshot(task_id, "c", TaskState.COMPLETED)
+        return TaskUpdate(task_id, "c", TaskState.COMPLETED)
 
-    async def cancel(self, task_id: str) -> Snapshot:
-        return Snapshot(task_id, "c", TaskState.CANCELED)
+    async def cancel(self, task_id: str) -> TaskUpdate:
+        return TaskUpdate(task_id, "c", TaskState.CANCELED)
 
     async def close(self) -> None:
         pass
@@ -44,12 +44,12 @@ async def sent(peer: ScriptedPeer) -> list[Update]:
     return [update async for update in Exchange(peer).send(Outgoing("hello", "m"))]
 
 
-OURS = StatusUpdate("t1", "c", TaskState.WORKING)
+OURS = TaskUpdate("t1", "c", TaskState.WORKING)
 
 
 async def test_what_is_told_of_other_tasks_is_left_out() -> None:
-    foreign = StatusUpdate("t2", "c", TaskState.COMPLETED)
-    done = StatusUpdate("t1", "c", TaskState.COMPLETED)
+    foreign = TaskUpdate("t2", "c", TaskState.COMPLETED)
+    done = TaskUpdate("t1", "c", TaskState.COMPLETED)
     peer = ScriptedPeer(OURS, foreign, done)
     assert await sent(peer) == [OURS, done]
     assert not peer.asked
@@ -59,6 +59,6 @@ async def test_a_stream_that_breaks_once_the_task_is_known_is_replaced_by_asking
     peer = ScriptedPeer(OURS, PeerRefused("Invalid JSON-RPC response", 0, ""))
     updates = await sent(peer)
     assert updates[0] == OURS
-    assert isinstance(updates[-1], Snapshot)
+    assert isinstance(updates[-1], TaskUpdate)
     assert updates[-1].state is TaskState.COMPLETED
     assert peer.asked

@@ -18,30 +18,36 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from synapse_tui.a2a.external import journal as journal_module
-from synapse_tui.a2a.external import limits
-from synapse_tui.a2a.external.cards import parse_card, read_card
+from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
+from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
 from synapse_tui.a2a.external.journal import Journal
-from synapse_tui.a2a.external.kept_files import KeptFiles
-from synapse_tui.a2a.external.limits import Budget, MessageSize, Pace
-from synapse_tui.a2a.external.origins import check_url, is_allowed, origin_of
-from synapse_tui.a2a.external.record import ExternalAgent, Interface, alias_from, check_alias, read_header
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.untrusted import clean_line, clean_text
-from synapse_tui.a2a.external.updates import (
-    Chunk,
-    DirectAnswer,
-    Snapshot,
-    StatusUpdate,
+from synapse_tui.a2a.external.peer import (
+    ArtifactChunk,
+    Budget,
+    Pace,
+    TaskUpdate,
     artifact_of,
     text_of,
 )
+from synapse_tui.a2a.external.registry import (
+    ExternalAgent,
+    ExternalStore,
+    Interface,
+    alias_from,
+    check_alias,
+    read_header,
+)
+from synapse_tui.a2a.external.service import external_address
+from synapse_tui.a2a.external.transport import MessageSize
+from synapse_tui.a2a.external.untrusted import check_url, clean_line, clean_text, is_allowed, origin_of
+from synapse_tui.a2a.external.worker import SavedFiles
 from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
-from synapse_tui.host.externals import external_address
 from synapse_tui.model import USER, Sender, Task, TaskState
-from synapse_tui.widgets.talk_picture import TalkPicture, lines_of, wrapped, wrapped_line
+from synapse_tui.widgets.conversation import ConversationLines, ConversationModel
+from synapse_tui.widgets.text import wrapped, wrapped_line
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -89,7 +95,7 @@ def test_parts_that_were_written_bit_by_bit_are_one_text():
     )
     assert text_of([Part(text="One."), Part(text="Two.")]) == "One.\nTwo."
     described = text_of([Part("file", name="a.pdf", media_type="application/pdf", metadata={"size": 12345})])
-    assert described == "[file a.pdf (application/pdf), 12,345 bytes, not kept]"
+    assert described == "[file a.pdf (application/pdf), 12,345 bytes, not saved]"
 
 
 # -- URLs and cards ---
@@ -161,7 +167,7 @@ def v1(**card: Any) -> dict[str, Any]:
     ],
 )
 def test_cards_say_how_an_agent_is_called(card, words):
-    assert read_card(card, CARD_URL).interface.words == words
+    assert choose_interface(card, CARD_URL).label == words
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,7 @@ def test_cards_say_how_an_agent_is_called(card, words):
 )
 def test_cards_that_offer_no_way(card):
     with pytest.raises(CardRefused):
-        read_card(card, CARD_URL)
+        choose_interface(card, CARD_URL)
 
 
 def test_an_allowed_interface_of_another_origin_does_not_go_before_an_own_one():
@@ -189,7 +195,7 @@ def test_an_allowed_interface_of_another_origin_does_not_go_before_an_own_one():
         {"url": "https://evil.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
         {"url": "https://agent.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
     ]
-    assert read_card(v1(supportedInterfaces=ways), CARD_URL).interface.url == "https://agent.example/rpc"
+    assert choose_interface(v1(supportedInterfaces=ways), CARD_URL).url == "https://agent.example/rpc"
 
 
 def test_cards_warn():
@@ -197,16 +203,12 @@ def test_cards_warn():
         securityRequirements=[{}],
         capabilities={"extensions": [{"uri": "urn:x", "required": True}, {"uri": "urn:y"}]},
     )
-    warnings = " ".join(read_card(card, CARD_URL).warnings)
+    warnings = " ".join(card_warnings(card, CARD_URL))
     assert "credentials" in warnings
     assert "urn:x" in warnings
     assert "urn:y" not in warnings
-    plain = read_card(
-        v1(supportedInterfaces=[{"url": "http://far/", "protocolBinding": "JSONRPC"}]), "http://far/c"
-    )
-    assert "not encrypted" in " ".join(plain.warnings)
-    near = {"url": "http://127.0.0.1:9/", "protocolBinding": "JSONRPC"}
-    assert not read_card(v1(supportedInterfaces=[near]), "http://localhost:9/c").warnings
+    assert "not encrypted" in " ".join(card_warnings(v1(), "http://far/c"))
+    assert not card_warnings(v1(), "http://localhost:9/c")
 
 
 def test_cards_are_bounded():
@@ -333,12 +335,14 @@ def said(text: str, message_id: str = "") -> TaskMessage:
     return TaskMessage(message_id, "agent", (Part(text=text),))
 
 
-def status(state: TaskState, text: str = "", message_id: str = "") -> StatusUpdate:
-    return StatusUpdate("r1", "c1", state, said(text, message_id) if text else None)
+def status(state: TaskState, text: str = "", message_id: str = "") -> TaskUpdate:
+    return TaskUpdate("r1", "c1", state, said(text, message_id) if text else None)
 
 
-def piece(text: str, *, append: bool = True, last: bool = False) -> Chunk:
-    return Chunk("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
+def piece(text: str, *, append: bool = True, last: bool = False) -> ArtifactChunk:
+    return ArtifactChunk(
+        "r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last
+    )
 
 
 def begun(conversation: Conversation, text: str = "hello", sender: Sender = USER) -> Task:
@@ -355,7 +359,7 @@ def test_pieces_become_one_answer_whatever_comes_again():
     for text in ("one", " two"):
         conversation.apply(task.id, piece(text))
     whole = artifact_of((Part(text="one"), Part(text=" two")), artifact_id="a")
-    snapshot = Snapshot("r1", "c1", TaskState.WORKING, artifacts=(whole,))
+    snapshot = TaskUpdate("r1", "c1", TaskState.WORKING, artifacts=(whole,))
     conversation.apply(task.id, snapshot)
     conversation.apply(task.id, snapshot)
     assert conversation.entries[-1].growing is False
@@ -388,7 +392,7 @@ def test_an_answer_that_stands_in_the_history_only_is_found():
     conversation = talk()
     task = begun(conversation)
     ended = conversation.apply(
-        task.id, Snapshot("r1", "c1", TaskState.COMPLETED, history=(said("old"), said("5")))
+        task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=(said("old"), said("5")))
     )
     assert ended.answer == "5"
 
@@ -396,7 +400,7 @@ def test_an_answer_that_stands_in_the_history_only_is_found():
 def test_an_answer_without_a_task():
     conversation = talk()
     task = begun(conversation)
-    ended = conversation.apply(task.id, DirectAnswer("c9", said("hi")))
+    ended = conversation.apply(task.id, TaskUpdate("", "c9", TaskState.COMPLETED, said("hi")))
     assert (ended.state, ended.answer, conversation.context_id) == (TaskState.COMPLETED, "hi", "c9")
 
 
@@ -427,7 +431,7 @@ def test_late_events_change_nothing_that_has_ended():
 def test_credentials_cannot_be_given_in_a_message():
     conversation = talk()
     task = begun(conversation)
-    asked = conversation.apply(task.id, StatusUpdate("r1", "c1", TaskState.INPUT_REQUIRED, auth=True))
+    asked = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, auth=True))
     assert "credentials" in asked.reason
 
 
@@ -438,7 +442,7 @@ def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
     conversation = talk()
     for number in range(20):
         task = begun(conversation, str(number))
-        conversation.apply(task.id, DirectAnswer("c1", said("ok", f"m{number}")))
+        conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("ok", f"m{number}")))
     assert len(conversation.entries) <= 12
     assert conversation.tasks[-1].text == "19"
 
@@ -470,7 +474,7 @@ def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
     def send(to: Conversation, numbers: range) -> None:
         for number in numbers:
             text = artifact_of((Part(text="x" * size),), artifact_id=str(number))
-            to.apply(task.id, Chunk("r1", "c1", text))
+            to.apply(task.id, ArtifactChunk("r1", "c1", text))
 
     with pytest.raises(BudgetSpent):
         send(conversation, range(parts))
@@ -479,7 +483,7 @@ def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
     assert sum(len(entry.text) for entry in conversation.entries) < 5_000_000
 
     again = talk()
-    again.adopt(conversation.tasks, conversation.entries)
+    again.restore(conversation.tasks, conversation.entries)
     with pytest.raises(BudgetSpent):
         send(again, range(parts, 2 * parts))
     other = begun(conversation, "another message")
@@ -523,13 +527,13 @@ def test_conversations_are_read_as_they_were_written(tmp_path):
     conversation = talk()
     task = begun(conversation)
     conversation.apply(task.id, status(TaskState.WORKING))
-    journal.write("docs", journal.news(conversation))
+    journal.write("docs", journal.unwritten(conversation))
     conversation.apply(task.id, piece("half"))
-    assert b"half" not in journal.news(conversation), "what still grows is not written"
+    assert b"half" not in journal.unwritten(conversation), "what still grows is not written"
     conversation.apply(task.id, status(TaskState.COMPLETED))
     conversation.opened = True
-    journal.write("docs", journal.news(conversation))
-    assert journal.news(conversation) == b""
+    journal.write("docs", journal.unwritten(conversation))
+    assert journal.unwritten(conversation) == b""
     with journal.path("docs").open("ab") as file:
         file.write(b'{"task": {"id": 1}}\nnot json\n')
 
@@ -547,7 +551,7 @@ def test_a_large_file_is_written_anew(tmp_path, monkeypatch):
     task = begun(conversation)
     for number in range(50):
         conversation.apply(task.id, status(TaskState.WORKING, f"step {number}", "m"))
-        journal.write("docs", journal.news(conversation))
+        journal.write("docs", journal.unwritten(conversation))
     before = journal.path("docs").stat().st_size
     monkeypatch.setattr(journal_module, "COMPACT", 1000)
     saved = journal.load("docs")
@@ -557,14 +561,14 @@ def test_a_large_file_is_written_anew(tmp_path, monkeypatch):
 
 
 def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
-    kept = KeptFiles(tmp_path / "files")
+    kept = SavedFiles(tmp_path / "files")
     names = ["../../.bashrc", "a/b\\c.txt", "", "x" * 300, "a/b\\c.txt"]
     for number, name in enumerate(names):
         part = Part("file", data=bytes([number]), name=name, metadata={"size": 1})
-        update = Chunk("r", "c", artifact_of((part,)))
+        update = ArtifactChunk("r", "c", artifact_of((part,)))
         assert kept.has_work(update)
-        changed = kept.kept(update)
-        assert isinstance(changed, Chunk)
+        changed = kept.save(update)
+        assert isinstance(changed, ArtifactChunk)
         path = Path(changed.artifact.parts[0].path)
         assert path.parent == tmp_path / "files"
         assert path.read_bytes() == bytes([number])
@@ -604,9 +608,9 @@ def test_emoji_are_drawn_without_what_joins_them():
 def test_own_messages_stand_at_the_right():
     conversation = talk()
     task = begun(conversation, "写真\nsecond line")
-    conversation.apply(task.id, DirectAnswer("c1", said("hi")))
-    picture = TalkPicture("docs", entries=conversation.entries, tasks=conversation.tasks)
-    lines = lines_of(picture, 60, START)
+    conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("hi")))
+    picture = ConversationModel("docs", entries=conversation.entries, tasks=conversation.tasks)
+    lines = ConversationLines(picture, 60, START, {}).all()
     own = [line for line in lines if any(each.role == "own" for each in line.pieces)]
     assert [line.pieces[0].text for line in own] == [" 写真        ", " second line "]
     assert {line.indent + cell_len(line.pieces[0].text) for line in own} == {59}
@@ -633,7 +637,7 @@ def test_what_stands_in_strings_is_no_value_of_an_answer():
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028"])
 def test_each_event_of_a_stream_is_measured_by_itself(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_NODES", 9)
+    monkeypatch.setattr(transport, "MAX_NODES", 9)
     event = f': "{end}data: [1, 2, 3]{end}{end}'.encode()
     for at in range(1, len(event)):
         size = MessageSize(streams=True)

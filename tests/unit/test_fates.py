@@ -8,7 +8,7 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.host import Receipt
 from synapse_tui.model import DeliveryState, TaskState
 from synapse_tui.screens.fates import FAILED, SENT, Fate, delivery_of, fate_of_receipt, fate_of_task, summary
-from synapse_tui.widgets.marks import Mark
+from synapse_tui.widgets.views import Mark
 from tests.fake_agent import FakeAgent
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")

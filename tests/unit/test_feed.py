@@ -10,12 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.feed import Chunk, Snapshot, Subscription, TaskEvent, TaskFeed
-from synapse_tui.agents.tasks.progress import LOOK, Progress, Writing
 from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.errors import SlowReader, TaskNotFound
 from synapse_tui.events import EventBus
+from synapse_tui.messages.streams import (
+    LOOK,
+    Chunk,
+    Progress,
+    Snapshot,
+    Subscription,
+    TaskEvent,
+    TaskFeed,
+    Writing,
+)
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import USER, MessageRequest, Task, TaskState
 
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from sqlmodel import SQLModel, create_engine, inspect
 
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.quick import held_locks
 from synapse_tui.safety import changes
-from synapse_tui.safety import database as lock_tables
+from synapse_tui.safety import database as tables
 from synapse_tui.safety.changes import lines_of_hunks, lines_of_texts, lines_of_unified
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import (
@@ -29,7 +30,6 @@ from synapse_tui.safety.locks import (
     ModificationQuery,
     denial,
 )
-from synapse_tui.store.quick import held_locks
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
 CODEX = Holder("synapse-codex-8120", "", "20:1")
@@ -381,7 +381,7 @@ def test_the_file_is_private_and_has_the_tables(safety: LockDatabase, tmp_path: 
             for column in connection.execute(f"PRAGMA table_info({table})")
         }
     engine = create_engine("sqlite://")
-    rows = (lock_tables.LockRow, lock_tables.ModificationRow)
+    rows = (tables.LockRow, tables.ModificationRow)
     names = [str(row.__tablename__) for row in rows]
     SQLModel.metadata.create_all(engine, [SQLModel.metadata.tables[name] for name in names])
     with engine.connect() as connection:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
 from synapse_tui.host import history as host_history
 from synapse_tui.host.history import HistoryKeeper
+from synapse_tui.messages.recovery import HOST_ENDED
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import DeliveryState, MessageRequest, ReplyState, TaskState
 from synapse_tui.settings import Settings
-from synapse_tui.store.aftermath import HOST_ENDED
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
 from tests.waiting import until
 

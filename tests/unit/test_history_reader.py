@@ -15,11 +15,10 @@ import pytest
 
 from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError, InvalidValue, TaskNotFound
-from synapse_tui.host.history_index import STEP, IdleIndex
-from synapse_tui.host.history_reader import HistoryReader
+from synapse_tui.host.history import STEP, HistoryReader, IdleIndex
+from synapse_tui.messages.archive import Archive
+from synapse_tui.messages.records import Page, Wanted
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.store.archive import Archive
-from synapse_tui.store.records import Page, Wanted
 from tests.unit.store_kit import make_book, opened, send
 
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.agents.tasks import outbox as limits
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
+from synapse_tui.messages import outbox as limits
+from synapse_tui.messages.recovery import Standing, after_end
 from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
-from synapse_tui.store.aftermath import Standing, after_end
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
@@ -139,7 +139,7 @@ async def test_the_inbox_over_http(agent, client):
 
 
 async def test_one_answer_brings_a_part(agent, client, monkeypatch):
-    monkeypatch.setattr("synapse_tui.a2a.inbox_routes.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("synapse_tui.a2a.agent_routes.MAX_CHARACTERS", 10)
     texts = ["x" * 20, "y" * 5, "z" * 5, "!"]
     for text in texts:
         agent.info(text)

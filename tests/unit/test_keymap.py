@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
 from synapse_tui.actions import ACTIONS, DIGITS
-from synapse_tui.driver.decode import decode_key
-from synapse_tui.driver.names import textual_name
+from synapse_tui.driver.events import textual_name
+from synapse_tui.driver.keys import decode_key
 from synapse_tui.key_names import key_label, read_key, textual_key
 from synapse_tui.keymap import Keymap, leader_label, read_bindings, read_leader
 from synapse_tui.leader import Leader, Step
-from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from synapse_tui.terminal.modes import Modes
 
 _KITTY = {"pageup": "page_up", "pagedown": "page_down"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.terminal.keys import KeyEvent, encode_input, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_input, encode_key
 from synapse_tui.terminal.modes import Modes
 
 K = KeyEvent
@@ -313,7 +313,7 @@ class TestEncodeInput:
         ],
     )
     def test_legacy_bytes_pass_a_legacy_child_unchanged(self, raw):
-        from synapse_tui.driver.decode import decode_key
+        from synapse_tui.driver.keys import decode_key
 
         assert encode_input(decode_key(raw), raw, LEGACY) == raw
 

@@ -8,8 +8,8 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from synapse_tui.driver import TerminalKey, TerminalKeyRelease
-from synapse_tui.driver.decode import UNKNOWN, decode_key
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.driver.keys import UNKNOWN, decode_key
+from synapse_tui.terminal.input import KeyEvent
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,18 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.access import Access, AccessRules
-from synapse_tui.a2a.bodies import MAX_AT_ONCE, MAX_BODY, BodyReader, LargeBodies
-from synapse_tui.a2a.body_files import LONG, PIECE, BodyFiles, Sieve
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.bodies import (
+    LONG,
+    MAX_AT_ONCE,
+    MAX_BODY,
+    PIECE,
+    BodyFiles,
+    BodyReader,
+    LargeBodies,
+    Sieve,
+)
 from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.a2a.services import NO_SERVICES, Services
 from synapse_tui.agents.delivery.incoming import MAX_FILES
 from synapse_tui.errors import MessageError
 from synapse_tui.settings.keys import read_keys

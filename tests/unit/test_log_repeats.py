@@ -3,7 +3,7 @@
 import io
 import logging
 
-from synapse_tui.daemon.repeats import MOST, PAUSE, Repeats
+from synapse_tui.daemon.logs import MOST, PAUSE, Repeats
 
 
 class Log:

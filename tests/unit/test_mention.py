@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.addresses import Address, agent_id_for
-from synapse_tui.errors import InvalidValue
 from synapse_tui.mention import Mention, MentionInterceptor, MentionView, Outcome, Pasted
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 
 
 def agent(
@@ -185,15 +184,6 @@ class TestSending:
         assert "9" in keyboard.view.problem
         keyboard.type("⌫" * 5 + "4 foo")
         assert (keyboard.view.problem, keyboard.view.priority) == ("", 4)
-
-    def test_priority_by_a_shortcut(self, keyboard):
-        keyboard.type("@gemini x")
-        keyboard.mentions.set_priority(4)
-        assert keyboard.view.priority == 4
-        with pytest.raises(InvalidValue):
-            keyboard.mentions.set_priority(9)
-        keyboard.type("⏎")
-        assert keyboard.sent[0].priority == 4
 
     @pytest.mark.parametrize("typed", ["@gemini ⏎", "@gemini    ⏎", "@gemini !5 ⏎"])
     def test_nothing_is_not_sent(self, keyboard, typed):

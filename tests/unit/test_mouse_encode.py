@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from synapse_tui.terminal.input import MouseEvent, encode_mouse
 from synapse_tui.terminal.modes import Modes, MouseMode
-from synapse_tui.terminal.mouse import MouseEvent, encode_mouse
 
 M = MouseEvent
 

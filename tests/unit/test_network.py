@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.card_security import CardShape, card_security
+from synapse_tui.a2a.guard import WebGuard
 from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.a2a.services import NO_SERVICES, Services
-from synapse_tui.a2a.web_guard import WebGuard
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
-from synapse_tui.host.reach import Reach
+from synapse_tui.host.serving import Reach
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
-from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.files import SettingsFile
 
 KEYS = {"env.SYNAPSE_AUTH_ENABLED": True, "env.SYNAPSE_API_KEYS": "ci=secret"}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from synapse_tui.driver.notification import notification
+from synapse_tui.driver.synapse_driver import notification
 from synapse_tui.screens.attention import GAP_SECONDS, LONGEST_GAP, Attention
 
 XTERM = {"TERM": "xterm-256color"}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from synapse_tui.agents.tasks import outbox as module
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER, Outbox
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus
+from synapse_tui.messages import outbox as module
+from synapse_tui.messages.outbox import HELD_BY_USER, Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, TaskState
 
 

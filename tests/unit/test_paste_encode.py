@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapse_tui.terminal.input import encode_focus, encode_paste
 from synapse_tui.terminal.modes import Modes
-from synapse_tui.terminal.paste import encode_focus, encode_paste
 
 PLAIN, BRACKETED = Modes(), Modes(bracketed_paste=True)
 

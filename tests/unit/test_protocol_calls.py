@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.access import Access, AccessRules
-from synapse_tui.a2a.protocol.listing import within
-from synapse_tui.a2a.services import Services
+from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.protocol.handler import within
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskPage, TaskState
 from synapse_tui.settings.keys import read_keys

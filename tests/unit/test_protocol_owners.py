@@ -10,7 +10,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict
 
 from synapse_tui.a2a.access import Access, AccessRules
-from synapse_tui.a2a.services import Services
+from synapse_tui.a2a.agent import Services
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, Refused, old_said, rpc, said, stream
 from tests.fake_agent import FakeAgent

@@ -15,18 +15,25 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a.media_types import check_media_type
-from synapse_tui.a2a.problems import HttpProblem
-from synapse_tui.a2a.protocol.card_routes import Cards
-from synapse_tui.a2a.protocol.convert import chunk_event, status_event, task_proto
-from synapse_tui.a2a.protocol.extensions import EXTENSIONS, Extension, activated, missing
-from synapse_tui.a2a.protocol.files import MAX_BYTES, files_of, read_files
-from synapse_tui.a2a.protocol.retries import MAX_TOLD, Retries
-from synapse_tui.a2a.protocol.struct import json_of, struct_of, value_of
-from synapse_tui.a2a.refusals import refusal
-from synapse_tui.a2a.services import NO_SERVICES, Services
-from synapse_tui.agents.tasks.feed import Chunk
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.problems import HttpProblem, refusal
+from synapse_tui.a2a.protocol.calls import EXTENSIONS, Extension, activated, missing
+from synapse_tui.a2a.protocol.cards import Cards
+from synapse_tui.a2a.protocol.convert import (
+    MAX_BYTES,
+    chunk_event,
+    files_of,
+    json_of,
+    read_files,
+    status_event,
+    struct_of,
+    task_proto,
+    value_of,
+)
+from synapse_tui.a2a.protocol.handler import MAX_TOLD, Retries
+from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.messages.streams import Chunk
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
@@ -336,10 +343,10 @@ async def test_an_extension_can_be_required(agent: FakeAgent) -> None:
     from a2a.server.context import ServerCallContext
     from a2a.utils.errors import ExtensionSupportRequiredError
 
-    from synapse_tui.a2a.principal import PERSON
+    from synapse_tui.a2a.access import PERSON
+    from synapse_tui.a2a.context import Visitor
     from synapse_tui.a2a.protocol.calls import Call
     from synapse_tui.a2a.protocol.handler import Handler
-    from synapse_tui.a2a.visitor import Visitor
 
     needed = Extension("urn:needed", "One that callers must know", required=True)
     handler = Handler((needed,))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from a2a.utils.errors import InternalError
 
-from synapse_tui.a2a.protocol import streams
-from synapse_tui.a2a.protocol.streams import EventStream
+from synapse_tui.a2a.protocol import endpoints
+from synapse_tui.a2a.protocol.endpoints import EventStream
 from tests.waiting import PATIENCE
 
 Message = MutableMapping[str, Any]
@@ -139,7 +139,7 @@ async def test_a_reader_that_does_not_read_is_given_up(source: Source, reader: R
 async def test_a_stopping_server_waits_for_no_reader(
     source: Source, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "END_TIMEOUT", 0.01)
+    monkeypatch.setattr(endpoints, "END_TIMEOUT", 0.01)
     stopping = asyncio.Event()
     task = await started(source, reader, stopping)
     reader.reads.clear()

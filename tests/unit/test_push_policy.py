@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.a2a.push.policy import Allowed, TargetPolicy, destination_of
-from synapse_tui.a2a.push.ranges import Reach, reach_of
-from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.policy import Allowed, Reach, Resolver, TargetPolicy, destination_of, reach_of
 from synapse_tui.errors import ConfigError, TargetRefused
 
 

@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.a2a.push.backoff import Attempt, Backoff, retry_after, worth_trying_again
-from synapse_tui.a2a.push.book import SubscriptionBook
-from synapse_tui.a2a.push.changes import Change
-from synapse_tui.a2a.push.line import CROWDED, NEEDLESS, Line
-from synapse_tui.a2a.push.model import PushProtocol
-from synapse_tui.a2a.push.outgoing import Outgoing
-from synapse_tui.a2a.push.teller import Teller
+from synapse_tui.a2a.push.notifier import Change, Teller
+from synapse_tui.a2a.push.subscriptions import PushProtocol, SubscriptionBook
+from synapse_tui.a2a.push.worker import (
+    CROWDED,
+    NEEDLESS,
+    Attempt,
+    Backoff,
+    Line,
+    Outgoing,
+    retry_after,
+    worth_trying_again,
+)
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import MessageRequest, Sender
-from synapse_tui.store.push import Delivery, PushState, Subscription
 from tests.fake_agent import FakeAgent
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.messages.history import History, HistoryPushJournal
+from synapse_tui.messages.records import MAX_NOTED, Delivery, PushNotes, PushState, Subscription
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.store import History
-from synapse_tui.store.push import MAX_NOTED, Delivery, PushNotes, PushState, Subscription
-from synapse_tui.store.push_journal import HistoryPushJournal
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

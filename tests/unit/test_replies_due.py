@@ -12,6 +12,7 @@ from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnrea
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice
 from synapse_tui.host import replies as module
 from synapse_tui.host.replies import Replies
+from synapse_tui.messages.records import AgentKey, Owed
 from synapse_tui.model import (
     USER,
     AgentSpec,
@@ -23,8 +24,6 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.store import AgentKey
-from synapse_tui.store.batch import Owed
 from tests.fake_agent import FakeAgent
 
 CLAUDE = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)

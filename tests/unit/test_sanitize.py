@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from synapse_tui.a2a.external.untrusted import clean_text
 from synapse_tui.agents.delivery.intake import escape_forged, message_text, prompt_text, safe_id
 from synapse_tui.agents.profiles.profile import Hazards
-from synapse_tui.agents.tasks.message_text import check_size, clean, harmless
 from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.messages.text import check_size, clean, harmless
 from synapse_tui.model import MAX_MESSAGE_BYTES
 
 HAZARDS = Hazards()

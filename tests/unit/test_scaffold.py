@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.paths import UserPaths
-from synapse_tui.project_folder import IGNORED
+from synapse_tui.paths import IGNORED, UserPaths
 from synapse_tui.scaffold import NoteFile, Scaffold, Scope, Standing, shipped
 from synapse_tui.scaffold.files import Step, carry_out
 from synapse_tui.scaffold.notes import LINE

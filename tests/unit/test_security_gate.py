@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from synapse_tui.a2a.gate import Gate
+from synapse_tui.a2a.guard import Gate
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.signing import SignatureChecker, nobody

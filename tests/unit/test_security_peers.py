@@ -13,8 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.peers import Owner, ask_kernel, look_up, owner_of
-from synapse_tui.a2a.sock_diag import NoAnswer, TcpSocket, find_socket, read_reply
+from synapse_tui.a2a.peers import (
+    NoAnswer,
+    Owner,
+    TcpSocket,
+    ask_kernel,
+    find_socket,
+    look_up,
+    owner_of,
+    read_reply,
+)
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 CLIENT, SERVER = ("127.0.0.1", 0xDAD6), ("127.0.0.1", 0x1FA4)

@@ -10,7 +10,7 @@ import pytest
 
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import SCHEMA, Settings, load_settings
-from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.files import SettingsFile
 from synapse_tui.settings.schema import nearest_key
 
 

@@ -11,9 +11,8 @@ import pytest
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths
-from synapse_tui.settings import editing
-from synapse_tui.settings.editing import SettingsFile, turn_at
-from synapse_tui.settings.files import SettingsFiles
+from synapse_tui.settings import files as editing
+from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
 from tests.waiting import PATIENCE
 
 

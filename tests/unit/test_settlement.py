@@ -7,11 +7,11 @@ import pytest
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Standing
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import (
     AgentState,
     DeliveryState,

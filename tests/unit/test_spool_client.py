@@ -21,8 +21,8 @@ from synapse_tui.a2a.dialect import Call
 from synapse_tui.a2a.light_spool import without_connection
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
+from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, write_whole
 from synapse_tui.spool.folder import SpoolFolder, Taken
-from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest, write_whole
 
 REQUEST = SpoolRequest("POST", "http://127.0.0.1:8100", "/tasks/send", b"{}", {}, 5.0)
 TOKEN = "secret"

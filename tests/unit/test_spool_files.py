@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.spool import files as messages
 from synapse_tui.spool import folder as folder_module
-from synapse_tui.spool import messages
+from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, is_abandoned, read_private, write_whole
 from synapse_tui.spool.folder import SpoolFolder
-from synapse_tui.spool.lock import is_abandoned
-from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest, read_private, write_whole
 
 REQUEST = SpoolRequest(
     "POST",

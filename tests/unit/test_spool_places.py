@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.paths import find_project
-from synapse_tui.project_folder import (
-    FOLDER,
-    IGNORED,
-    make_project_folder,
-    remove_project_folder,
-)
-from synapse_tui.spool.folder import SpoolFolder
-from synapse_tui.spool.places import AgentPlace, new_spool, remove_abandoned
+from synapse_tui.paths import FOLDER, IGNORED, find_project, make_project_folder, remove_project_folder
+from synapse_tui.spool.folder import AgentPlace, SpoolFolder, new_spool, remove_abandoned
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.spool import watch as watch_module
-from synapse_tui.spool.messages import write_whole
+from synapse_tui.spool.files import write_whole
 from synapse_tui.spool.watch import SpoolWatch
 from tests.waiting import PATIENCE
 

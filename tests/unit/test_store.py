@@ -14,9 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.content import Artifact
+from synapse_tui.messages.history import AgentJournal
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.recovery import Standing, after_end
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import (
     USER,
     DeliveryState,
@@ -27,8 +30,6 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.store import AgentJournal, AgentKey
-from synapse_tui.store.aftermath import Standing, after_end
 from tests.unit.store_kit import KEY, OTHER, SENDER, make_book, opened, rows, send
 
 

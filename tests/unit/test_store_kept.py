@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.messages.archive import Archive
+from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.records import Addressee
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
-from synapse_tui.store import AgentJournal, History
-from synapse_tui.store.archive import Archive
-from synapse_tui.store.batch import Addressee
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 
 CLOSED = "kept while the agent was closed"

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import inspect
 from sqlmodel import SQLModel, create_engine
 
+from synapse_tui.database import schema, tables
+from synapse_tui.database import tables as push_tables
+from synapse_tui.database.sqlite import open_engine
 from synapse_tui.errors import HistoryError
-from synapse_tui.store import push_tables, schema, tables
-from synapse_tui.store.engine import open_engine
 from tests.unit.store_kit import make_book, opened, rows, send
 from tests.waiting import until
 
@@ -44,7 +45,7 @@ async def test_a_locked_database_is_told_and_written_later(path):
 
 
 async def test_a_disk_that_does_not_answer_is_not_waited_for(path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.store.history.PATIENCE", 0.05)
+    monkeypatch.setattr("synapse_tui.messages.history.PATIENCE", 0.05)
     async with opened(path, busy=3.0) as (history, _):
         book, outbox, _ = make_book(history)
         await history.flush(10)

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents.tasks import desk as task_desk
-from synapse_tui.agents.tasks.desk import TaskDesk, late_message, reply_of
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
+from synapse_tui.messages import service as task_desk
+from synapse_tui.messages.service import TaskDesk, late_message, reply_of
 from synapse_tui.model import (
     USER,
     DeliveryState,

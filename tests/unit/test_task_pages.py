@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.finder import TaskFinder, make_cursor, page_of, read_cursor
+from synapse_tui.database.sqlite import open_engine
 from synapse_tui.errors import InvalidValue, TaskNotFound
 from synapse_tui.events import EventBus
+from synapse_tui.messages.database import _meant
+from synapse_tui.messages.history import AgentJournal
+from synapse_tui.messages.tasks import TaskBook, TaskFinder, make_cursor, page_of, read_cursor
 from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskPage, TaskQuery, TaskState
-from synapse_tui.store import AgentJournal
-from synapse_tui.store.engine import open_engine
-from synapse_tui.store.pages import _meant
 from tests.unit.store_kit import KEY, make_book, opened, rows
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -172,7 +171,7 @@ async def test_without_a_history_the_memory_answers(path, monkeypatch):
         def broken(*_: object) -> None:
             raise OSError("disk full")
 
-        monkeypatch.setattr("synapse_tui.store.database.Database.page", broken)
+        monkeypatch.setattr("synapse_tui.messages.database.Database.page", broken)
         book.create(MessageRequest("hello", USER))
         assert texts(await finder(book).page(TaskQuery())) == ["hello"]
 
@@ -229,7 +228,7 @@ def test_pages_are_chosen_in_the_index_alone(path):
     query = TaskQuery(context_id="c", states=frozenset({TaskState.WORKING}), caller="k", changed_after=T0)
     from sqlmodel import col, func, select
 
-    from synapse_tui.store.tables import TaskRow
+    from synapse_tui.database.tables import TaskRow
 
     meant = _meant(KEY, query)
     counted = select(func.count()).select_from(TaskRow).where(*meant)

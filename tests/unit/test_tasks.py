@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.agents.tasks.book import NoJournal, TaskBook
 from synapse_tui.content import Artifact
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
+from synapse_tui.messages.tasks import NoJournal, TaskBook
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui import machine
-from synapse_tui.machine import machine_name
+from synapse_tui import process_times
+from synapse_tui.database.location import TeamDatabase, connection_url, location_of
+from synapse_tui.database.naming import LocalNaming, TeamNaming, naming_of
 from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import machine_name
 from synapse_tui.repository import find_repository, remote_name
 from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
-from synapse_tui.store.location import TeamDatabase, connection_url, location_of
-from synapse_tui.store.naming import LocalNaming, TeamNaming, naming_of
 
 
 def git(folder: Path, *words: str) -> None:
@@ -41,13 +41,13 @@ def repository(tmp_path: Path) -> Path:
 def test_a_machine_keeps_its_name_when_its_host_name_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "_system", lambda: "the very machine")
+    monkeypatch.setattr(process_times, "_system", lambda: "the very machine")
     monkeypatch.setattr("socket.gethostname", lambda: "lap_top.lan")
     first = machine_name(tmp_path / "machines")
     assert first.startswith("laptop-")
     monkeypatch.setattr("socket.gethostname", lambda: "guest-17.hotel.example")
     assert machine_name(tmp_path / "machines") == first
-    monkeypatch.setattr(machine, "_system", lambda: "another machine with the same home folder")
+    monkeypatch.setattr(process_times, "_system", lambda: "another machine with the same home folder")
     assert machine_name(tmp_path / "machines").startswith("guest-17-")
     assert len(list((tmp_path / "machines").iterdir())) == 2
 
@@ -55,7 +55,7 @@ def test_a_machine_keeps_its_name_when_its_host_name_changes(
 def test_users_of_a_machine_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = machine_name(tmp_path / "mine")
     monkeypatch.setattr(os, "getuid", lambda: 54321)
-    monkeypatch.setattr("synapse_tui.machine.private_folder", lambda path: path.mkdir())
+    monkeypatch.setattr("synapse_tui.process_times.private_folder", lambda path: path.mkdir())
     assert machine_name(tmp_path / "theirs") != mine
 
 
@@ -206,6 +206,6 @@ def test_the_settings_name_the_database(tmp_path: Path) -> None:
 
 
 def test_commands_that_do_not_use_a_database_import_none() -> None:
-    code = "import sys, synapse_tui.store.location, synapse_tui.store.naming; print(*sys.modules)"
+    code = "import sys, synapse_tui.database.location, synapse_tui.database.naming; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"sqlalchemy", "sqlmodel", "psycopg", "sqlite3"} & set(ran.stdout.split())

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from synapse_tui.driver.decode import UNKNOWN
-from synapse_tui.driver.tokenizer import ESCAPE_DELAY, MAX_STRING, PASTE_DELAY, STRING_DELAY, Tokenizer
-from synapse_tui.driver.tokens import (
+from synapse_tui.driver.keys import UNKNOWN
+from synapse_tui.driver.tokenizer import (
+    ESCAPE_DELAY,
+    MAX_STRING,
+    PASTE_DELAY,
+    STRING_DELAY,
     FocusToken,
     KeyToken,
     MouseToken,
@@ -18,10 +21,10 @@ from synapse_tui.driver.tokens import (
     ReplyToken,
     TextToken,
     Token,
+    Tokenizer,
 )
-from synapse_tui.terminal.keys import KeyEvent, encode_input, encode_key
+from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
 from synapse_tui.terminal.modes import Modes
-from synapse_tui.terminal.mouse import MouseEvent, encode_mouse
 
 K = KeyEvent
 

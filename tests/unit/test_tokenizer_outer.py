@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.driver.handshake import Handshake, Reaction
-from synapse_tui.driver.modes import QUERY_COLORS, UNDO_ALL, MissedState, keyboard, queries, strip_unknown
-from synapse_tui.driver.outer import OuterTerminal, parse_color
+from synapse_tui.driver.outer import (
+    QUERY_COLORS,
+    UNDO_ALL,
+    Handshake,
+    MissedState,
+    OuterTerminal,
+    Reaction,
+    keyboard,
+    parse_color,
+    queries,
+    strip_unknown,
+)
 
 XTERM = {"TERM": "xterm-256color"}
 

@@ -11,12 +11,11 @@ import pytest
 from synapse_tui.agents.answers import AnswerCollector, tidy
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Transcript
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.conclusion import Conclusion, NoKeeper
-from synapse_tui.agents.tasks.turn import Turn
 from synapse_tui.agents.transcript import TAIL, AnswerReader, agrees, read_answer
+from synapse_tui.agents.turns import Conclusion, NoKeeper, Turn
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import USER, MessageRequest, TaskState
 from synapse_tui.paths import shipped_profiles
 

@@ -3,10 +3,10 @@
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
+from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from typing import Any
 
-from synapse_tui.a2a.turnstile import Turnstile
+from synapse_tui.a2a.guard import Turnstile
 from tests.waiting import PATIENCE
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watcher import Post
 from synapse_tui.model import Sender
 from tests.fake_agent import FakeAgent

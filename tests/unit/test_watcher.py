@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
 from synapse_tui.agents.watcher import AT_KEYBOARD, SOON
 from synapse_tui.errors import AgentExited, InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.events import WatchChanged
+from synapse_tui.messages.service import TaskDesk
 from synapse_tui.model import (
     INSTRUCTIONS,
     SYSTEM,

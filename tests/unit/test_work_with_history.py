@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from synapse_tui.agents.tasks.outbox import BEHIND, MAX_WAITING
 from synapse_tui.content import Part, TaskMessage
+from synapse_tui.messages.outbox import BEHIND, MAX_WAITING
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Sender, Task, TaskState
 from tests.a2a_kit import AT_ONCE, rpc, said
 from tests.fake_agent import FakeAgent

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.follow_ups import FollowUps
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import SETTLED_SIGNAL, TurnTracker
+from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport
 from synapse_tui.agents.watcher import Post, Watcher
 from synapse_tui.events import Event, EventBus, Notice
+from synapse_tui.messages.follow_ups import FollowUps
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import USER, AgentState, MessageRequest, Sender, Task
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 

@@ -1,134 +1,328 @@
-"""Finds an external agent by its URL: the card, where it is, and how the agent is called."""
+"""Finds an external agent by its URL: reads its card and chooses how the agent is called.
+
+The card decides where messages and credentials go, and whoever serves it decides what it says. So only
+interfaces of the card's own origin are used, and of those that the person agreed to. Imports httpx.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
 
-from synapse_tui.errors import CardRefused, PeerRefused, SynapseError
+from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, SynapseError
 
-from .cards import parse_card, read_card
-from .origins import check_url, origin_of, shown_origin
-from .problems import problem_of
-from .record import MAX_CARD, Interface
-from .transport import Bounds, make_client
+from .registry import (
+    MAX_CARD,
+    AddRequest,
+    Binding,
+    Candidate,
+    ExternalAgent,
+    ExternalStore,
+    Interface,
+    alias_from,
+    check_alias,
+    check_variable,
+    hash_of,
+)
+from .transport import Bounds, make_client, problem_of
+from .untrusted import check_url, clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-PATIENCE = 15.0
+TIMEOUT = 15.0
 """Seconds in which a card must have come."""
-_ELSEWHERE = frozenset({400, 401, 403, 404, 405, 410, 501})
+MAX_DEPTH = 30
+MAX_INTERFACES = 20
+_TRY_NEXT = frozenset({400, 401, 403, 404, 405, 410, 501})
 """Statuses after which the card is looked for at the next place."""
+_BINDINGS: Mapping[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON", "HTTPJSON": "HTTP+JSON"}
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\w+)*")
+
+Card = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An agent that was found, before anybody decided to keep it.
-
-    Attributes:
-        url: The URL that was asked for.
-        card_url: Where the card is.
-        card: The card as it came.
-        interface: How the agent is called.
-        warnings: What a person should know, a sentence each.
-        allowed: URLs of further origins that were agreed to.
-    """
-
-    url: str
-    card_url: str
-    card: Mapping[str, Any] = field(repr=False)
-    interface: Interface
-    warnings: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-
-
-async def discover(
-    url: str, *, allowed: Sequence[str] = (), headers: Mapping[str, str] = MappingProxyType({})
-) -> Found:
-    """Find an agent.
-
-    Args:
-        url: Its base URL, or that of its card.
-        allowed: URLs of further origins that messages may go to.
-        headers: Credentials for the URL's origin.
+async def find_agent(
+    request: AddRequest,
+    store: ExternalStore,
+    *,
+    environ: Mapping[str, str],
+    types: Sequence[str],
+    now: Callable[[], datetime],
+) -> Candidate:
+    """Find an agent as it would be stored; `types` are words that no alias may be.
 
     Raises:
-        InvalidValue: That is no URL.
-        PeerUnreachable: Nobody answers there.
-        PeerRefused: There is no card, or none for us.
-        CardRefused: What is there cannot be used.
+        ConfigError: The URL, the alias or the token is not usable.
+        PeerError: It cannot be reached, or its card not be used.
     """
-    base = check_url(url)
-    agreed = tuple(check_url(each, what="--allow-origin") for each in allowed)
-    bounds = Bounds(base, headers=headers, max_bytes=MAX_CARD + 1)
-    client = await asyncio.to_thread(make_client, bounds)
+    url = check_url(request.url)
+    allowed = tuple(check_url(each, what="--allow-origin") for each in request.allowed)
+    variable = check_variable(request.token_env)
+    alias = check_alias(request.alias, taken=types) if request.alias else ""
+    if alias and not request.replace:
+        await asyncio.to_thread(_check_free, store, alias, url)
+    headers = headers_of(request.headers, variable, environ)
+    client = await asyncio.to_thread(make_client, Bounds(url, headers=headers, max_bytes=MAX_CARD + 1))
     async with client:
-        card_url, card = await _find(client, base)
-    read = read_card(card, card_url, allowed=agreed)
-    warnings = read.warnings
-    if headers and origin_of(read.interface.url) != origin_of(base):
-        warnings += (
-            f"the credentials stay at {shown_origin(base)}; {shown_origin(read.interface.url)} gets none",
+        card_url, card = await _find_card(client, url)
+    interface = choose_interface(card, card_url, allowed)
+    known = await asyncio.to_thread(store.list)
+    if not alias:
+        again = next((each.alias for each in known if each.url == url), "")
+        alias = again or alias_from(card.get("name"), [*types, *(each.alias for each in known)])
+    before = next((each for each in known if each.alias == alias), None)
+    when = now().isoformat(timespec="seconds")
+    agent = ExternalAgent(
+        alias,
+        url,
+        card_url=card_url,
+        card=MappingProxyType(card),
+        interface=interface,
+        allowed=allowed,
+        headers=MappingProxyType(dict(request.headers)),
+        token_env=variable,
+        added_at=before.added_at if before is not None and before.url == url else when,
+        last_seen=when,
+    )
+    warnings = card_warnings(card, card_url)
+    if headers and origin_of(interface.url) != origin_of(url):
+        warnings.append(
+            f"the credentials stay at {shown_origin(url)}; {shown_origin(interface.url)} gets none"
         )
-    return Found(base, card_url, read.card, read.interface, warnings, agreed)
+    if before is not None and before.card_hash != agent.card_hash:
+        warnings.append("its card differs from before")
+    return Candidate(agent, tuple(warnings))
 
 
-async def read_again(card_url: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """The card as it is now.
+async def has_changed_card(agent: ExternalAgent, environ: Mapping[str, str]) -> bool:
+    """Whether an agent serves another card than when it was added; the stored one stays in use.
 
     Raises:
-        PeerUnreachable: Nobody answers there.
-        PeerRefused: There is no card any more.
-        CardRefused: What is there is no card.
+        PeerError: Its card cannot be read.
+        ConfigError: The variable of its token is not set.
     """
-    client = await asyncio.to_thread(make_client, Bounds(card_url, headers=headers, max_bytes=MAX_CARD + 1))
-    async with client:
-        return await _fetch(client, card_url)
+    headers = credentials_of(agent, environ)
+    bounds = Bounds(agent.card_url, headers=headers, max_bytes=MAX_CARD + 1)
+    async with await asyncio.to_thread(make_client, bounds) as client:
+        return hash_of(await _fetch(client, agent.card_url)) != agent.card_hash
 
 
-def card_urls(base: str) -> list[str]:
-    """Where a card may be, the likeliest place first."""
-    parts = urlsplit(base)
-    if parts.path.endswith(".json"):
-        return [base]
-    origin = f"{parts.scheme}://{parts.netloc}"
-    path = parts.path.rstrip("/")
-    below = [f"{origin}{path}{card}" for card in CARD_PATHS]
-    # An agent below a path may also have its card at the root of its host.
-    return below if not path else [*below, *(f"{origin}{card}" for card in CARD_PATHS)]
+def credentials_of(agent: ExternalAgent, environ: Mapping[str, str]) -> dict[str, str]:
+    """The headers that authenticate us to an agent; the token is read from `environ`.
+
+    Raises:
+        ConfigError: The variable of its token is not usable.
+    """
+    return headers_of(agent.headers, agent.token_env, environ)
 
 
-async def _find(client: httpx.AsyncClient, base: str) -> tuple[str, dict[str, Any]]:
-    missing: SynapseError | None = None
-    for card_url in card_urls(base):
+def headers_of(headers: Mapping[str, str], token_env: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Headers, with the token of a variable as one of them.
+
+    Raises:
+        ConfigError: The variable is not set, or holds what cannot be sent.
+    """
+    found = dict(headers)
+    if token_env:
+        token = environ.get(token_env, "").strip()
+        if not token:
+            raise ConfigError(
+                f"the environment variable {token_env} is not set",
+                "set it where synapse-tui is started, then try again",
+            )
+        if not token.isascii() or not token.isprintable():
+            raise ConfigError(f"the value of {token_env} cannot be sent in a header", "check its value")
+        found["Authorization"] = f"Bearer {token}"
+    return found
+
+
+def _check_free(store: ExternalStore, alias: str, url: str) -> None:
+    known = store.find(alias)
+    if known is not None and known.url != url:
+        raise InvalidValue(
+            f"'{alias}' is {shown_origin(known.url)} already",
+            f"choose another --alias, or remove it first: synapse external remove {alias}",
+        )
+
+
+# -- fetching ---
+
+
+async def _find_card(client: httpx.AsyncClient, url: str) -> tuple[str, dict[str, Any]]:
+    problem: SynapseError | None = None
+    for card_url in _card_urls(url):
         try:
             return card_url, await _fetch(client, card_url)
         except PeerRefused as error:
-            if error.status not in _ELSEWHERE:
+            if error.status not in _TRY_NEXT:
                 raise
-            worse = missing is None or error.status in (401, 403)
-            missing = error if worse else missing
+            if problem is None or error.status in (401, 403):
+                problem = error
         except CardRefused as error:
-            missing = missing or error
-    assert missing is not None
-    if isinstance(missing, PeerRefused) and missing.status == 404:
+            problem = problem or error
+    assert problem is not None
+    if isinstance(problem, PeerRefused) and problem.status == 404:
         raise CardRefused(
-            f"there is no agent card at {shown_origin(base)}",
+            f"no agent card found at {shown_origin(url)}",
             "give the URL of the card itself if it is elsewhere",
         )
-    raise missing
+    raise problem
+
+
+def _card_urls(url: str) -> list[str]:
+    """Where a card may be, the likeliest place first."""
+    parts = urlsplit(url)
+    if parts.path.endswith(".json"):
+        return [url]
+    origin = f"{parts.scheme}://{parts.netloc}"
+    path = parts.path.rstrip("/")
+    # An agent below a path may also have its card at the root of its host.
+    return [f"{origin}{each}{card}" for each in dict.fromkeys((path, "")) for card in CARD_PATHS]
 
 
 async def _fetch(client: httpx.AsyncClient, card_url: str) -> dict[str, Any]:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             response = await client.get(card_url, headers={"Accept": "application/json"})
         response.raise_for_status()
     except (httpx.HTTPError, TimeoutError) as error:
         raise problem_of(error, card_url, sends=False) from error
     return parse_card(response.content, card_url)
+
+
+def parse_card(data: bytes, where: str) -> dict[str, Any]:
+    """The JSON object of a card.
+
+    Raises:
+        CardRefused: It is not a card, or too large, or nested too deeply.
+    """
+    if len(data) > MAX_CARD:
+        raise CardRefused(
+            f"the card at {where} has more than {MAX_CARD:,} bytes", "ask whoever runs the agent"
+        )
+    try:
+        card = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CardRefused(f"{where} did not return JSON", "is it the URL of an A2A agent?") from error
+    if not isinstance(card, dict) or not isinstance(card.get("name"), str):
+        raise CardRefused(f"{where} did not return an agent card", "is it the URL of an A2A agent?")
+    if _depth(card) > MAX_DEPTH:
+        raise CardRefused(f"the card at {where} is nested too deeply", "ask whoever runs the agent")
+    return cast("dict[str, Any]", card)
+
+
+def _depth(value: object) -> int:
+    depth, level = 0, [value]
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        level = [inner for each in level for inner in _children(each)]
+    return depth
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list) else []
+
+
+# -- reading ---
+
+
+def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -> Interface:
+    """The interface by which an agent is called: 1.0 before 0.3, then the agent's own order.
+
+    Args:
+        card: Its card.
+        card_url: Where the card was found: interfaces of that origin are trusted.
+        allowed: URLs of further origins that the person agreed to.
+
+    Raises:
+        CardRefused: It has no interface that can and may be used.
+    """
+    offered = _interfaces(card, card_url)
+    usable = [each for each in offered if is_allowed(each.url, card_url, allowed)]
+    if usable:
+        return min(usable, key=lambda each: each.version != "1.0")
+    name = clean_line(card.get("name"), 60)
+    if offered:
+        other = shown_origin(offered[0].url)
+        raise CardRefused(
+            f"the card of '{name}' at {shown_origin(card_url)} sends messages to {other}",
+            f"if that is right, agree to it: --allow-origin {other}",
+        )
+    raise CardRefused(
+        f"'{name}' offers no supported interface",
+        "supported are JSONRPC and HTTP+JSON of A2A 1.0 and 0.3, and the routes of synapse-a2a",
+    )
+
+
+def card_warnings(card: Card, card_url: str) -> list[str]:
+    """What a person should know before the agent is added."""
+    found = []
+    if card.get("securityRequirements") or card.get("security"):
+        found.append("it asks for credentials: a bearer token (--token-env) or a header (--header)")
+    capabilities = card.get("capabilities")
+    extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
+    found += [
+        f"it requires the extension {clean_line(each.get('uri'), 120)}, which is not supported"
+        for each in _mappings(extensions)
+        if each.get("required") is True
+    ]
+    if card_url.startswith("http:") and not is_loopback(urlsplit(card_url)):
+        found.append("the connection is not encrypted: use https where there is one")
+    return found
+
+
+def _interfaces(card: Card, card_url: str) -> list[Interface]:
+    """The interfaces that this program can use, in the agent's order of preference."""
+    listed = _mappings(card.get("supportedInterfaces"))
+    if listed:
+        found = [
+            _interface(each.get("url"), each.get("protocolBinding"), each.get("protocolVersion"), each)
+            for each in listed
+        ]
+    elif _is_dialect(card):
+        root = card_url.partition("/.well-known/")[0]
+        found = [_interface(card.get("url") or root, "dialect", "", {})]
+    else:
+        version = card.get("protocolVersion") or "0.3"
+        first = _interface(card.get("url"), card.get("preferredTransport") or "JSONRPC", version, {})
+        more = _mappings(card.get("additionalInterfaces"))
+        found = [first, *(_interface(each.get("url"), each.get("transport"), version, {}) for each in more)]
+    return [each for each in found[:MAX_INTERFACES] if each is not None]
+
+
+def _interface(url: object, binding: object, version: object, more: Card) -> Interface | None:
+    word = binding.upper() if isinstance(binding, str) else ""
+    kind: Binding | None = "dialect" if binding == "dialect" else _BINDINGS.get(word)
+    number = _version(version) if kind != "dialect" else ""
+    if not isinstance(url, str) or kind is None or number is None or "://" not in url:
+        return None
+    try:
+        return Interface(check_url(url), kind, number, clean_line(more.get("tenant"), 100))
+    except InvalidValue:
+        return None
+
+
+def _version(value: object) -> str | None:
+    """The version that is spoken: 1.0, or 0.3 with all that came before it; None for later ones."""
+    match = _VERSION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return "1.0" if value in (None, "") else None
+    return {0: "0.3", 1: "1.0"}.get(int(match[1]))
+
+
+def _is_dialect(card: Card) -> bool:
+    extensions = card.get("extensions")
+    return isinstance(extensions, Mapping) and "synapse" in extensions and not card.get("protocolVersion")
+
+
+def _mappings(value: object) -> list[Card]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -1,8 +1,8 @@
-"""Writes conversations down: a file of JSON lines for each agent and project; the last line of a key wins.
+"""Stores conversations: a file of JSON lines per agent and project, in which the last line of a key wins.
 
-Not in the history of the hosted agents: that is about what was typed into terminals, its rules for what
-a crash leaves do not fit, and these files go with their agent when it is removed. Lines are only ever
-added, under a lock, so that several programs of a project can write.
+They are kept apart from the history of the hosted agents: that one is about what was typed into terminals,
+its rules for what a crash leaves do not fit, and these files go with their agent when it is removed. Lines
+are only ever appended, under a lock, so that several programs of a project can write.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 from .conversation import Conversation, Entry
 
 MAX_FILE = 32 * 1024 * 1024
-"""Bytes from which a file is read no further; it is made smaller long before."""
+"""Bytes of a file that are read; it is compacted long before."""
 COMPACT = 8 * 1024 * 1024
-"""Bytes from which a file is written anew with what is still wanted."""
+"""Bytes from which a file is rewritten with what is still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A conversation as it was written down.
+    """A conversation as it was stored.
 
     Attributes:
-        tasks: Its tasks, oldest first.
-        entries: What was said, oldest first.
-        context_id: The conversation as the agent calls it.
+        tasks: Oldest first.
+        entries: Oldest first.
+        context_id: The agent's id of the conversation.
         opened: Whether the person had it open.
-        agent: Which agent it was had with.
-        owners: Who worked on a task last, by its id: a process as `owner` names it.
+        agent: `ExternalAgent.identity`.
+        owners: The process that worked on a task last, by the task's id.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -53,13 +53,7 @@ class Saved:
 
 
 class Journal:
-    """The conversations of a project.
-
-    Args:
-        folder: `~/.synapse/external`.
-        project: Folder of the project.
-        owner: This process, for the tasks that it works on.
-    """
+    """The stored conversations of a project, in `folder` (`~/.synapse/external`); `owner` is this process."""
 
     def __init__(self, folder: Path, project: Path, owner: str) -> None:
         key = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -75,31 +69,26 @@ class Journal:
         """The folder of the files that an agent has sent."""
         return self.folder / f"{alias}.files"
 
-    def news(self, conversation: Conversation) -> bytes:
-        """What has changed since this was last called, as lines to be written."""
-        alias = conversation.alias
-        facts = {
-            "context_id": conversation.context_id,
-            "opened": conversation.opened,
-            "agent": conversation.agent,
-        }
-        written = self._written.setdefault(alias, {})
+    def unwritten(self, conversation: Conversation) -> bytes:
+        """The lines for what has changed since the last call."""
+        written = self._written.setdefault(conversation.alias, {})
+        facts = _facts(conversation)
         lines: list[dict[str, Any]] = [
             {"task": _task_json(task), "owner": self._owner}
             for task in conversation.tasks
-            if _is_news(written, task.id, task)
+            if _is_new(written, task.id, task)
         ]
         lines += [
             {"entry": _entry_json(entry)}
             for entry in conversation.entries
-            if not entry.growing and _is_news(written, entry.key, entry)
+            if not entry.growing and _is_new(written, entry.key, entry)
         ]
-        if _is_news(written, "", facts):
+        if _is_new(written, "", facts):
             lines.append({"about": facts})
         return _lines(lines)
 
     def write(self, alias: str, data: bytes) -> None:
-        """Add lines to a conversation's file.
+        """Append lines to a conversation's file.
 
         Raises:
             OSError: They cannot be written.
@@ -109,12 +98,12 @@ class Journal:
             with self._locked(alias, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab") as file:
                 file.write(data)
 
-    def lost(self, alias: str) -> None:
-        """Nothing is known of what a file holds: all is written again."""
+    def write_all_again(self, alias: str) -> None:
+        """Forget what was written: the contents of the file are not known."""
         self._written.pop(alias, None)
 
     def load(self, alias: str) -> Saved:
-        """What was written down of a conversation; a line that cannot be read is left out."""
+        """Read a conversation; damaged lines are left out."""
         try:
             check_safe(self.path(alias))
             with self._locked(alias, os.O_RDWR, "r+b") as file:
@@ -125,14 +114,21 @@ class Journal:
             return Saved()
         return saved
 
+    def restore(self, conversation: Conversation, saved: Saved) -> None:
+        """Give a new conversation what was stored of it."""
+        conversation.restore(saved.tasks, saved.entries)
+        conversation.context_id = saved.context_id
+        conversation.opened = saved.opened
+        self.unwritten(conversation)
+
     def aliases(self) -> list[str]:
-        """Whom conversations were had with."""
+        """The agents with a stored conversation."""
         with contextlib.suppress(OSError):
             return sorted(path.stem for path in self.folder.glob("*.jsonl"))
         return []
 
     def forget(self, alias: str) -> None:
-        """Take a conversation away, with the files that the agent has sent."""
+        """Delete a conversation, with the files that the agent has sent."""
         self._written.pop(alias, None)
         self.path(alias).unlink(missing_ok=True)
         folder = self.files(alias)
@@ -149,8 +145,8 @@ class Journal:
             yield file
 
 
-def _is_news(written: dict[str, object], key: str, value: object) -> bool:
-    """Whether something is not written down yet; it counts as written from now on."""
+def _is_new(written: dict[str, object], key: str, value: object) -> bool:
+    """Whether a value is not written yet; it counts as written from now on."""
     known = written.get(key)
     if known is value or known == value:
         return False
@@ -159,28 +155,30 @@ def _is_news(written: dict[str, object], key: str, value: object) -> bool:
 
 
 def _rewrite(file: IO[bytes], saved: Saved) -> None:
-    """Write a file anew with what is still wanted, in place: others may hold it open."""
+    """Rewrite a file in place, since others may hold it open."""
     known = {task.id for task in saved.tasks}
     lines = [{"task": _task_json(task), "owner": saved.owners.get(task.id, "")} for task in saved.tasks]
     lines += [{"entry": _entry_json(e)} for e in saved.entries if e.task_id in known or not e.task_id]
-    facts = {"context_id": saved.context_id, "opened": saved.opened, "agent": saved.agent}
-    lines.append({"about": facts})
+    lines.append({"about": _facts(saved)})
     file.seek(0)
     file.truncate(0)
     file.write(_lines(lines))
 
 
+def _facts(of: Conversation | Saved) -> dict[str, Any]:
+    return {"context_id": of.context_id, "opened": of.opened, "agent": of.agent}
+
+
 def _lines(values: Sequence[Mapping[str, Any]]) -> bytes:
-    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode(
-        "utf-8", "replace"
-    )
+    text = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+    return text.encode("utf-8", "replace")
 
 
 def _read(file: IO[bytes]) -> Saved:
     tasks: dict[str, Task] = {}
     owners: dict[str, str] = {}
     entries: dict[str, Entry] = {}
-    about: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for line in file.read(MAX_FILE).splitlines():
         with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
             value = json.loads(line)
@@ -189,18 +187,22 @@ def _read(file: IO[bytes]) -> Saved:
                 tasks[task.id] = task
                 owners[task.id] = str(value.get("owner") or "")
             elif "entry" in value:
-                entry = _entry(value["entry"])
+                entry = Entry(**{**value["entry"], "at": datetime.fromisoformat(value["entry"]["at"])})
                 entries[entry.key] = entry
             else:
-                about = dict(value["about"])
+                facts = dict(value["about"])
     return Saved(
         tuple(sorted(tasks.values(), key=lambda task: task.created_at)),
         tuple(sorted(entries.values(), key=lambda entry: entry.at)),
-        str(about.get("context_id") or ""),
-        about.get("opened") is True,
-        str(about.get("agent") or ""),
+        str(facts.get("context_id") or ""),
+        facts.get("opened") is True,
+        str(facts.get("agent") or ""),
         MappingProxyType(owners),
     )
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {**asdict(entry), "at": entry.at.isoformat()}
 
 
 def _task_json(task: Task) -> dict[str, Any]:
@@ -235,20 +237,11 @@ def _task(value: Mapping[str, Any]) -> Task:
         state=TaskState(value["state"]),
         delivery=DeliveryState(value["delivery"]),
         reason=str(value["reason"]),
-        artifacts=tuple(Artifact(str(t), artifact_id=str(i), name=str(n)) for t, i, n in _triples(value)),
+        artifacts=tuple(
+            Artifact(str(text), artifact_id=str(number), name=str(name))
+            for text, number, name in value["artifacts"]
+        ),
         response_expected=value["response_expected"] is True,
         metadata=MappingProxyType(dict(value["metadata"])),
         reply=ReplyState(value["reply"]),
     )
-
-
-def _triples(value: Mapping[str, Any]) -> Sequence[Sequence[object]]:
-    return [tuple(each) for each in value["artifacts"]]
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    return {**asdict(entry), "at": entry.at.isoformat()}
-
-
-def _entry(value: Mapping[str, Any]) -> Entry:
-    return Entry(**{**value, "at": datetime.fromisoformat(value["at"])})

@@ -1,46 +1,254 @@
-"""What can be asked of an external agent, whatever protocol it speaks."""
+"""The interface to an external agent, whatever protocol it speaks: messages, updates, and their limits.
+
+Imports neither httpx nor the SDK; `peers` implements it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from synapse_tui.errors import PeerRefused
+from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.errors import BudgetSpent, PeerRefused
+from synapse_tui.model import TaskState
 
-from .updates import Outgoing, Snapshot, Update
+from .untrusted import clean_line, clean_text
+
+MAX_EVENTS = 100_000
+"""Stream events for one task."""
+MAX_STREAMED = 32 * 1024 * 1024
+"""Bytes of streams for one task."""
+EVENTS_A_SECOND = 200.0
+EVENTS_AT_ONCE = 100.0
+BYTES_A_SECOND = 2.0 * 1024 * 1024
+BYTES_AT_ONCE = 256.0 * 1024
+LINE_COST = 64
+"""Bytes that each line of a stream costs extra: the work is in the lines, not in their length."""
+NODE_COST = 32
+"""Bytes that each JSON value costs extra."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to an external agent.
+
+    Attributes:
+        message_id: The same when it is sent again.
+        task_id: The agent's id of the task that it continues; empty for a new one.
+        context_id: The agent's id of the conversation; empty for a new one.
+    """
+
+    text: str
+    message_id: str
+    task_id: str = ""
+    context_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskUpdate:
+    """The state of a task, in part or as a whole; an answer without a task is a completed one without an id.
+
+    Attributes:
+        task_id: The agent's id of it.
+        context_id: The agent's id of the conversation.
+        state: Its state.
+        message: What the agent says about the state.
+        auth: Whether it waits for credentials (AUTH_REQUIRED), not for an answer.
+        artifacts: Its results, where the agent sent the whole task.
+        history: What the agent has said before, where it sent the whole task.
+    """
+
+    task_id: str
+    context_id: str
+    state: TaskState
+    message: TaskMessage | None = None
+    auth: bool = False
+    artifacts: tuple[Artifact, ...] = ()
+    history: tuple[TaskMessage, ...] = ()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing more comes before somebody sends a message."""
+        return self.state.final or self.state is TaskState.INPUT_REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactChunk:
+    """A piece of a result; `append` continues what was sent of that artifact before."""
+
+    task_id: str
+    context_id: str
+    artifact: Artifact
+    append: bool = False
+    last: bool = False
+
+    @property
+    def at_rest(self) -> bool:
+        """More comes."""
+        return False
+
+
+Update = TaskUpdate | ArtifactChunk
 
 
 class NotOffered(PeerRefused):
-    """The agent does not know that operation, and has done nothing."""
+    """The agent does not support that operation, and has done nothing."""
 
 
 class Peer(Protocol):
     """One external agent, connected.
 
-    All methods raise PeerUnreachable when it cannot be reached, PeerRefused when it does not do as asked,
-    and its subclass NotOffered when it does not know how.
+    All methods raise PeerUnreachable when it cannot be reached, PeerRefused when it refuses, and its
+    subclass NotOffered when it does not support the operation.
     """
 
     @property
     def streaming(self) -> bool:
-        """Whether it tells of its work while it works."""
+        """Whether it can stream updates."""
 
     def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
-        """Send a message; gives what the agent tells of it, the first of it as soon as it has taken it.
-
-        Args:
-            outgoing: The message.
-            stream: Whether to listen to its work as well.
-        """
+        """Send a message; yields updates, the first as soon as the agent has accepted it."""
 
     def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """What happens to a task from now on, the task as it is first."""
+        """Updates of a task from now on, beginning with the whole task."""
 
-    async def get(self, task_id: str) -> Snapshot:
-        """A task as it is."""
+    async def get(self, task_id: str) -> TaskUpdate:
+        """The whole task."""
 
-    async def cancel(self, task_id: str) -> Snapshot:
+    async def cancel(self, task_id: str) -> TaskUpdate:
         """Cancel a task."""
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
+
+
+class Pace:
+    """How fast all external agents of a process are read together.
+
+    The event loop also serves keyboard, screen and servers. An agent that sends faster is not read for a
+    moment, so that its own connection holds it back. `sleep` is called for every event, so that everything
+    else gets its turn.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._events_until = self._bytes_until = float("-inf")
+
+    async def event(self) -> None:
+        """Wait until one more event may be read."""
+        earliest = max(self._events_until, self._clock() - EVENTS_AT_ONCE / EVENTS_A_SECOND)
+        self._events_until = earliest + 1 / EVENTS_A_SECOND
+        await self._wait(self._events_until)
+
+    async def data(self, cost: int) -> None:
+        """Wait until so many bytes may be read."""
+        earliest = max(self._bytes_until, self._clock() - BYTES_AT_ONCE / BYTES_A_SECOND)
+        self._bytes_until = earliest + cost / BYTES_A_SECOND
+        await self._wait(self._bytes_until)
+
+    async def _wait(self, until: float) -> None:
+        await self._sleep(max(0.0, until - self._clock()))
+
+
+class Budget:
+    """How much the agent may still send for one task."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._events = 0
+        self._streamed = 0
+
+    async def event(self) -> None:
+        """Count an event of a stream, and wait until it may be read.
+
+        Raises:
+            BudgetSpent: There were too many.
+        """
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise over_budget(f"{MAX_EVENTS:,} events")
+        await self._pace.event()
+
+    async def streamed(self, data: bytes, nodes: int = 0) -> None:
+        """Count bytes of a stream, and wait until they may be read.
+
+        Raises:
+            BudgetSpent: There were too many.
+        """
+        self._streamed += len(data)
+        if self._streamed > MAX_STREAMED:
+            raise over_budget(f"{MAX_STREAMED:,} bytes")
+        await self._pace.data(len(data) + LINE_COST * data.count(b"\n") + NODE_COST * nodes)
+
+    async def answered(self, data: bytes, nodes: int = 0) -> None:
+        """Wait until bytes of a single answer may be read."""
+        await self._pace.data(len(data) + NODE_COST * nodes)
+
+
+def over_budget(limit: str) -> BudgetSpent:
+    """The error that ends a task whose agent sends more than `limit`."""
+    return BudgetSpent(
+        f"the agent sent more than {limit} for this one task and was disconnected",
+        "what it sent before is kept; ask for less, or remove the agent: synapse external remove",
+    )
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """Parts as text for a person and for an agent; what is not text is described.
+
+    Agents that write bit by bit send a part for each bit: those are joined where white space shows it.
+    """
+    text = ""
+    for each in filter(None, map(_text_of_part, parts)):
+        joined = not text or text[-1].isspace() or each[0].isspace()
+        text += each if joined else f"\n{each}"
+    return text
+
+
+def joined_text(artifact: Artifact) -> str:
+    """The text of an artifact as if its parts had been written bit by bit; empty where it is not all text."""
+    if any(part.kind != "text" for part in artifact.parts):
+        return ""
+    return "".join(part.text for part in artifact.parts)
+
+
+def text_of_message(message: TaskMessage | None) -> str:
+    """The text of a message; empty for none."""
+    return text_of(message.parts) if message is not None else ""
+
+
+def artifact_of(parts: Sequence[Part], *, artifact_id: str = "", name: str = "") -> Artifact:
+    """An artifact of cleaned parts."""
+    return Artifact(text_of(parts), artifact_id=artifact_id, name=name, parts=tuple(parts))
+
+
+def _text_of_part(part: Part) -> str:
+    if part.kind == "text":
+        return part.text
+    if part.kind == "data":
+        return _json(part.data)
+    if part.kind == "url":
+        return f"[{_label(part, 'link')}: {clean_line(part.text, 500)}]"
+    size = part.metadata.get("size")
+    amount = f", {size:,} bytes" if isinstance(size, int) else ""
+    where = f", saved as {part.path}" if part.path else ", not saved"
+    return f"[{_label(part, 'file')}{amount}{where}]"
+
+
+def _label(part: Part, kind: str) -> str:
+    words = [kind, part.name, f"({part.media_type})" if part.media_type else ""]
+    return " ".join(word for word in words if word)
+
+
+def _json(value: object) -> str:
+    try:
+        return clean_text(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True))
+    except (TypeError, ValueError):
+        return "[data that cannot be shown]"

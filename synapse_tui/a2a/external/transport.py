@@ -1,20 +1,22 @@
-"""The connection to one external agent: httpx with a guard that knows to whom it may speak, and how much."""
+"""The connection to one external agent: httpx with a guard over destinations, credentials and sizes."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import random
+import re
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx
 
-from synapse_tui.errors import BudgetSpent, PeerRefused, SynapseError
+from synapse_tui.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
 
-from .limits import Budget, MessageSize, Pace
-from .origins import is_allowed, is_loopback, origin_of, shown_origin
+from .peer import Budget, NotOffered, Pace, Sleep
+from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 900.0
@@ -22,25 +24,25 @@ READ_TIMEOUT = 900.0
 WRITE_TIMEOUT = 30.0
 MAX_BYTES = 32 * 1024 * 1024
 """Bytes of one answer, also of a stream."""
+MAX_MESSAGE = 4 * 1024 * 1024
+"""Bytes of one event of a stream, or of one answer: each is parsed in one go."""
+MAX_NODES = 20_000
+"""JSON values of one event or answer."""
 STREAM_PIECE = 4096
 ANSWER_PIECE = 65_536
-"""Bytes that are handed on at once; everything else has its turn in between."""
+"""Bytes that are passed on at once; everything else gets its turn in between."""
 PAUSES = (0.3, 1.0)
-"""Seconds before a request is made again that did not arrive."""
+"""Seconds before a request that did not arrive is repeated."""
 LONGEST_PAUSE = 10.0
-_TRY_AGAIN = frozenset({429, 503})
-"""Statuses by which a server says that it has not taken the request, and will later."""
-
-Sleep = Callable[[float], Awaitable[None]]
+_BUSY = frozenset({429, 503})
+"""The server has not taken the request, and will later."""
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where httpx ends the lines of a stream."""
+_SEPARATORS = ",:{["
 
 
 class Forbidden(httpx.RequestError):
-    """A request or an answer that the guard does not let pass.
-
-    Args:
-        error: What a person is told.
-        request: The request.
-    """
+    """A request or an answer that the guard rejects; `error` is for the person."""
 
     def __init__(self, error: SynapseError, request: httpx.Request) -> None:
         super().__init__(error.message, request=request)
@@ -52,11 +54,11 @@ class Bounds:
     """What a connection may do.
 
     Attributes:
-        own: A URL of the origin that credentials are for.
+        own: A URL of the origin that gets the credentials.
         allowed: URLs of further origins.
-        headers: Credentials; sent to the own origin only.
+        headers: Credentials.
         max_bytes: Longest answer.
-        budget: What the task may still receive; None for what belongs to no task.
+        budget: What the task may still receive; None for requests that belong to no task.
     """
 
     own: str
@@ -67,15 +69,10 @@ class Bounds:
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Speaks to allowed origins only, follows no redirect, and reads no more than was agreed.
+    """Connects to allowed origins only, follows no redirect, and reads no more than was agreed.
 
-    A request that certainly did not arrive (nobody listens, or the server says that it is busy) is made
-    again, byte for byte, so that a message keeps its id; nothing else ever is.
-
-    Args:
-        inner: Makes the requests.
-        bounds: What is allowed.
-        sleep: Waits so many seconds.
+    A request that certainly did not arrive (connection refused, or the server says that it is busy) is
+    repeated byte for byte, so that a message keeps its id; nothing else ever is.
     """
 
     def __init__(
@@ -89,12 +86,19 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """Make a request.
 
         Raises:
-            Forbidden: It goes where it must not, or the answer is none that is wanted.
+            Forbidden: Its destination or its answer is not allowed.
         """
-        self._check(request)
-        for name, value in self._credentials(request).items():
-            request.headers[name] = value
-        response = await self._insist(request)
+        url = _connected_to(request.url)
+        if not is_allowed(url, self._bounds.own, self._bounds.allowed):
+            origin = shown_origin(url)
+            raise _forbidden(
+                request,
+                f"{origin} is not where this agent was added",
+                hint=f"if that is right, agree to it: --allow-origin {origin}",
+            )
+        if origin_of(url) == origin_of(self._bounds.own):
+            request.headers.update(self._bounds.headers or {})
+        response = await self._send(request)
         try:
             return self._checked(request, response)
         except BaseException:
@@ -105,32 +109,17 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """Close all connections."""
         await self._inner.aclose()
 
-    def _check(self, request: httpx.Request) -> None:
-        url = _seen(request.url)
-        if not is_allowed(url, self._bounds.own, self._bounds.allowed):
-            raise Forbidden(
-                PeerRefused(
-                    f"{shown_origin(url)} is not where this agent was added",
-                    0,
-                    f"if that is right, agree to it: --allow-origin {shown_origin(url)}",
-                ),
-                request,
-            )
-
-    def _credentials(self, request: httpx.Request) -> Mapping[str, str]:
-        mine = origin_of(_seen(request.url)) == origin_of(self._bounds.own)
-        return (self._bounds.headers or {}) if mine else {}
-
-    async def _insist(self, request: httpx.Request) -> httpx.Response:
+    async def _send(self, request: httpx.Request) -> httpx.Response:
         for pause in PAUSES:
             try:
                 response = await self._inner.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                await self._sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+                await self._sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - not for security
                 continue
-            if response.status_code not in _TRY_AGAIN:
+            if response.status_code not in _BUSY:
                 return response
-            wait = _retry_after(response) or pause
+            asked = response.headers.get("retry-after", "")
+            wait = (float(asked) if asked.isdigit() else 0.0) or pause
             if wait > LONGEST_PAUSE:
                 return response
             await response.aclose()
@@ -138,90 +127,142 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return await self._inner.handle_async_request(request)
 
     def _checked(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        own = shown_origin(str(request.url))
         if response.has_redirect_location:
             where = shown_origin(str(request.url.join(response.headers["location"])))
-            raise Forbidden(
-                PeerRefused(
-                    f"{shown_origin(str(request.url))} redirects to {where}, which is not followed",
-                    response.status_code,
-                    "if that is right, add the agent by that URL",
-                ),
+            raise _forbidden(
                 request,
+                f"{own} redirects to {where}, which is not followed",
+                response.status_code,
+                "if that is right, add the agent by that URL",
             )
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise Forbidden(
-                PeerRefused(f"{shown_origin(str(request.url))} sends compressed answers, unasked", 0), request
-            )
-        assert isinstance(response.stream, httpx.AsyncByteStream)
+            raise _forbidden(request, f"{own} sends compressed answers although none were requested")
         streams = "text/event-stream" in response.headers.get("content-type", "")
         if streams:
-            response.headers["content-type"] = "text/event-stream"  # which is UTF-8, whatever else it says
-        response.stream = _Bounded(
-            response.stream,
-            self._bounds.max_bytes,
-            request,
-            budget=self._bounds.budget or Budget(Pace()),
-            streams=streams,
-            measured=self._bounds.budget
-            is not None,  # cards have a lower limit, and the SDK does not read them
-        )
+            response.headers["content-type"] = "text/event-stream"  # UTF-8, whatever else it says
+        response.stream = _BoundedBody(response.stream, request, self._bounds, streams=streams)
         return response
 
 
-class _Bounded(httpx.AsyncByteStream):
-    """A body that is read no faster than its budget allows, and ends with an error when it is too long."""
+class _BoundedBody(httpx.AsyncByteStream):
+    """A body that is read no faster than its budget allows, and fails when it is too long."""
 
     def __init__(
         self,
-        inner: httpx.AsyncByteStream,
-        limit: int,
+        inner: httpx.AsyncByteStream | httpx.SyncByteStream,
         request: httpx.Request,
+        bounds: Bounds,
         *,
-        budget: Budget,
         streams: bool,
-        measured: bool,
     ) -> None:
+        assert isinstance(inner, httpx.AsyncByteStream)
+        budget = bounds.budget or Budget(Pace())
         self._inner = inner
-        self._left = limit
-        self._limit = limit
         self._request = request
-        self._size = STREAM_PIECE if streams else ANSWER_PIECE
+        self._limit = bounds.max_bytes
+        self._piece = STREAM_PIECE if streams else ANSWER_PIECE
         self._count = budget.streamed if streams else budget.answered
-        self._message = MessageSize(streams=streams)
-        self._measured = measured
+        # Cards have a lower limit and are not parsed by the SDK.
+        self._size = MessageSize(streams=streams) if bounds.budget is not None else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._limit
         async for chunk in self._inner:
-            self._left -= len(chunk)
-            for start in range(0, len(chunk), self._size):
-                piece = chunk[start : start + self._size]
+            left -= len(chunk)
+            for start in range(0, len(chunk), self._piece):
+                piece = chunk[start : start + self._piece]
                 try:
-                    await self._count(piece, self._message.add(piece) if self._measured else 0)
+                    await self._count(piece, self._size.add(piece) if self._size is not None else 0)
                 except BudgetSpent as error:
                     raise Forbidden(error, self._request) from error
                 yield piece
-            if self._left < 0:
-                raise Forbidden(
-                    PeerRefused(f"the answer has more than {self._limit:,} bytes", 0), self._request
-                )
+            if left < 0:
+                raise _forbidden(self._request, f"the answer has more than {self._limit:,} bytes")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
+class MessageSize:
+    """The size of the JSON that is being read: each event of a stream, or one answer.
+
+    It is measured before it is parsed, since parsing cannot be interrupted. Text in strings does not count as
+    values: it may have any number of commas.
+    """
+
+    def __init__(self, *, streams: bool) -> None:
+        self._streams = streams
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._bytes = self._nodes = 0
+        self._cut_line_end = self._empty_line = self._in_string = False
+        self._escape = ""
+
+    def add(self, data: bytes) -> int:
+        """Count more bytes; returns the JSON values in them.
+
+        Raises:
+            BudgetSpent: An event or the answer is too large.
+        """
+        if b"\0" in data:
+            raise _too_large("an answer that is not in UTF-8")  # in which nothing here can be counted
+        self._bytes += len(data)
+        text = self._decoder.decode(data)
+        if self._cut_line_end and text.startswith("\n"):
+            text = text[1:]
+            self._cut_line_end = False
+        if text:
+            self._cut_line_end = text.endswith("\r")
+        lines = _LINE_END.split(text) if self._streams else [text]
+        nodes = 0
+        for number, line in enumerate(lines):
+            if number:
+                if self._empty_line:
+                    self._bytes = self._nodes = 0
+                self._empty_line, self._in_string, self._escape = True, False, ""
+            if line:
+                self._empty_line = False
+                found = self._count(line)
+                nodes += found
+                self._nodes += found
+                self._check()
+        self._check()
+        return nodes
+
+    def _count(self, text: str) -> int:
+        text = (self._escape + text).replace("\\\\", "")
+        self._escape = "\\" if text.endswith("\\") else ""
+        pieces = text.replace('\\"', "").split('"')
+        outside = "".join(pieces[self._in_string :: 2])
+        self._in_string ^= len(pieces) % 2 == 0
+        return sum(map(outside.count, _SEPARATORS))
+
+    def _check(self) -> None:
+        what = "event" if self._streams else "answer"
+        if self._bytes > MAX_MESSAGE:
+            raise _too_large(f"one {what} of more than {MAX_MESSAGE:,} bytes")
+        if self._nodes > MAX_NODES:
+            raise _too_large(f"one {what} of more than {MAX_NODES:,} values")
+
+
+def _too_large(what: str) -> BudgetSpent:
+    return BudgetSpent(
+        f"the agent sent {what} and was disconnected",
+        "what it sent before is kept; ask for less, or for a file as a link",
+    )
+
+
 def make_client(bounds: Bounds, *, sleep: Sleep = asyncio.sleep) -> httpx.AsyncClient:
-    """A client for one agent; it loads certificates where it needs them, so it is made in a thread."""
-    url = urlsplit(bounds.own)
+    """A client for one agent; it may load certificates, so make it in a thread."""
     proxy = proxy_for(bounds.own)
     inner = httpx.AsyncHTTPTransport(
-        verify=url.scheme == "https" or bool(proxy), trust_env=False, proxy=proxy, retries=0
-    )
-    timeout = httpx.Timeout(
-        connect=CONNECT_TIMEOUT, read=READ_TIMEOUT, write=WRITE_TIMEOUT, pool=CONNECT_TIMEOUT
+        verify=urlsplit(bounds.own).scheme == "https" or bool(proxy), trust_env=False, proxy=proxy, retries=0
     )
     return httpx.AsyncClient(
         transport=GuardedTransport(inner, bounds, sleep=sleep),
-        timeout=timeout,
+        timeout=httpx.Timeout(
+            connect=CONNECT_TIMEOUT, read=READ_TIMEOUT, write=WRITE_TIMEOUT, pool=CONNECT_TIMEOUT
+        ),
         trust_env=False,
         follow_redirects=False,
         headers={"Accept-Encoding": "identity", "User-Agent": "synapse-tui"},
@@ -229,21 +270,88 @@ def make_client(bounds: Bounds, *, sleep: Sleep = asyncio.sleep) -> httpx.AsyncC
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy of the environment for a URL; None for none, and for this machine."""
+    """The proxy that the environment names for a URL; None for loopback."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(parts) or urllib.request.proxy_bypass(host):
+    if is_loopback(parts) or urllib.request.proxy_bypass(parts.hostname or ""):
         return None
     proxies = urllib.request.getproxies()
     return proxies.get(parts.scheme) or proxies.get("all")
 
 
-def _seen(url: httpx.URL) -> str:
-    """The origin that will be connected to, as httpx itself sees it."""
+def _connected_to(url: httpx.URL) -> str:
+    """The origin that httpx will connect to, as it parses the URL itself."""
     host = f"[{url.host}]" if ":" in url.host else url.host
     return f"{url.scheme}://{host}" + (f":{url.port}" if url.port is not None else "")
 
 
-def _retry_after(response: httpx.Response) -> float:
-    text: str = response.headers.get("retry-after", "")
-    return float(text) if text.isdigit() else 0.0
+def _forbidden(request: httpx.Request, message: str, status: int = 0, hint: str = "") -> Forbidden:
+    return Forbidden(PeerRefused(message, status, hint), request)
+
+
+_STATUS_HINTS = {
+    401: "it asks for credentials: add it again with --token-env NAME or --header",
+    403: "the credentials do not suffice: look at --token-env and --header",
+    404: "is the URL right? 'synapse external info' shows it",
+    429: "it is called too often; try again later",
+}
+_UNKNOWN = "it is not known whether the message arrived; ask the agent before you send it again"
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_NOT_OFFERED = frozenset({"MethodNotFoundError", "NotImplementedError"})
+_STATUS = {"TaskNotFoundError": 404, "TaskNotCancelableError": 409}
+
+
+def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
+    """An error of httpx or of the SDK as one for a person.
+
+    Args:
+        error: What was raised, with its causes.
+        url: Where the request went.
+        sends: Whether it was a message, so that it matters whether it arrived.
+    """
+    where = shown_origin(url)
+    hint = _UNKNOWN if sends else "try again"
+    for each in _chain(error):
+        match each:
+            case Forbidden():
+                return each.error
+            case SynapseError():
+                return each
+            case httpx.HTTPStatusError():
+                status = each.response.status_code
+                kind = NotOffered if status in (405, 501) else PeerRefused
+                message = f"{where} answered with HTTP status {status}"
+                return kind(message, status, _STATUS_HINTS.get(status, ""))
+            case httpx.ConnectTimeout() | httpx.ConnectError():
+                timeout = isinstance(each, httpx.ConnectTimeout)
+                why = "did not answer in time" if timeout else "cannot connect"
+                reason = _reason(each)
+                message = f"{where}: {why}" + (f" ({reason})" if reason else "")
+                return PeerUnreachable(message, "is the agent running?")
+            case httpx.TimeoutException() | TimeoutError():
+                return PeerUnreachable(f"{where} did not answer in time", hint)
+            case httpx.RequestError():
+                reason = _reason(each) or type(each).__name__
+                return PeerUnreachable(f"{where}: the connection broke: {reason}", hint)
+    return _refusal(error, where)
+
+
+def _reason(error: httpx.RequestError) -> str:
+    """The transport's message, which may quote the other side."""
+    return clean_line(_ERRNO.sub("", str(error)), 120)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    each: BaseException | None = error
+    while each is not None and each not in found:
+        found.append(each)
+        each = each.__cause__ or each.__context__
+    return found
+
+
+def _refusal(error: BaseException, where: str) -> SynapseError:
+    """An error that the agent itself sent, in its own words."""
+    kind = type(error).__name__
+    message = clean_line(getattr(error, "message", "") or str(error), 300) or kind
+    refusal = NotOffered if kind in _NOT_OFFERED else PeerRefused
+    return refusal(f"{where} refused: {message}", _STATUS.get(kind, 400))

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
 
 from a2a.auth.user import User
 from a2a.compat.v0_3.extension_headers import LEGACY_HTTP_EXTENSION_HEADER
 from a2a.extensions.common import HTTP_EXTENSION_HEADER, get_requested_extensions
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.utils import errors as sdk
 from a2a.utils.constants import PROTOCOL_VERSION_0_3, VERSION_HEADER
 from starlette.requests import Request
 
-from synapse_tui.a2a.agent import HostedAgent
-from synapse_tui.a2a.body_files import BodyFiles
-from synapse_tui.a2a.principal import Principal
-from synapse_tui.a2a.request_state import visitor_of
-from synapse_tui.a2a.services import Services
-from synapse_tui.a2a.visitor import Visitor
+from synapse_tui import errors
+from synapse_tui.a2a.access import Principal
+from synapse_tui.a2a.agent import HostedAgent, Services
+from synapse_tui.a2a.bodies import BodyFiles
+from synapse_tui.a2a.context import Visitor, visitor_of
+from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import TaskNotFound
-from synapse_tui.model import Task
+from synapse_tui.model import DEFAULT_PRIORITY, Task, check_priority
 
 _CALL = "synapse_call"
 MAX_EXTENSIONS = 50
@@ -135,3 +141,121 @@ async def find_task(call: Call, task_id: str) -> Task:
     if task.id != task_id or hidden:
         raise unknown
     return task
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Something that goes beyond the protocol.
+
+    Attributes:
+        uri: Names it.
+        description: What it is for.
+        required: Whether only callers that know it are served.
+    """
+
+    uri: str
+    description: str
+    required: bool = False
+
+
+# Names of this kind are addresses by custom; one below `.invalid` nobody can ever own (RFC 2606).
+SYNAPSE = Extension(
+    "https://synapse-tui.invalid/a2a/v1",
+    "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)",
+)
+EXTENSIONS = (SYNAPSE,)
+
+
+def missing(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
+    """The URIs of the extensions without which a caller is not served, and that it has not named."""
+    return [each.uri for each in extensions if each.required and each.uri not in requested]
+
+
+def activated(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
+    """The URIs of the extensions that a caller wants and the agent offers."""
+    return [each.uri for each in extensions if each.uri in requested]
+
+
+def priority_of(*places: Mapping[str, object]) -> int:
+    """The priority that the metadata of a message or of its request names; the first that does decides.
+
+    Raises:
+        InvalidValue: It is none.
+    """
+    for place in places:
+        extended = place.get(SYNAPSE.uri)
+        for found in (place, extended if isinstance(extended, Mapping) else {}):
+            if "priority" in found:
+                return check_priority(found["priority"])
+    return DEFAULT_PRIORITY
+
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_KINDS: tuple[tuple[type[errors.SynapseError], type[sdk.A2AError]], ...] = (
+    (errors.TaskNotFound, sdk.TaskNotFoundError),
+    (errors.PushNotFound, sdk.TaskNotFoundError),
+    (errors.TaskEnded, sdk.UnsupportedOperationError),
+    (errors.SlowReader, sdk.InternalError),
+    (errors.PushError, sdk.InvalidParamsError),
+    (errors.MessageError, sdk.InvalidParamsError),
+    (errors.ConfigError, sdk.InvalidParamsError),
+)
+"""The first class that fits decides; anything else is an internal error."""
+_STATUSES = {
+    403: sdk.InvalidRequestError,
+    404: sdk.TaskNotFoundError,
+    409: sdk.UnsupportedOperationError,
+    413: sdk.InvalidParamsError,
+    415: sdk.ContentTypeNotSupportedError,
+    422: sdk.InvalidParamsError,
+}
+
+
+def fault_for(error: errors.SynapseError) -> sdk.A2AError:
+    """The protocol's error that tells a caller of ours; the hint goes into its details."""
+    if isinstance(error, HttpProblem):
+        kind = _STATUSES.get(error.status, sdk.InternalError)
+    else:
+        kind = next((fault for ours, fault in _KINDS if isinstance(error, ours)), sdk.InternalError)
+    return kind(error.message, {"hint": error.hint} if error.hint else None)
+
+
+def translated(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Let an operation raise the protocol's errors only."""
+
+    @functools.wraps(work)
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await work(*args, **kwargs)
+        except Exception as error:
+            raise _told(error) from error
+
+    return wrapper
+
+
+def translated_stream(work: Callable[P, AsyncGenerator[T, None]]) -> Callable[P, AsyncGenerator[T, None]]:
+    """Let a stream raise the protocol's errors only."""
+
+    @functools.wraps(work)
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        try:
+            async with aclosing(work(*args, **kwargs)) as found:
+                async for each in found:
+                    yield each
+        except Exception as error:
+            raise _told(error) from error
+
+    return wrapper
+
+
+def _told(error: Exception) -> sdk.A2AError:
+    if isinstance(error, sdk.A2AError):
+        return error
+    if isinstance(error, errors.SynapseError):
+        return fault_for(error)
+    log.error("request failed", exc_info=error)
+    return sdk.InternalError("the agent's server failed; its log says why")

@@ -3,44 +3,440 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+import itertools
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events.event_queue import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import PROTOCOL_VERSION_0_3
+from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAGE_SIZE, PROTOCOL_VERSION_0_3
 from a2a.utils.errors import (
     ExtensionSupportRequiredError,
     InvalidParamsError,
+    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     UnsupportedOperationError,
 )
 from a2a.utils.proto_utils import validate_proto_required_fields
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 
+from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.card_security import keys_demanded
-from synapse_tui.a2a.push import PushDesk
-from synapse_tui.a2a.rings import check_ring
-from synapse_tui.agents.tasks.feed import Subscription
+from synapse_tui.a2a.context import Visitor, check_ring
+from synapse_tui.a2a.push import PushConfig, PushDesk, PushProtocol
+from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PushNotFound, TaskEnded
-from synapse_tui.model import MessageRequest, Task, TaskPage
+from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
+from synapse_tui.messages.tasks import is_asked, make_cursor
+from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
 
-from .calls import Call, call_of, find_task
+from .calls import EXTENSIONS, Call, Extension, call_of, find_task, missing, translated, translated_stream
 from .cards import extended_json
-from .convert import NO_FILES, answer_message, task_proto
-from .events import Turn, settled, steps, update_of
-from .extensions import EXTENSIONS, Extension, missing
-from .faults import translated, translated_stream
-from .files import files_of
-from .inbound import Draft, draft_of
-from .listing import history_length, knows_state, page_response, query_of, within
-from .pushes import config_of, config_proto, desk_of, page_of_configs, push_again, pushed
-from .retries import Retries
+from .convert import (
+    NO_FILES,
+    Draft,
+    Files,
+    answer_message,
+    chunk_event,
+    draft_of,
+    files_of,
+    read_files,
+    state_of,
+    status_event,
+    status_message,
+    task_proto,
+)
+
+MAX_TOLD = 5000
+"""How many tasks are remembered as told; more than are in the memory of the agents."""
+
+
+MAX_ALIKE = 100
+"""How many tasks are looked at whose messages had the id, for one with the same content."""
+
+
+class Retries:
+    """Knows which tasks stand for which messages, from the tasks themselves."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    def find(self, agent: HostedAgent, request: MessageRequest) -> Task | None:
+        """The task that a message was made into before; None for a message that is new."""
+        wanted = request.message
+        if wanted is None or not wanted.message_id:
+            return None
+        if request.follows:
+            task = agent.tasks.get(request.follows) if request.follows in agent.tasks else None
+            known = task.messages[1:] if task is not None and task.caller == request.caller else ()
+            return task if any(_same(each, wanted) for each in known) and not self._done(task) else None
+        alike = agent.tasks.of_message(request.caller, wanted.message_id)
+        for task in itertools.islice(alike, MAX_ALIKE):
+            if _same(task.messages[0], wanted) and not self._done(task):
+                return task
+        return None
+
+    def _done(self, task: Task | None) -> bool:
+        """Whether a task has ended, and an answer has named it."""
+        return task is not None and task.state.final and task.id in self._told
+
+    def told(self, task: Task) -> None:
+        """Note that an answer names a task."""
+        self._told[task.id] = None
+        self._told.move_to_end(task.id)
+        while len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+
+
+def _same(known: TaskMessage, wanted: TaskMessage) -> bool:
+    return (
+        known.role == wanted.role
+        and known.message_id == wanted.message_id
+        and [_content(part) for part in known.parts] == [_content(part) for part in wanted.parts]
+    )
+
+
+def _content(part: Part) -> tuple[object, ...]:
+    """What tells parts apart; where files were put was not sent, nor that long data became one."""
+    if part.kind in ("file", "data"):
+        return ("file", part.metadata)
+    return part.kind, part.text, part.name, part.media_type
+
+
+TaskUpdate = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+
+WORDS_LATER = 0.25
+"""Seconds after which the words of a dialog that was seen to be open have been read too."""
+
+
+class Step(NamedTuple):
+    """Something that happened to a task.
+
+    Attributes:
+        event: What its feed tells.
+        before: The task until then.
+        task: The task from then on.
+    """
+
+    event: TaskEvent
+    before: Task
+    task: Task
+
+
+class Turn:
+    """Whether what a message asked for has come.
+
+    Args:
+        task: Its task.
+        follow_up: Whether it was just added to that: what the task asked before counts no more.
+    """
+
+    def __init__(self, task: Task, *, follow_up: bool) -> None:
+        self._asked_before = follow_up and task.state is TaskState.INPUT_REQUIRED
+
+    def over(self, task: Task) -> bool:
+        """Whether a task has ended, or goes on only when somebody acts (A2A section 3.2.2)."""
+        self._asked_before = self._asked_before and task.state is TaskState.INPUT_REQUIRED
+        return task.state.final or (task.state is TaskState.INPUT_REQUIRED and not self._asked_before)
+
+
+async def steps(events: Subscription, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
+    """What happens to a task until it has ended, or a turn is over.
+
+    Args:
+        events: The subscription.
+        task: The task as its reader was told of it.
+        turn: Knows when it is over; None for the end of the task.
+
+    Raises:
+        SlowReader: The reader is too far behind.
+    """
+    while not task.state.final:
+        over = turn is not None and turn.over(task)
+        if over and is_asked(task):
+            return
+        try:
+            async with asyncio.timeout(WORDS_LATER if over else None):
+                event = await anext(events)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        before, task = task, task if isinstance(event, Chunk) else event.task
+        yield Step(event, before, task)
+
+
+async def settled(events: Subscription, task: Task, turn: Turn) -> Task:
+    """Wait until a turn is over.
+
+    Returns:
+        The task by then.
+
+    Raises:
+        SlowReader: More happened at once than is kept.
+    """
+    async with aclosing(steps(events, task, turn)) as found:
+        async for step in found:
+            task = step.task
+    return task
+
+
+async def update_of(step: Step) -> TaskUpdate | None:
+    """The event that tells of a step; None when the protocol has no word for it."""
+    if isinstance(step.event, Chunk):
+        return chunk_event(step.task, step.event, await read_files(step.event.parts))
+    if _status(step.task) == _status(step.before):
+        return None
+    return status_event(step.task, await _files_of_status(step.task))
+
+
+async def _files_of_status(task: Task) -> Files:
+    words = status_message(task)
+    return NO_FILES if words is None else await read_files(words.parts)
+
+
+def _status(task: Task) -> tuple[TaskState, Sequence[Part]]:
+    words = status_message(task)
+    return task.state, () if words is None else words.parts
+
+
+def desk_of(call: Call) -> PushDesk:
+    """The desk that takes configurations.
+
+    Raises:
+        PushNotificationNotSupportedError: There is none.
+    """
+    if call.services.push is None:
+        raise PushNotificationNotSupportedError
+    return call.services.push
+
+
+def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushConfig:
+    """A configuration as the desk takes it.
+
+    Raises:
+        InvalidParamsError: It has no URL.
+    """
+    if not params.url:
+        raise InvalidParamsError("the push configuration has no url")
+    auth = params.authentication
+    return PushConfig(
+        call.agent.agent_id,
+        params.task_id,
+        params.url,
+        params.id,
+        params.token,
+        auth.scheme,
+        auth.credentials,
+        PushProtocol.V03 if call.version == PROTOCOL_VERSION_0_3 else PushProtocol.V1,
+    )
+
+
+def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
+    """A configuration as it is told; secrets stay with those who gave them."""
+    told = pb.TaskPushNotificationConfig(task_id=config.task_id, id=config.config_id, url=config.url)
+    if config.scheme:
+        told.authentication.scheme = config.scheme
+    return told
+
+
+def page_of_configs(
+    configs: Sequence[PushConfig], params: pb.ListTaskPushNotificationConfigsRequest
+) -> pb.ListTaskPushNotificationConfigsResponse:
+    """A page of configurations; its token is the id of the last one of the page before.
+
+    Raises:
+        InvalidParamsError: The token is none of ours, or the size is none.
+    """
+    if params.page_size < 0:
+        raise InvalidParamsError("pageSize is negative")
+    ids = [config.config_id for config in configs]
+    if params.page_token and params.page_token not in ids:
+        raise InvalidParamsError("pageToken is none of this list", {"hint": "begin without one"})
+    start = ids.index(params.page_token) + 1 if params.page_token else 0
+    end = start + (params.page_size or len(configs))
+    shown = configs[start:end]
+    return pb.ListTaskPushNotificationConfigsResponse(
+        configs=[config_proto(config) for config in shown],
+        next_page_token=shown[-1].config_id if end < len(configs) else "",
+    )
+
+
+@asynccontextmanager
+async def pushed(
+    configuration: pb.SendMessageConfiguration, call: Call, task_id: str
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Have somebody told of a task that is about to be made; of nothing, when it is not made.
+
+    Args:
+        configuration: Tells who.
+        call: The call.
+        task_id: Id that the task has, or will have.
+
+    Yields:
+        Takes it back, when there is such a task already.
+    """
+    made: PushConfig | None = None
+    if (config := _config_for(task_id, configuration, call)) is not None:
+        made = await desk_of(call).create(config, sender_id=call.visitor.sender_id)
+
+    async def undo() -> None:
+        if made is not None:
+            await desk_of(call).delete(task_id, made.config_id)
+
+    try:
+        yield undo
+    except BaseException:
+        await undo()
+        raise
+
+
+async def push_again(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> None:
+    """Take the configuration of a message that comes again, for the task that it was made into.
+
+    One without an id takes the place of the one with its URL: the same request must not be told twice.
+    """
+    if (config := _config_for(task_id, configuration, call)) is None:
+        return
+    desk = desk_of(call)
+    if not config.config_id:
+        known = await desk.list(task_id)
+        same = next((each.config_id for each in known if each.url == config.url), "")
+        config = replace(config, config_id=same)
+    await desk.create(config, sender_id=call.visitor.sender_id)
+
+
+def _config_for(task_id: str, configuration: pb.SendMessageConfiguration, call: Call) -> PushConfig | None:
+    if not configuration.HasField("task_push_notification_config"):
+        return None
+    return replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
+
+
+MAX_PAGE = 4_000_000
+"""Characters of the texts of a page's tasks; one answer should neither take long to make nor to read."""
+
+
+def history_length(
+    params: pb.GetTaskRequest | pb.ListTasksRequest | pb.SendMessageConfiguration,
+) -> int | None:
+    """How many messages of a task's history are wanted at most; None for all.
+
+    Raises:
+        InvalidParamsError: A negative number is.
+    """
+    if not params.HasField("history_length"):
+        return None
+    if params.history_length < 0:
+        raise InvalidParamsError("historyLength is negative", {"hint": "send 0 or more"})
+    return params.history_length
+
+
+def query_of(params: pb.ListTasksRequest, visitor: Visitor) -> TaskQuery:
+    """The query that a request means.
+
+    Raises:
+        InvalidParamsError: Its page size or its state is none.
+    """
+    size = params.page_size if params.HasField("page_size") else DEFAULT_LIST_TASKS_PAGE_SIZE
+    if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
+        raise InvalidParamsError(
+            f"pageSize {size} is not valid", {"hint": f"send 1 to {MAX_LIST_TASKS_PAGE_SIZE}"}
+        )
+    after = (
+        params.status_timestamp_after.ToDatetime(UTC) if params.HasField("status_timestamp_after") else None
+    )
+    state = state_of(params.status)
+    return TaskQuery(
+        context_id=params.context_id,
+        states=frozenset() if state is None else frozenset({state}),
+        caller=None if visitor.sees_all else visitor.caller,
+        changed_after=after,
+        limit=size,
+        cursor=params.page_token,
+    )
+
+
+def check_state(named: object) -> None:
+    """See that a state is one of the protocol's: the SDK takes another one for none at all.
+
+    Args:
+        named: Its name or number, as a request has it; None for none.
+
+    Raises:
+        InvalidParamsError: It is none.
+    """
+    states = pb.TaskState.keys()
+    if isinstance(named, str) and named and not named.isdigit() and named not in states:
+        raise InvalidParamsError(
+            f"status '{named[:40]}' is not valid",
+            {"hint": f"use one of {', '.join(states[1:])}"},
+        )
+
+
+def knows_state(params: pb.ListTasksRequest) -> bool:
+    """Whether tasks of ours can be in the state that is asked for."""
+    return params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
+
+
+def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
+    """A page as JSON: tasks look as they do everywhere else, the page's own fields are always there."""
+    return {
+        "tasks": [MessageToDict(task) for task in response.tasks],
+        "nextPageToken": response.next_page_token,
+        "pageSize": response.page_size,
+        "totalSize": response.total_size,
+    }
+
+
+def within(page: TaskPage, most: int = MAX_PAGE) -> TaskPage:
+    """A page, or its beginning where its tasks are too long for one answer; the next page goes on behind it.
+
+    Args:
+        page: The page.
+        most: Characters of its tasks that are told at most, but for the first task.
+    """
+    left = most
+    for place, task in enumerate(page.tasks):
+        left -= _length(task)
+        if left < 0 and place:
+            shown = page.tasks[:place]
+            return TaskPage(shown, make_cursor((shown[-1].updated_at, shown[-1].id)), page.total)
+    return page
+
+
+def _length(task: Task) -> int:
+    parts = [part for message in task.messages for part in message.parts]
+    texts = sum(len(part.text) for part in parts) or len(task.text)
+    return texts + sum(len(artifact.text) for artifact in task.artifacts)
+
+
+def page_response(
+    page: TaskPage, params: pb.ListTasksRequest, size: int, files: Files
+) -> pb.ListTasksResponse:
+    """The answer that holds a page.
+
+    Args:
+        page: The page.
+        params: The request.
+        size: How many tasks it may hold.
+        files: Contents of the tasks' files.
+    """
+    history = history_length(params)
+    return pb.ListTasksResponse(
+        tasks=[
+            task_proto(task, files, history=history, artifacts=params.include_artifacts)
+            for task in page.tasks
+        ],
+        next_page_token=page.cursor,
+        page_size=size,
+        total_size=page.total,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,18 @@ from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a.protocol.convert import NO_FILES, Files, artifact_proto, status_event, task_proto
-from synapse_tui.a2a.protocol.files import read_files
+from synapse_tui.a2a.protocol.convert import (
+    NO_FILES,
+    Files,
+    artifact_proto,
+    read_files,
+    status_event,
+    task_proto,
+)
 from synapse_tui.a2a.wire import task_json
 
-from .changes import Change
-from .model import PushProtocol
+from .notifier import Change
+from .subscriptions import PushProtocol
 
 Json = Mapping[str, object]
 

@@ -11,14 +11,86 @@ import contextlib
 import errno
 import re
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address, ip_network
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from synapse_tui.errors import ConfigError, TargetRefused
 
-from .ranges import IPNetwork, Reach, carried, reach_of
+IPAddress = IPv4Address | IPv6Address
+IPNetwork = IPv4Network | IPv6Network
+
+
+class Reach(StrEnum):
+    """Where an address lies."""
+
+    PUBLIC = "public"
+    LOOPBACK = "loopback"
+    PRIVATE = "private"
+    """Behind somebody's router: only with `a2a.push_allow`."""
+    NEVER = "never"
+    """No web server of anybody's: multicast, link-local, the metadata services of clouds."""
+
+
+_NEVER: tuple[IPNetwork, ...] = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this machine, to many systems
+        "169.254.0.0/16",  # link-local, and the metadata of most clouds
+        "168.63.129.16/32",  # Azure's
+        "100.100.100.200/32",  # Alibaba's
+        "192.0.0.0/24",  # protocol assignments, and Oracle's metadata
+        "192.88.99.0/24",  # relays of 6to4
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "::/96",  # unspecified, and IPv4 in a form long given up; ::1 is looked at before
+        "64:ff9b:1::/48",  # translation to IPv4 of a network's own making
+        "2001::/32",  # Teredo
+        "2002::/16",  # 6to4
+        "fd00:ec2::/32",  # Amazon's metadata and name server
+        "fd20:ce::254/128",  # Google's
+        "fe80::/10",
+        "fec0::/10",
+        "ff00::/8",
+    )
+)
+_TRANSLATED = ip_network("64:ff9b::/96")
+
+
+def reach_of(address: str) -> Reach:
+    """Where an address lies.
+
+    Args:
+        address: As the resolver gives it; an IPv6 address may have a scope (`fe80::1%eth0`).
+    """
+    try:
+        return _judge(carried(ip_address(address)))
+    except ValueError:
+        return Reach.NEVER
+
+
+def carried(address: IPAddress) -> IPAddress:
+    """The IPv4 address that an IPv6 address carries, where packets go to it; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def _judge(address: IPAddress) -> Reach:
+    if address.is_loopback:
+        return Reach.LOOPBACK
+    if any(address in network for network in _NEVER):
+        return Reach.NEVER
+    return Reach.PUBLIC if address.is_global else Reach.PRIVATE
+
 
 MAX_URL = 2048
 PATIENCE = 5.0
@@ -222,3 +294,65 @@ def is_own_address(address: str) -> bool:
         sock.bind((address.partition("%")[0], 0))
         return True
     return False
+
+
+MAX_LOOKUPS = 32
+"""How many names are looked up at a time; a name server that hangs holds one thread a name."""
+
+GetAddrInfo = Callable[..., Sequence[tuple[Any, ...]]]
+
+
+class Resolver:
+    """Looks names up in threads of its own, which nobody waits for.
+
+    Args:
+        getaddrinfo: Asks the system.
+        limit: How many names are looked up at a time.
+    """
+
+    def __init__(self, getaddrinfo: GetAddrInfo = socket.getaddrinfo, limit: int = MAX_LOOKUPS) -> None:
+        self._getaddrinfo = getaddrinfo
+        self._left = asyncio.Semaphore(limit)
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host, in the order of trying; an address is its own.
+
+        Raises:
+            OSError: It has none, or they cannot be found out.
+        """
+        try:
+            return (str(ip_address(host)),)
+        except ValueError:
+            pass
+        await self._left.acquire()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Sequence[str]] = loop.create_future()
+
+        def settle(found: Sequence[str] | OSError) -> None:
+            self._left.release()
+            if answer.done():
+                return
+            if isinstance(found, OSError):
+                answer.set_exception(found)
+            else:
+                answer.set_result(found)
+
+        def ask() -> None:
+            found = self._ask(host, port)
+            try:
+                loop.call_soon_threadsafe(settle, found)
+            except RuntimeError:
+                return  # the loop has ended meanwhile: nobody wants to know any more
+
+        # A daemon: a name server that does not answer must not keep the program from ending.
+        threading.Thread(target=ask, name=f"lookup-{host[:40]}", daemon=True).start()
+        return await answer
+
+    def _ask(self, host: str, port: int) -> Sequence[str] | OSError:
+        try:
+            found = self._getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            return error
+        except UnicodeError:
+            return OSError("the name cannot be looked up")
+        return tuple(dict.fromkeys(str(each[4][0]) for each in found))

@@ -20,11 +20,11 @@ import httpcore
 
 from synapse_tui import __version__
 from synapse_tui.errors import TargetRefused
-from synapse_tui.store.push import Delivery, Subscription
+from synapse_tui.messages.records import Delivery, Subscription
 
-from .backoff import Attempt, retry_after, worth_trying_again
-from .model import PushProtocol
 from .policy import Destination, TargetPolicy, destination_of
+from .subscriptions import PushProtocol
+from .worker import Attempt, retry_after, worth_trying_again
 
 TIMEOUT = 15.0
 """Seconds for all of an attempt (A2A section 4.3.3 asks for 10 to 30)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from synapse_tui.agents.tasks.book import Purpose, TaskBook
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import MessageError
 from synapse_tui.instructions import Composed
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.tasks import Purpose, TaskBook
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 
 GO_FIRST = "its instructions go first"

@@ -15,11 +15,11 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.recovery import UNCERTAIN
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.store.aftermath import UNCERTAIN
 
 from .gate import (
     DRAFT,

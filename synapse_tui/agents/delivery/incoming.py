@@ -24,8 +24,7 @@ from typing import IO
 
 from synapse_tui.content import Part, part_words
 from synapse_tui.errors import MessageError, MessageTooLarge
-from synapse_tui.paths import find_project
-from synapse_tui.project_folder import FOLDER, make_project_folder
+from synapse_tui.paths import FOLDER, find_project, make_project_folder
 
 FILES = "files"
 MAX_FILES = 64  # how many files may come with one message

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
-from synapse_tui.agents.tasks.book import TaskBook, conversation, is_asked
-from synapse_tui.agents.tasks.follow_ups import WAITS
-from synapse_tui.agents.tasks.message_text import check_size, clean
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.errors import MessageError, TaskEnded
 from synapse_tui.instructions import HEADER
+from synapse_tui.messages.follow_ups import WAITS
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook, conversation, is_asked
+from synapse_tui.messages.text import check_size, clean
 from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, check_priority
 
 

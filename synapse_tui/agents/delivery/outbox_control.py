@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from synapse_tui.agents.state import Passage, Timeline
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import HistoryError, MessageError
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.records import Restored
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, StateReport, Task
-from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
-from synapse_tui.store.batch import Restored
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
-from synapse_tui.terminal.paste import encode_paste
+from synapse_tui.terminal.input import encode_paste
 
 from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from synapse_tui.addresses import check_name
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec
-from synapse_tui.names import check_name
 
 _SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
 

@@ -1,0 +1,357 @@
+"""The routes of an agent's outbox: what waits to be typed, and what may be done with it.
+
+An agent that proves itself by its signature may act on the messages that it sent, and only so far as others
+do not suffer: the order is the person's. A request without a signature is the person's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, WaitingMessage
+from synapse_tui.agents.state import Passage
+from synapse_tui.errors import InvalidValue
+from synapse_tui.instructions import Composed
+from synapse_tui.messages.outbox import wants_answer
+from synapse_tui.model import USER, Task
+
+from .agent import HostedAgent
+from .context import Agent, Caller, VerifiedId
+from .problems import HttpProblem
+from .wire import sender_json, sound, task_json
+
+Action = Literal["cancel", "hold", "release", "retry", "now", "move"]
+BEGINNING = 500
+"""Characters of each text that the list tells."""
+EVERY = "all"
+"""In place of an id: all of the caller's messages that the action is for."""
+_OF_THE_PERSON = frozenset({"now", "move"})
+
+outbox_router = APIRouter()
+
+
+def _control(request: Request) -> OutboxControl:
+    agent: HostedAgent = request.state.agent
+    return agent.control
+
+
+def _sender_id(request: Request) -> str:
+    sender_id: str = request.state.sender_id
+    return "" if sender_id == USER.sender_id else sender_id
+
+
+Control = Annotated[OutboxControl, Depends(_control)]
+AgentSender = Annotated[str, Depends(_sender_id)]
+Place = Annotated[int, Query(ge=1, description="Position to move to, from 1")]
+
+
+@outbox_router.get("/outbox")
+async def read_outbox(control: Control) -> Response:
+    """What waits, in the order in which it will be typed; then what is to be read."""
+    return JSONResponse({"messages": [waiting_json(message) for message in control.every()]})
+
+
+@outbox_router.post("/outbox/{task_id}/{action}")
+async def act(
+    task_id: str, action: Action, control: Control, sender_id: AgentSender, place: Place | None = None
+) -> dict[str, Any]:
+    """Do something with one waiting message, or with all."""
+    if action == "move" and (place is None or task_id == EVERY):
+        raise InvalidValue("move needs one message and its place", "POST /outbox/{id}/move?place=1")
+    chosen = _chosen(control, task_id, action, sender_id)
+    tasks = [await _ACTIONS[action](control, message.task.id, place or 1) for message in chosen]
+    # What was answered must still hold after a crash: a canceled message does not come back.
+    return {"tasks": [task_json(await control.saved(task)) for task in tasks]}
+
+
+def _chosen(control: OutboxControl, task_id: str, action: Action, sender_id: str) -> Sequence[WaitingMessage]:
+    """The messages that are meant.
+
+    Raises:
+        TaskNotFound: None of that id waits.
+        HttpProblem: The caller may not do that.
+    """
+    if sender_id and action in _OF_THE_PERSON:
+        raise HttpProblem(
+            403, "order_is_the_persons", f"agents may not {action} messages", "send with another priority"
+        )
+    if task_id == EVERY:
+        mine = [each for each in control.waiting() if not sender_id or _is_from(each, sender_id)]
+        return [each for each in mine if _fits(each, action)]
+    found = control.find(task_id)
+    if sender_id and not _is_from(found, sender_id):
+        raise HttpProblem(
+            403,
+            "not_your_message",
+            f"message {found.task.short_id} was sent by {found.task.sender.sender_id}",
+            "agents act on their own messages only",
+        )
+    return [found]
+
+
+def _is_from(message: WaitingMessage, sender_id: str) -> bool:
+    return message.task.sender.sender_id == sender_id
+
+
+def _fits(message: WaitingMessage, action: Action) -> bool:
+    """Whether an action for all is meant for a message: what is uncertain is looked at one by one."""
+    if action in ("release", "retry", "now"):
+        return message.entry.parked and not message.uncertain
+    return action == "cancel" or not message.entry.parked
+
+
+async def _hold(control: OutboxControl, task_id: str, _place: int) -> Task:
+    return control.hold(task_id)
+
+
+async def _release(control: OutboxControl, task_id: str, _place: int) -> Task:
+    return control.release(task_id)
+
+
+async def _retry(control: OutboxControl, task_id: str, _place: int) -> Task:
+    return control.retry(task_id)
+
+
+async def _now(control: OutboxControl, task_id: str, _place: int) -> Task:
+    return control.send_now(task_id)
+
+
+async def _move(control: OutboxControl, task_id: str, place: int) -> Task:
+    return control.move(task_id, place)
+
+
+async def _cancel(control: OutboxControl, task_id: str, _place: int) -> Task:
+    return await control.cancel(task_id)
+
+
+_ACTIONS: Mapping[Action, Callable[[OutboxControl, str, int], Awaitable[Task]]] = MappingProxyType(
+    {"cancel": _cancel, "hold": _hold, "release": _release, "retry": _retry, "now": _now, "move": _move}
+)
+
+
+def waiting_json(message: WaitingMessage) -> dict[str, Any]:
+    """A waiting message with the beginning of its text; `GET /tasks/{id}` tells all of it."""
+    task = message.task
+    return {
+        "id": task.id,
+        "position": message.position,
+        "sender": sender_json(task.sender),
+        "follows": task.follows,
+        "priority": task.priority,
+        "delivery": task.delivery.value,
+        "reason": task.reason,
+        "held": message.entry.parked,
+        "uncertain": message.uncertain,
+        "unread": message.unread,
+        "text": task.text[:BEGINNING].encode("utf-8", "replace").decode(),
+        "length": len(task.text),
+        "created_at": task.created_at.isoformat(),
+        "updated_at": task.updated_at.isoformat(),
+    }
+
+
+MAX_MESSAGES = 100
+MAX_CHARACTERS = 2_000_000
+"""How much text one answer brings at most; one message always comes."""
+
+inbox_router = APIRouter()
+
+
+class ReadBody(BaseModel):
+    """Body of `POST /inbox/read`: what was read; without `tasks` all that lies there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tasks: Annotated[list[str], Field(max_length=1000)] | None = None
+
+
+def _reader(agent: Agent, verified_id: VerifiedId) -> str:
+    """Who reads.
+
+    Raises:
+        HttpProblem: Another agent.
+    """
+    if verified_id not in ("", USER.sender_id, agent.agent_id):
+        raise HttpProblem(
+            403,
+            "not_your_inbox",
+            f"the inbox of {agent.agent_id} is not that of {verified_id}",
+            "agents read their own inbox: synapse inbox",
+        )
+    return verified_id or USER.sender_id
+
+
+Reader = Annotated[str, Depends(_reader)]
+Skip = Annotated[int, Query(ge=0, description="How many of the first messages are left out")]
+
+
+@inbox_router.get("/inbox")
+async def read_inbox(agent: Agent, _reader: Reader, skip: Skip = 0) -> dict[str, Any]:
+    """What lies unread, oldest first, as far as it fits into one answer."""
+    unread = agent.control.unread()
+    return {
+        "messages": [_unread_json(message.task) for message in _fitting(unread[skip:])],
+        "unread": len(unread),
+    }
+
+
+@inbox_router.post("/inbox/read")
+async def mark_read(agent: Agent, _reader: Reader, body: ReadBody | None = None) -> dict[str, Any]:
+    """End the tasks of messages that were read, but where an answer is waited for; others are left alone."""
+    wanted = body.tasks if body is not None else None
+    unread = [message.task for message in agent.control.unread()]
+    named = frozenset(wanted or ())
+    meant = [task for task in unread if wanted is None or task.id in named]
+    tasks = [agent.control.read(task.id) for task in meant]
+    return {"tasks": [task_json(await agent.control.saved(task)) for task in tasks]}
+
+
+def _fitting(messages: Sequence[WaitingMessage]) -> Sequence[WaitingMessage]:
+    """As many of the first messages as one answer brings."""
+    length, count = 0, 0
+    for message in messages[:MAX_MESSAGES]:
+        length += len(message.task.text)
+        if count and length > MAX_CHARACTERS:
+            break
+        count += 1
+    return messages[:count]
+
+
+def _unread_json(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "sender": sender_json(task.sender),
+        "text": sound(task.text),
+        "answer_wanted": wants_answer(task),
+        "created_at": task.created_at.isoformat(),
+    }
+
+
+Why = Annotated[bool, Query(description="Whether to tell the rule, the timeline and what waits")]
+
+status_router = APIRouter()
+
+
+@status_router.get("/status")
+async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[str, Any]:
+    """The agent's state and what its screen shows; with `why` also the reason.
+
+    Who may not see the tasks of others is told the state alone: they stand on the screen.
+    """
+    status = agent.report.state.value
+    if not caller.sees_all:
+        return {"status": status, "context": ""}
+    answer: dict[str, Any] = {"status": status, "context": sound(agent.recent_text())}
+    return answer | (why_json(agent.explain()) if why else {})
+
+
+def why_json(found: Explanation) -> dict[str, Any]:
+    """The reason of a state, the outbox and the running task."""
+    report = found.report
+    return {
+        "why": {
+            "rule": report.rule,
+            "matched": sound(report.matched),
+            "detail": sound(report.detail),
+            "since": found.since.isoformat(),
+            "seconds": round(found.seconds, 3),
+            "timeline": [_passage_json(passage, seconds) for passage, seconds in found.past],
+        },
+        "outbox": {
+            "waiting": len(found.waiting),
+            "held": found.held,
+            "unread": found.unread,
+            "reason": sound(found.held_by),
+            "next": waiting_json(found.next) if found.next is not None else None,
+        },
+        "task": _running_json(found.task) if found.task is not None else None,
+    }
+
+
+def _passage_json(passage: Passage, seconds: float) -> dict[str, Any]:
+    report = passage.report
+    return {
+        "state": report.state.value,
+        "rule": report.rule,
+        "matched": sound(report.matched),
+        "detail": sound(report.detail),
+        "at": passage.at.isoformat(),
+        "seconds": round(seconds, 3),
+    }
+
+
+def _running_json(task: Task) -> dict[str, Any]:
+    """A task with the beginning of its text."""
+    return {
+        "id": task.id,
+        "sender": sender_json(task.sender),
+        "priority": task.priority,
+        "status": task.state.value,
+        "delivery": task.delivery.value,
+        "text": sound(task.text[:BEGINNING]),
+        "length": len(task.text),
+        "created_at": task.created_at.isoformat(),
+        "updated_at": task.updated_at.isoformat(),
+    }
+
+
+Now = Annotated[bool, Query(description="Whether to tell what would be sent now, also when they were sent")]
+
+instructions_router = APIRouter()
+
+
+@instructions_router.get("/instructions")
+async def read_instructions(agent: Agent, now: Now = False) -> dict[str, Any]:
+    """What the agent was told last, or what it would be told."""
+    sent = agent.briefing.last
+    if sent is not None and not now:
+        return {
+            "text": sound(sent.text),
+            "files": _files_of(sent),
+            "faults": [],
+            "wanted": agent.briefing.wanted,
+            "told": agent.briefing.told_as == agent.agent_id,
+            "sent": {
+                "task_id": sent.id,
+                "status": sent.state.value,
+                "delivery": sent.delivery.value,
+                "reason": sound(sent.reason),
+                "at": sent.created_at.isoformat(),
+            },
+        }
+    composed = await agent.briefing.source()
+    files = [sound(str(file.path)) for file in composed.files]
+    return {
+        "text": sound(composed.text),
+        "files": files,
+        "faults": _faults(composed),
+        "wanted": agent.briefing.wanted,
+        "told": agent.briefing.told_as == agent.agent_id,
+        "sent": None,
+    }
+
+
+@instructions_router.post("/instructions/send")
+async def send_instructions(agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
+    """Send the agent its instructions again, as they are now."""
+    if verified_id not in ("", USER.sender_id, agent.agent_id):
+        raise HttpProblem(
+            403, "not_the_agent", f"an agent may not instruct {agent.agent_id}", "send it a message"
+        )
+    task, composed = await agent.briefing.send()
+    return {"task": task_json(await agent.control.saved(task)), "faults": _faults(composed)}
+
+
+def _faults(composed: Composed) -> list[str]:
+    return [sound(str(fault)) for fault in composed.faults]
+
+
+def _files_of(task: Task) -> list[str]:
+    files = task.metadata.get("files")
+    return [sound(path) for path in files.split("\n") if path] if isinstance(files, str) else []

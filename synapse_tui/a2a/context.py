@@ -1,0 +1,379 @@
+"""What the gate knows of a request, as routes take it, and the task that a request names."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query, Request
+from pydantic import ValidationError
+
+from synapse_tui.addresses import fold
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.messages.tasks import peer_task
+from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task, TaskState
+
+from .access import Principal
+from .agent import HostedAgent, Services
+from .bodies import BodyFiles
+from .external.untrusted import clean_line
+from .problems import HttpProblem
+from .wire import WireSender
+
+RESERVED = "synapse-system"
+"""The id of synapse's own messages; nobody from outside may use it."""
+_AGENT_ID = re.compile(r"synapse-(.+)-\d+")
+_SIGNS = re.compile(r"[^a-z0-9]+")
+_OWN_TYPES = {"user": "user", RESERVED: "system"}
+
+
+def sender_of(
+    metadata: Mapping[str, Any], verified_id: str, *, is_ours: Callable[[str], bool] = lambda _id: False
+) -> Sender:
+    """The sender of a message.
+
+    A claim that no signature proves stays a claim (`verified` is False); agents of this very host can always
+    prove themselves, so nobody else may claim to be one.
+
+    Args:
+        metadata: The message's metadata; its `sender` is the claim.
+        verified_id: Who sends it, as a signature or the kernel proves; empty for nobody known.
+        is_ours: Tells whether an id is that of an agent of this host.
+
+    Raises:
+        MessageError: The claim is malformed.
+        HttpProblem: It names another sender than the signature, a reserved one, or an agent of this host.
+    """
+    claim = _claim(metadata.get("sender"))
+    if verified_id:
+        if claim.sender_id not in (verified_id, "external"):
+            raise HttpProblem(
+                403,
+                "sender_mismatch",
+                f"the request comes from '{verified_id}' but says that it is from '{claim.sender_id}'",
+                "leave metadata.sender.sender_id out, or name the agent that sends",
+            )
+        return Sender(verified_id, type_of(verified_id), claim.sender_endpoint, verified=True)
+    names = _names_like(claim.sender_id)
+    if RESERVED in names or claim.sender_type.lower() == "system" or _is_false_user(claim.sender_id):
+        raise HttpProblem(
+            403,
+            "sender_reserved",
+            f"'{claim.sender_id}' reads like a reserved name",
+            "send under a name of your own",
+        )
+    if any(map(is_ours, names)):
+        raise HttpProblem(
+            403,
+            "sender_not_proved",
+            f"the request says that it is from {claim.sender_id}, and is not signed by it",
+            "send from inside that agent, or under a name of your own",
+        )
+    return Sender(claim.sender_id, claim.sender_type, claim.sender_endpoint, verified=False)
+
+
+def _names_like(claimed: str) -> set[str]:
+    """The ids for which a name may be read: case, signs and leading zeros tell a reader nothing."""
+    words = _SIGNS.sub("-", fold(clean_line(claimed))).strip("-")
+    found = {claimed, words, re.sub(r"-0+(?=\d+$)", "-", words)}
+    compact = words.replace("-", "")
+    if compact == _SIGNS.sub("", RESERVED):
+        found.add(RESERVED)
+    if match := re.fullmatch(r"synapse(.*?)(\d+)", compact):
+        kind, digits = match.groups()  # a type may end with digits too
+        found |= {f"synapse-{kind}{digits[:at]}-{int(digits[at:])}" for at in range(len(digits))}
+    return found
+
+
+def _is_false_user(claimed: str) -> bool:
+    """Whether a name reads like the person's without being it."""
+    return claimed != USER.sender_id and _SIGNS.sub("", fold(clean_line(claimed))) == USER.sender_id
+
+
+def type_of(sender_id: str) -> str:
+    """The type in a sender's id: that of an agent, `user`, `system`, else `external`."""
+    match = _AGENT_ID.fullmatch(sender_id)
+    return match[1] if match else _OWN_TYPES.get(sender_id, "external")
+
+
+def _claim(value: object) -> WireSender:
+    if value is None:
+        return WireSender()
+    try:
+        return WireSender.model_validate(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(("metadata.sender", *map(str, first["loc"])))
+        raise MessageError(
+            f"{where} is not valid: {first['msg']}",
+            "ids are letters, digits, '.', '_', '-', '@'; endpoints are http URLs",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The caller of a request that the gate let in.
+
+    Attributes:
+        principal: Who calls.
+        sender_id: Whose signature the request carries; empty for none.
+        is_ours: Tells whether an id is that of an agent of this host.
+    """
+
+    principal: Principal
+    sender_id: str
+    is_ours: Callable[[str], bool]
+
+    @property
+    def caller(self) -> str:
+        """Whose key brings what is sent; empty for the person and for agents, who are the person's own."""
+        return "" if self.sender_id else self.principal.name
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every task is its business."""
+        return self.principal.admin or bool(self.sender_id)
+
+    def may_see(self, task: Task) -> bool:
+        """Whether a task is its business: all are the person's and the agents', a key has its own."""
+        return self.sees_all or task.caller == self.principal.name
+
+    def check_priority(self, priority: int) -> int:
+        """Return a priority if the caller may send messages of it.
+
+        Raises:
+            HttpProblem: It is above what its key allows.
+        """
+        name, most = self.principal.name, self.principal.max_priority
+        if not self.sender_id and priority > most:
+            raise HttpProblem(
+                403,
+                "priority_too_high",
+                f"the key '{name}' sends messages of priority {most} at most",
+                "send it with a lower one, or ask the owner of the agent: "
+                f"synapse auth rotate {name} --max-priority {priority}",
+            )
+        return priority
+
+    def sender(self, metadata: Mapping[str, Any]) -> Sender:
+        """The sender of a message: a key has its name, anyone else says and may prove who it is.
+
+        Raises:
+            MessageError: The claim is malformed.
+            HttpProblem: It is not the visitor's to make.
+        """
+        if self.caller:
+            return Sender(self.caller, verified=self.principal.verified)
+        return sender_of(metadata, self.sender_id, is_ours=self.is_ours)
+
+
+def _agent(request: Request) -> HostedAgent:
+    agent: HostedAgent = request.state.agent
+    return agent
+
+
+def _verified_id(request: Request) -> str:
+    sender_id: str = request.state.sender_id
+    return sender_id
+
+
+def _is_ours(request: Request) -> Callable[[str], bool]:
+    is_ours: Callable[[str], bool] = request.state.is_ours
+    return is_ours
+
+
+def _services(request: Request) -> Services:
+    services: Services = request.state.services
+    return services
+
+
+def _files(request: Request) -> BodyFiles | None:
+    files: BodyFiles | None = request.state.files
+    return files
+
+
+def visitor_of(request: Request) -> Visitor:
+    """Who makes a request that the gate let in."""
+    state = request.state
+    return Visitor(state.principal, state.sender_id, state.is_ours)
+
+
+Agent = Annotated[HostedAgent, Depends(_agent)]
+"""Whose request it is."""
+VerifiedId = Annotated[str, Depends(_verified_id)]
+"""The sender that the signature proves; empty for none."""
+IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
+"""Tells whether an id is that of an agent of this host."""
+Caller = Annotated[Visitor, Depends(visitor_of)]
+"""Who makes the request."""
+Files = Annotated[BodyFiles | None, Depends(_files)]
+"""The files of the request's body, where that is large."""
+Shared = Annotated[Services, Depends(_services)]
+"""What the servers of the host share."""
+
+
+def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
+    """The task of an id or of a unique beginning of one.
+
+    Args:
+        agent: Whose task it is.
+        task_id: The id.
+        caller: Who asks; None where only the person and agents can.
+
+    Raises:
+        TaskNotFound: There is none, or it is none of the caller's business.
+        HttpProblem: Several begin so.
+    """
+    found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
+    if not found:
+        raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
+    if len(found) > 1:
+        raise HttpProblem(
+            409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"
+        )
+    return found[0]
+
+
+async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> Task:
+    """The task of an id or of a unique beginning of one, also one that only the history knows.
+
+    Args:
+        agent: Whose task it is.
+        task_id: The id.
+        caller: Who asks.
+
+    Raises:
+        TaskNotFound: There is none, or it is none of the caller's business.
+        HttpProblem: Several begin so.
+    """
+    try:
+        return find_task(agent, task_id, caller)
+    except TaskNotFound as unknown:
+        with contextlib.suppress(TaskNotFound):
+            task = await agent.find_task(task_id)
+            if caller.may_see(task):
+                return task
+        raise unknown
+
+
+T = TypeVar("T")
+
+LONGEST = 60.0
+"""Seconds."""
+
+Wait = Annotated[float, Query(ge=0, le=LONGEST, description="Seconds to wait for a change")]
+Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snapshot that is known")]
+
+
+async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
+    """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves.
+
+    Args:
+        request: The caller's request, its body read.
+        agent: Whose task it is.
+        task: The task.
+        seen: `updated_at` of what the caller has seen; empty for the task as it is now.
+        seconds: How long at most.
+
+    Returns:
+        The newest snapshot.
+    """
+    # A plus sign that was not escaped is a space by now.
+    found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    if found is None:
+        return task
+    newest, there = found
+    if there and (newest.state.final or newest.state is TaskState.INPUT_REQUIRED):
+        _collect(agent, newest, request.state.sender_id)
+    return newest
+
+
+async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[T, bool] | None:
+    """Wait for something as long as the server goes on and the caller is there.
+
+    Args:
+        request: The caller's request, its body read.
+        work: Gives what is waited for.
+
+    Returns:
+        That, and whether the caller is still there; None when it did not come.
+    """
+    wanted = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(request.state.stopping.wait())
+    left = asyncio.ensure_future(_left(request))
+    every = (wanted, stopping, left)
+    try:
+        await asyncio.wait(every, return_when=asyncio.FIRST_COMPLETED)
+        return (wanted.result(), not left.done()) if wanted.done() else None
+    finally:
+        for each in every:
+            each.cancel()
+        await asyncio.gather(*every, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    """Return when the caller hangs up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
+    """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
+    mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
+    if mine:
+        agent.desk.collected(task)
+
+
+def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
+    """See that the sender may wait for an agent; what interrupts ends one of the waits, and may.
+
+    Args:
+        agent: Who is to answer.
+        request: The message.
+        services: Knows the other agents of the host; those of other hosts are no part of what is seen.
+
+    Raises:
+        HttpProblem: The agent waits for the sender, or for one that waits for the sender, and so on.
+    """
+    sender = request.sender
+    if not (sender.verified and request.response_expected) or request.priority == INTERRUPT_PRIORITY:
+        return
+    path = _path(agent, sender.sender_id, services)
+    if not path:
+        return
+    chain = "".join(f", which waits for {each}" for each in path[2:])
+    raise HttpProblem(
+        409,
+        "mutual_wait",
+        f"{path[0]} waits for an answer of {path[1]}{chain} at this moment",
+        "answer what you were asked first by 'synapse reply TEXT', or do not wait: --no-response",
+    )
+
+
+def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
+    """The shortest way from an agent over those that it waits for to the sender; empty for none."""
+    before: dict[str, str] = {agent.agent_id: ""}
+    desks = deque([(agent.agent_id, agent.desk)])
+    while desks:
+        who, desk = desks.popleft()
+        for target in desk.awaited():
+            if target in before:
+                continue
+            before[target] = who
+            if target == sender:
+                return _steps(before, target)
+            if (further := services.desk_of(target)) is not None:
+                desks.append((target, further))
+    return []
+
+
+def _steps(before: dict[str, str], last: str) -> list[str]:
+    steps = [last]
+    while before[steps[-1]]:
+        steps.append(before[steps[-1]])
+    return steps[::-1]

@@ -1,0 +1,511 @@
+"""What stands in front of every server: loopback is no border, any web page and any local user can reach it.
+
+The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
+signature, rate, route. A request that passes reaches the application with its body buffered, and in
+`scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the caller as `principal`,
+`is_ours` (whether an id is an agent of this host), `files` (those of a large body, else None), `services` and
+`stopping` (set when the server ends: nothing may be waited for any longer).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
+from .agent import NO_SERVICES, HostedAgent, Services
+from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
+from .dialect import KEY_HEADER
+from .network import LOOPBACK, Network
+from .peers import Owner, OwnerOf, agent_at, owner_of
+from .problems import HttpProblem, refusal
+from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
+"""By these a proxy or tunnel says that it speaks for somebody else."""
+
+
+class WebGuard:
+    """Checks of one server.
+
+    Args:
+        port: Its port.
+        network: By which names and from which pages it may be called.
+    """
+
+    def __init__(self, port: int, network: Network = LOOPBACK) -> None:
+        self._port = port
+        self._endpoint = network.endpoint(port)
+        self._own = frozenset({f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"})
+        further = (name if _has_port(name) else f"{name}:{port}" for name in network.allowed_hosts)
+        self._hosts = self._own | frozenset(network.allowed_hosts) | frozenset(further)
+        self._pages = frozenset(network.allowed_origins)
+        self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
+
+    def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
+        """Check a request.
+
+        Args:
+            headers: Its headers.
+            server: The address at which it arrived.
+
+        Returns:
+            Whether it was made by a name of the loopback interface, and by nobody for somebody else.
+
+        Raises:
+            HttpProblem: It was made by a name that is none of ours, or by a web page.
+        """
+        host = self._check_host(headers, server)
+        self._check_origin(headers)
+        return host in self._own and not any(name in headers for name in _FORWARDED)
+
+    def _check_host(self, headers: Headers, server: tuple[str, int | None] | None) -> str:
+        """A name that somebody's DNS points at us (DNS rebinding) is none of ours; an address is its own."""
+        hosts = headers.get("host", ())
+        host = hosts[0].lower() if len(hosts) == 1 else ""
+        if not host or (host not in self._hosts and host != _authority(server)):
+            raise HttpProblem(
+                403,
+                "foreign_host",
+                f"'{(hosts[0] if hosts else '')[:100]}' is no name of this server",
+                f"call {self._endpoint}, or add the name to a2a.allowed_hosts",
+            )
+        return host
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Browsers send Origin and Sec-Fetch-Site, programs send neither."""
+        origins = [origin.lower() for origin in headers.get("origin", ())]
+        sites = [] if origins and self._pages.issuperset(origins) else headers.get("sec-fetch-site", ())
+        foreign = any(site not in ("none", "same-origin") for site in sites)
+        if foreign or not self._origins.issuperset(origins):
+            raise HttpProblem(
+                403, "foreign_origin", "web pages may not call this server", "call it from a program"
+            )
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdecimal() and not name.endswith("]")
+
+
+def _authority(server: tuple[str, int | None] | None) -> str:
+    """An address as the header Host has it."""
+    if server is None:
+        return ""
+    address = server[0].partition("%")[0]
+    return f"[{address}]:{server[1]}" if ":" in address else f"{address}:{server[1]}"
+
+
+CARD_PREFIX = "/.well-known/"
+_OF_KEYS = re.compile(
+    r"/|/a2a/.*|/v1/.*|/\.well-known/.*|/status|/message|/tasks|/tasks/send|/tasks/send-priority"
+    r"|/tasks/(?!create$)[^/]+|/tasks/[^/]+/(?:cancel|subscribe)"
+)
+
+
+def is_card(method: str, path: str) -> bool:
+    """Whether only a card is read: it tells strangers how to prove themselves."""
+    return method in ("GET", "HEAD") and path.startswith(CARD_PREFIX)
+
+
+def check_permit(principal: Principal, path: str, *, signed: bool) -> None:
+    """Make sure that a caller may use a route.
+
+    Raises:
+        HttpProblem: It may not.
+    """
+    if principal.admin or signed or _OF_KEYS.fullmatch(path):
+        return
+    raise HttpProblem(
+        403,
+        "admin_only",
+        f"the key '{principal.name}' is not for {path[:100]}",
+        "use the key of SYNAPSE_ADMIN_KEY, or ask the owner of the agent",
+    )
+
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
+
+
+class Gate:
+    """An ASGI application that guards another one.
+
+    Args:
+        app: What is guarded.
+        agent: Whose server this is.
+        checker: Checks signatures.
+        services: What the servers of the host share.
+        owner: Tells who owns a connection.
+        max_body: Longest body in bytes.
+        body_timeout: Seconds in which it must have come.
+
+    Attributes:
+        stopping: Set when the server ends.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        agent: HostedAgent,
+        *,
+        checker: SignatureChecker,
+        services: Services = NO_SERVICES,
+        owner: OwnerOf = owner_of,
+        max_body: int = MAX_BODY,
+        body_timeout: float = BODY_TIMEOUT,
+    ) -> None:
+        self._app = app
+        self._agent = agent
+        self._checker = checker
+        self._services = services
+        self._access = services.access or Access(DEFAULT_RULES)
+        self._owner = owner
+        self._bodies = BodyReader(max_body, body_timeout, services.large)
+        self._guard = WebGuard(agent.port, services.network)
+        self.stopping = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection scope (ASGI 3.0)."""
+        if scope["type"] != "http":
+            await _refuse_websocket(scope, receive, send)
+            return
+        visit = _Visit(scope, receive)
+        try:
+            await self._admit(visit)
+        except HttpProblem as problem:
+            if self._access.may_tell():
+                log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
+            visit.close()
+            await self._refuse(visit, problem, send)
+            return
+        except BaseException:
+            visit.close()
+            raise
+        try:
+            await self._app(scope, replay(visit.body.content, receive), send)
+        finally:
+            visit.close()
+
+    async def _admit(self, visit: _Visit) -> None:
+        """Check a request, and tell the application what is known of it.
+
+        Raises:
+            HttpProblem: It is refused.
+        """
+        scope = visit.scope
+        _check_room(scope)
+        _check_method(scope["method"])
+        near = self._guard.check(visit.headers, scope.get("server"))
+        await self._access.refresh()
+        caller = Caller(
+            near=near and _from_here(scope),
+            owner=await self._connection_owner(scope),
+            key=_key_of(visit.headers),
+            address=(scope.get("client") or ("",))[0],
+        )
+        principal = self._judge(visit, caller)
+        calling = await self._calling_agent(visit, caller)  # while it still waits for its body to be read
+        await visit.read_body(self._bodies)
+        if scope["method"] == "POST" and visit.body.content:
+            check_content_type(visit.headers)
+        sender_id = self._verified_sender(visit, principal) or calling
+        if sender_id:
+            principal = signed_by(sender_id)
+        assert isinstance(principal, Principal)
+        self._access.count(principal, caller, signed=bool(sender_id))
+        check_permit(principal, scope["path"], signed=bool(sender_id))
+        state = scope["state"]
+        state["agent"] = self._agent
+        state["sender_id"] = sender_id
+        state["files"] = visit.body.files
+        state["principal"] = principal
+        state["is_ours"] = self._checker.is_ours
+        state["services"] = self._services
+        state["stopping"] = self.stopping
+
+    def _judge(self, visit: _Visit, caller: Caller) -> Principal | HttpProblem:
+        """Who the caller is, or why it is refused unless its signature, which is checked later, is good.
+
+        Raises:
+            HttpProblem: It is refused, and has no signature.
+        """
+        try:
+            return self._access.judge(caller)
+        except HttpProblem as problem:
+            rules = self._access.rules
+            if caller.key is None and rules.enabled and not rules.fault and visit.reads_card:
+                return NOBODY
+            if SIGNATURE_HEADER.lower() not in visit.headers:
+                raise
+            return problem
+
+    async def _connection_owner(self, scope: Scope) -> Owner:
+        client, server = scope.get("client"), scope.get("server")
+        if client is None or server is None or server[1] is None:
+            return Owner.UNKNOWN
+        # The server's protocol gives each connection a notebook: the owner of a connection never changes.
+        notebook: dict[str, Owner] = scope.get("state", {}).get("connection", {})
+        if "owner" not in notebook:
+            notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
+        return notebook["owner"]
+
+    async def _calling_agent(self, visit: _Visit, caller: Caller) -> str:
+        """The agent of this host from inside which a call comes that is neither signed nor made with a key.
+
+        It would be taken for the person's own. Only what changes something is looked at.
+
+        Raises:
+            HttpProblem: It is not known whose process calls.
+        """
+        scope = visit.scope
+        if scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
+            return ""
+        if self._proves_itself(visit, caller):
+            return ""
+        client, server = scope.get("client"), scope.get("server")
+        notebook: dict[str, str | None] = scope["state"].get("connection", {})
+        if client is None or server is None:
+            return ""
+        if "agent" not in notebook:
+            notebook["agent"] = await agent_at(
+                (client[0], client[1]),
+                (server[0], server[1]),
+                self._services.processes(),
+                self._checker.token_of,
+            )
+        found = notebook["agent"]
+        if found is None:
+            raise HttpProblem(
+                403,
+                "caller_unknown",
+                "the calling process has ended or cannot be found, so it is not known whose it is",
+                "keep it until the answer has come; or sign with SYNAPSE_TOKEN, or show a key",
+            )
+        return found
+
+    def _proves_itself(self, visit: _Visit, caller: Caller) -> bool:
+        """Whether a key or a signature decides who calls: one that nobody here knows proves nothing."""
+        if caller.key is not None and self._access.rules.enabled:
+            return True
+        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
+        return SIGNATURE_HEADER.lower() in visit.headers and self._checker.is_ours(sender)
+
+    def _verified_sender(self, visit: _Visit, principal: Principal | HttpProblem) -> str:
+        """The sender that a signature proves; "" when there is none, or it is of an agent unknown here.
+
+        Raises:
+            HttpProblem: The signature is no good, or the call of a caller that needs it has none that is.
+        """
+        signatures = visit.headers.get(SIGNATURE_HEADER.lower(), [])
+        if not signatures:
+            return ""
+        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
+        method, target, body = visit.scope["method"], _target(visit.scope), visit.body
+        request = SignedRequest(method, self._agent.port, target, body.content, body.digest)
+        verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
+        if verdict is Verdict.VERIFIED:
+            return sender
+        if verdict is not Verdict.STRANGER:
+            raise HttpProblem(
+                401, f"signature_{verdict}", f"the sender's signature is {verdict}", _SIGNATURE_HINT
+            )
+        if isinstance(principal, HttpProblem):
+            raise _unproved(principal)
+        return ""
+
+    async def _refuse(self, visit: _Visit, problem: HttpProblem, send: Send) -> None:
+        if visit.unread and not await self._bodies.drop(visit.headers, visit.receive):
+            problem.headers["connection"] = "close"
+        answer = refusal(visit.scope["path"], problem)
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(answer.body)),
+            **answer.headers,
+        }
+        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": pairs})
+        await send({"type": "http.response.body", "body": answer.body})
+
+
+class _Visit:
+    """One request on its way through the gate.
+
+    Args:
+        scope: Its scope; gets a `state` if it has none.
+        receive: Gives its body.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.headers = _headers(scope)
+        self.body = Body()
+        self.unread = True
+        scope.setdefault("state", {})
+
+    @property
+    def reads_card(self) -> bool:
+        """Whether only a card is read."""
+        return is_card(self.scope["method"], self.scope["path"])
+
+    async def read_body(self, bodies: BodyReader) -> None:
+        """Read the body; once."""
+        self.unread = False
+        self.body = await bodies.read(self.headers, self.receive)
+        if self.body.files is not None:  # what is behind the gate reads what is left
+            left = str(len(self.body.content)).encode()
+            others = [pair for pair in self.scope["headers"] if pair[0].lower() != b"content-length"]
+            self.scope["headers"] = [*others, (b"content-length", left)]
+
+    def close(self) -> None:
+        """The files of the body are not needed any more."""
+        if self.body.files is not None:
+            self.body.files.close()
+
+
+_SIGNATURE_HINT = (
+    "send again with the agent's current SYNAPSE_TOKEN, or without a signature as an unverified sender"
+)
+
+
+def _unproved(refused: HttpProblem) -> HttpProblem:
+    """What a caller is told that needs a key or a signature, and whose signature proves nothing here."""
+    return HttpProblem(
+        401,
+        f"signature_{Verdict.STRANGER}",
+        f"the signature is of no agent of this host, and {refused.message}",
+        refused.hint,
+        refused.headers,
+    )
+
+
+def _check_room(scope: Scope) -> None:
+    """Refuse what comes over a connection that is one too many."""
+    if scope["state"].get("connection", {}).get("crowded"):
+        raise HttpProblem(
+            503,
+            "too_many_connections",
+            "too many connections are open",
+            "try again in a moment, over fewer connections",
+            {"retry-after": "1", "connection": "close"},
+        )
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        allow = ", ".join(sorted(METHODS))
+        raise HttpProblem(
+            405, "method_not_allowed", f"{method} is not served", f"use one of {allow}", {"allow": allow}
+        )
+
+
+def _from_here(scope: Scope) -> bool:
+    """Whether a connection begins on this machine's loopback interface; one without an address does."""
+    client = scope.get("client")
+    if client is None:
+        return True
+    try:
+        return ipaddress.ip_address(client[0].partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _key_of(headers: Headers) -> str | None:
+    """The key that a caller shows; None for none.
+
+    Raises:
+        HttpProblem: It shows two.
+    """
+    bearers = [value.partition(" ") for value in headers.get("authorization", ())]
+    shown = {key.strip() for scheme, _, key in bearers if scheme.lower() == "bearer"}
+    shown |= set(headers.get(KEY_HEADER.lower(), ()))
+    if len(shown) > 1:
+        raise HttpProblem(
+            401,
+            "two_keys",
+            "the request shows two different keys",
+            "send one of them",
+            {"www-authenticate": CHALLENGE},
+        )
+    return next(iter(shown), None)
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    headers: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+    return headers
+
+
+def _target(scope: Scope) -> str:
+    """Path and query as they were sent."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope.get("query_string", b"")
+    target = path.partition(b"?")[0] + (b"?" + query if query else b"")
+    return target.decode("latin-1")
+
+
+async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+
+
+FREE_TURNS = 3
+"""Turns of the loop after each request in which none begins: a key needs some from keyboard to screen."""
+
+
+class Turnstile:
+    """An ASGI application that lets one request in some turns of the loop into another application.
+
+    The loop is also the keyboard's and the screen's. Requests that arrive together would otherwise all be
+    worked on in the same turn of it, some milliseconds each, and two hundred callers would hold a key up
+    for a second. Nobody is refused, who comes first is served first, and turns without requests cost nothing.
+
+    Args:
+        app: What is entered.
+        free_turns: Turns after each request in which none begins.
+    """
+
+    def __init__(self, app: App, free_turns: int = FREE_TURNS) -> None:
+        self._app = app
+        self._free_turns = free_turns
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turning = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection scope (ASGI 3.0) when its turn has come."""
+        loop = asyncio.get_running_loop()
+        if self._turning:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._turning = True
+            loop.call_soon(self._turn, self._free_turns)
+        await self._app(scope, receive, send)
+
+    def _turn(self, free: int) -> None:
+        """Let the next one in, when enough turns have gone by; those who gave up have none."""
+        loop = asyncio.get_running_loop()
+        if free:
+            loop.call_soon(self._turn, free - 1)
+            return
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                loop.call_soon(self._turn, self._free_turns)
+                return
+        self._turning = False

@@ -1,0 +1,615 @@
+"""The turn that a submitted message began: which task it belongs to, and when and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+from synapse_tui.content import Artifact
+from synapse_tui.messages.streams import Writing
+from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
+
+from .answers import AnswerCollector
+from .state import HOOKED
+from .transcript import AnswerReader
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn that works on a task.
+
+    Attributes:
+        task_id: The task.
+        text: What was typed.
+        begun: When Enter was pressed, on the session's clock.
+        answer: Collects what the agent writes.
+        worked: Whether the agent was seen working or asking since.
+        done: Whether the agent itself has told that it is done (OSC 7501), and not since that it works.
+        changed: When the screen last changed.
+        stop_reason: Why the turn is being stopped; empty while it is not.
+        prompts: What the user submitted meanwhile.
+        steered_by: What was submitted into it and changed it.
+        waits: Whether the message waits in the agent's own queue, behind a turn that runs.
+        steers: Whether the message came into the turn of another one, and ends with it.
+        message_id: The message that began it; another one than the task where it goes on with that.
+        again: Whether its answer takes the place of the one before.
+        answered: Whether the agent has answered by itself meanwhile: what it wrote is no answer then.
+        makes_way: Whether it is being stopped for a message that goes on with its task.
+    """
+
+    task_id: str
+    text: str
+    begun: float
+    answer: AnswerCollector
+    worked: bool = False
+    done: bool = False
+    changed: float = 0.0
+    stop_reason: str = ""
+    prompts: list[str] = field(default_factory=list)
+    steered_by: list[str] = field(default_factory=list)
+    waits: bool = False
+    steers: bool = False
+    message_id: str = ""
+    again: bool = False
+    answered: bool = False
+    makes_way: bool = False
+
+    def state(self) -> dict[str, object]:
+        """All of it as JSON."""
+        content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return content | {"answer": self.answer.state()}
+
+    @classmethod
+    def resumed(cls, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> Turn:
+        """The turn of which `state` was given; a new collector goes on with what was collected."""
+        answer = collector(str(state["text"]))
+        answer.resume(state["answer"])
+        known = {entry.name for entry in fields(cls)}
+        return cls(**{name: value for name, value in state.items() if name in known} | {"answer": answer})
+
+
+_DELIVERIES = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
+
+
+class Keeper(Protocol):
+    """Keeps a task open after its turns; `follow_ups.FollowUps` does so."""
+
+    def begun(self, task: Task) -> str:
+        """A message was submitted: id of the task that its turn works on, its own as a rule."""
+
+    def taken(self, message_id: str, task_id: str) -> None:
+        """A message that goes on with a task is being worked on."""
+
+    def keeps(self, task_id: str) -> str:
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+
+
+class NoKeeper:
+    """Lets every task end with its turn."""
+
+    def begun(self, task: Task) -> str:
+        """The task itself."""
+        return task.id
+
+    def taken(self, message_id: str, task_id: str) -> None:
+        """Every message is a task of its own."""
+
+    def keeps(self, _task_id: str) -> str:
+        """Nothing."""
+        return ""
+
+
+class Conclusion:
+    """Finds the answers of turns and gives them to their tasks.
+
+    Args:
+        book: Where tasks change.
+        keeper: May keep a task open.
+        reader: Finds better texts of answers than the screen's; None for nobody.
+        clock: Monotonic seconds.
+        runs: Tells whether a turn works on a task.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        keeper: Keeper,
+        reader: AnswerReader | None,
+        clock: Callable[[], float],
+        runs: Callable[[str], bool],
+    ) -> None:
+        self._book = book
+        self._keeper = keeper
+        self._reader = reader
+        self._clock = clock
+        self._runs = runs
+        self._reading: list[str] = []
+
+    def reads(self, task_id: str) -> bool:
+        """Whether an answer to a task is being read."""
+        return task_id in self._reading
+
+    def takes(self, turn: Turn) -> bool:
+        """Whether what a turn writes will be an answer to its task, as far as is known."""
+        if turn.answered or turn.task_id not in self._book:
+            return False
+        task = self._book.get(turn.task_id)
+        return not task.state.final and not is_asked(task)
+
+    def position(self, turn: Turn) -> int:
+        """Which artifact of its task the answer of a turn will be, from 1."""
+        there = len(self._book.get(turn.task_id).artifacts) - turn.again
+        return max(there, 0) + 1
+
+    def change(self, task_id: str, **fields: object) -> None:
+        """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
+        if task_id not in self._book:
+            return
+        task = self._book.get(task_id)
+        if not task.state.final and not is_asked(task):
+            self._book.change(task_id, **fields)
+
+    def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
+        """A turn is over, and its task with it.
+
+        Args:
+            turn: The turn.
+            state: How it ended.
+            reason: Why; may be empty.
+            exited: Whether the agent's process has ended.
+        """
+        if state is TaskState.COMPLETED:
+            self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
+        else:
+            artifact = turn.answer.finish(turn.prompts, turn.steered_by, exited=exited)
+            self._end(turn, state, reason, artifact)
+
+    def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
+        """A turn is over, and its task goes on.
+
+        Args:
+            turn: The turn.
+            state: How the task ends if what it is kept for goes away while the answer is read.
+            reason: Why; may be empty.
+        """
+
+        def conclude(artifact: Artifact) -> None:
+            artifacts = self._with(turn, artifact)
+            if self._runs(turn.task_id):
+                self.change(turn.task_id, artifacts=artifacts)
+            elif kept := self._keeper.keeps(turn.task_id):
+                words = f"{reason}; {kept}" if reason else kept
+                self.change(turn.task_id, state=TaskState.WORKING, reason=words, artifacts=artifacts)
+            else:
+                self._end(turn, state, reason, artifact)
+
+        self._read(turn, conclude)
+
+    def _end(self, turn: Turn, state: TaskState, reason: str, artifact: Artifact) -> None:
+        self.change(
+            turn.task_id,
+            state=state,
+            delivery=_DELIVERIES.get(state, DeliveryState.FAILED),
+            reason=reason,
+            artifacts=self._with(turn, artifact),
+        )
+
+    def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
+        """Find the best text of a turn's answer; it may come a moment later."""
+        seen = turn.answer.finish(turn.prompts, turn.steered_by)
+        self._reading.append(turn.task_id)
+
+        def done(artifact: Artifact) -> None:
+            self._reading.remove(turn.task_id)
+            conclude(artifact)
+
+        if self._reader is None:
+            done(seen)
+        else:
+            whole = turn.answer.finish((), [*turn.prompts, *turn.steered_by]).text
+            self._reader.read(turn.text, seen, whole=whole, age=self._clock() - turn.begun, done=done)
+
+    def _with(self, turn: Turn, artifact: Artifact) -> tuple[Artifact, ...]:
+        """The artifacts of a turn's task with what the turn wrote."""
+        there = self._book.get(turn.task_id).artifacts if turn.task_id in self._book else ()
+        if not artifact.text or turn.answered:
+            return there
+        return (*(there[:-1] if turn.again else there), artifact)
+
+
+SETTLED = 1.0
+"""Seconds without a change on the screen after which an agent that was never seen working has answered."""
+SETTLED_SIGNAL = 0.2
+"""The same when it was seen working, or told that it worked."""
+UNANSWERED = 15.0
+"""Seconds after which a turn that was never seen working and left no text is over."""
+STOPPED_BY_USER = 3.0
+"""Seconds after the user's interrupt key within which a turn that ends was ended by it."""
+
+
+class TurnTracker:
+    """Moves the task of the running turn through its states by what the detector reports.
+
+    Args:
+        book: Where tasks change.
+        clock: Monotonic seconds.
+        keeper: May keep a task open when its turn is over; None for nobody.
+        reader: Finds better texts of answers than the screen's; None for nobody.
+        queues: Whether the agent queues a message that comes in the midst of a turn; else that steers it.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        clock: Callable[[], float],
+        *,
+        keeper: Keeper | None = None,
+        reader: AnswerReader | None = None,
+        queues: bool = False,
+    ) -> None:
+        self._book = book
+        self._clock = clock
+        self._keeper = keeper or NoKeeper()
+        self._queues = queues
+        self.current: Turn | None = None
+        self.newest = ""
+        """Id of the task of the newest turn, also when it is over, until the user submits a prompt."""
+        self._behind: Turn | None = None
+        """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
+        self._over_before = False
+        """Whether the agent has told that it was done since a message was put into its queue."""
+        self._answer: AnswerCollector | None = None
+        self._answered: set[str] = set()
+        """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
+        self._user_stop = float("-inf")
+        self._exited = False
+        self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
+
+    @property
+    def collecting(self) -> bool:
+        """Whether what leaves the screen is wanted."""
+        return bool(self._collectors)
+
+    @property
+    def running(self) -> str:
+        """Id of the task of the running turn; empty for none."""
+        return self.current.task_id if self.current is not None and not self.current.waits else ""
+
+    def queues(self, task_id: str) -> bool:
+        """Whether a task's message waits in the agent's own queue."""
+        return any(task_id in (turn.task_id, turn.message_id) and turn.waits for turn in self._turns)
+
+    def works_on(self, task_id: str) -> bool:
+        """Whether a turn belongs to a task, or an answer to it is being read."""
+        return self._runs(task_id) or self._conclusion.reads(task_id)
+
+    def _runs(self, task_id: str) -> bool:
+        return any(turn.task_id == task_id for turn in self._turns)
+
+    def writing(self) -> Writing | None:
+        """What the agent has written so far in the turn that runs; None when it is no answer."""
+        turn = self.current
+        if turn is None or turn.waits or not self._conclusion.takes(turn):
+            return None
+        read, rows = turn.answer.so_far(turn.prompts, turn.steered_by)
+        position = self._conclusion.position(turn)
+        return Writing(turn.task_id, position, f"{turn.message_id}:{turn.begun}", read, rows)
+
+    def answered(self, task_id: str) -> None:
+        """The agent has answered a task by itself: the text of the turn that works on it is no answer."""
+        if self._answer is not None:
+            self._answered.add(task_id)
+        for turn in self._turns:
+            if turn.task_id == task_id:
+                turn.answered = turn.worked = True
+
+    @property
+    def _turns(self) -> list[Turn]:
+        return [turn for turn in (self.current, self._behind) if turn is not None]
+
+    @property
+    def _collectors(self) -> list[AnswerCollector]:
+        typed = [self._answer] if self._answer is not None else []
+        return [*(turn.answer for turn in self._turns), *typed]
+
+    def takes(self, *, into_turn: bool) -> bool:
+        """Whether another message may be submitted: after the turn, or one into the turn that runs."""
+        if into_turn and self.current is not None:
+            return self._behind is None and not self.current.waits and not self.current.stop_reason
+        return self.current is None
+
+    def state(self) -> dict[str, object]:
+        """The running turn as JSON; empty for none. Its times are those of the system's monotonic clock."""
+        if self.current is None:
+            return {}
+        behind = {"behind": self._behind.state()} if self._behind is not None else {}
+        return self.current.state() | behind
+
+    def resume(self, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> None:
+        """Go on with a turn of which `state` was given.
+
+        Args:
+            state: The turn.
+            collector: Makes what collects the answer to a text.
+        """
+        self.current = Turn.resumed(state, collector)
+        self.newest = self.current.task_id
+        self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
+
+    def prepare(self, answer: AnswerCollector) -> None:
+        """A message is about to be typed."""
+        self._answer = answer
+
+    def entering(self) -> None:
+        """Enter is about to be pressed on it: what comes on the screen from now on may be the answer."""
+        self._over_before = False
+        self._answered.clear()
+        if self._answer is not None:
+            self._answer.begin()
+
+    def begin(self, task: Task, text: str, report: StateReport, begun: float) -> None:
+        """A task's message was submitted at `begun`; the agent's state is now `report`."""
+        assert self._answer is not None, "prepare() comes first"
+        answer, self._answer = self._answer, None
+        turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
+        self.newest = turn.task_id
+        turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
+        turn.answered = turn.worked = turn.task_id in self._answered
+        for known in map(self._book.get, {turn.task_id, task.id}):
+            asked = known.id in self._answered and known.state is TaskState.INPUT_REQUIRED
+            if not (known.state.final or asked):
+                self._book.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
+        if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
+            self._into_turn(turn)
+        else:
+            self.current = turn
+        if turn.worked:
+            self._taken(turn)
+        if report.since >= begun:
+            self.on_report(report)
+
+    def _taken(self, turn: Turn) -> None:
+        """The agent works on a message, or has; before, it may still be given back."""
+        if turn.message_id not in ("", turn.task_id):
+            self._keeper.taken(turn.message_id, turn.task_id)
+
+    def _into_turn(self, turn: Turn) -> None:
+        """A message was submitted while the agent worked: on a task, or on something of the user's."""
+        turn.waits, turn.worked = self._queues, not self._queues
+        if self.current is None:
+            self.current = turn
+            return
+        self._behind = turn
+        turn.steers = not self._queues
+        # What follows it on the screen answers the first one too only if it steered that.
+        (self.current.prompts if self._queues else self.current.steered_by).append(turn.text)
+
+    def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
+        """Let the turn that runs already work on a task; what was written before is no answer to it."""
+        answer.begin()
+        now = self._clock()
+        self.current = Turn(task.id, task.text, now, answer, worked=True, changed=now)
+        self.newest = task.id
+        self.on_report(report)
+
+    def on_report(self, report: StateReport) -> None:
+        """The agent's state has changed."""
+        turn = self.current
+        if report.state in (AgentState.READY, AgentState.ERROR):
+            self._over_before = True
+        if turn is None or (turn.waits and report.state is not AgentState.EXITED):
+            return
+        if report.rule == HOOKED:
+            # Seen working is what the screen shows: a turn that was not needs more proof that it is over.
+            self._conclusion.change(turn.task_id, state=TaskState.WORKING, reason="")
+        else:
+            self._move(turn, report)
+
+    def _move(self, turn: Turn, report: StateReport) -> None:
+        """Let the turn follow what the screen shows."""
+        if report.state is AgentState.PROCESSING:
+            self._works(turn, TaskState.WORKING, "")
+        elif report.state is AgentState.WAITING:
+            self._works(turn, TaskState.INPUT_REQUIRED, report.detail or "waits for you")
+        elif report.state is AgentState.ERROR:
+            self._over(TaskState.FAILED, report.detail or "agent shows an error")
+        elif report.state is AgentState.EXITED:
+            self.end_all(TaskState.FAILED, "agent exited")
+        elif report.state is AgentState.READY and turn.stop_reason:
+            self._ready(turn)
+        # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
+
+    def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
+        """The agent is seen working, or asking in the middle of its work."""
+        turn.worked = True
+        self._taken(turn)
+        self._conclusion.change(turn.task_id, state=state, reason=reason)
+
+    def on_output(self) -> None:
+        """Output stands on the screen."""
+        if self._answer is not None:
+            self._answer.observe()
+        for turn in self._turns:
+            if turn.answer.observe():
+                turn.changed = self._clock()
+
+    def on_scrolled(self, row: str) -> None:
+        """A row left the screen at its top."""
+        for answer in self._collectors:
+            answer.scrolled(row)
+
+    def on_signal(self, event: TerminalEvent) -> None:
+        """The terminal told that the agent works, perhaps for too short a time to become its state."""
+        turn = self.current
+        if turn is None:
+            return
+        status = event.state if isinstance(event, ProgramStatus) else ""
+        # It may be told for too short a time to become the agent's state.
+        self._over_before = self._over_before or status in ("idle", "done")
+        if status:
+            turn.done = status in ("idle", "done")
+        if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
+            turn.worked = True
+
+    def on_prompt(self, text: str) -> None:
+        """The user has submitted a prompt of their own."""
+        self.newest = "" if text else self.newest
+        if self.current is not None and text:
+            self.current.prompts.append(text)
+
+    def on_user_stop(self) -> None:
+        """The user has pressed the agent's interrupt key."""
+        self._user_stop = self._clock()
+
+    def stopping(self, reason: str, follows: str = "") -> None:
+        """The turn is about to be interrupted; when it ends its task is canceled.
+
+        Args:
+            reason: Why; empty when it could not be stopped.
+            follows: The task that goes on with what it is interrupted for: that one is not canceled.
+        """
+        self._over_before = False
+        if self.current is not None:
+            self.current.stop_reason = reason
+            self.current.makes_way = self.current.task_id == follows
+
+    def stopped(self, reason: str) -> None:
+        """The turn was interrupted; if the next one has begun already, that is another."""
+        if self.current is not None and self.current.stop_reason:
+            self._stop(self.current, reason)
+
+    def _stop(self, turn: Turn, reason: str) -> None:
+        if turn.makes_way:
+            self._over(TaskState.CANCELED, reason)
+        else:
+            self.end(TaskState.CANCELED, reason)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the agent has told since that it was done, also if it went on with its queue at once."""
+        return self._over_before
+
+    @property
+    def told_done(self) -> bool:
+        """Whether the agent itself has told that the turn is over: only its last frame may be missing."""
+        return self.current is not None and self.current.worked and self.current.done
+
+    def check(self, report: StateReport, *, rests: bool = False) -> float | None:
+        """End a turn of an agent that is ready, once its answer stands.
+
+        Args:
+            report: The agent's state.
+            rests: Whether its programs have done nothing for longer than a frame: what they began is drawn.
+                Of an agent that has told that it is done this proves as much as a screen that stands still.
+
+        Returns:
+            Seconds until it must be checked again without output; None when that is not needed.
+        """
+        self._check_queue(report)
+        turn = self.current
+        if turn is None or report.state is not AgentState.READY:
+            return None
+        now = self._clock()
+        patience = SETTLED_SIGNAL if turn.worked else SETTLED
+        settled = max(turn.changed, turn.begun) + patience - now
+        if settled > 0 and not (rests and self.told_done):
+            return settled
+        if turn.worked or turn.answer.peek():
+            self._ready(turn)
+            return None if self.current is None else 0.0
+        patience = turn.begun + UNANSWERED - now
+        if patience <= 0:
+            self._over(TaskState.COMPLETED, "no answer was seen")
+            return None
+        return patience
+
+    def _check_queue(self, report: StateReport) -> None:
+        """Let the message that waits in the agent's queue have its turn, once the one before it is over."""
+        waiting = next((turn for turn in self._turns if turn.waits), None)
+        if waiting is None or self.current is None or not self._over_before:
+            return
+        ready = report.state is AgentState.READY
+        if not ready and not waiting.answer.echoed():
+            return
+        if waiting is self._behind:
+            if ready:
+                return  # the turn before it ends as any other
+            self._ready(self.current)
+        else:
+            self._promote(waiting)
+        self.on_report(report)
+
+    def _promote(self, turn: Turn) -> None:
+        """A message that waited in the agent's queue has its turn now."""
+        turn.waits, turn.worked = False, False
+        turn.begun = turn.changed = self._clock()
+        self._over_before = False
+
+    def end(self, state: TaskState, reason: str = "") -> None:
+        """The turn is over; what it wrote is the answer, unless the agent has given one by itself."""
+        if (turn := self.current) is not None:
+            self._next(lambda: self.end(state, reason))
+            self._taken(turn)
+            self._conclusion.end(turn, state, reason, exited=self._exited)
+
+    def _next(self, end: Callable[[], None]) -> None:
+        """The turn is over: one that steered it ends too, one that waited for its end begins."""
+        over, self.current, self._behind = self.current, self._behind, None
+        if self.current is None or over is None:
+            return
+        if not self.current.steers:
+            self._promote(self.current)
+        elif self.current.task_id == over.task_id:
+            self.current = None  # what the one before it wrote is the whole answer
+        else:
+            end()
+
+    def end_all(self, state: TaskState, reason: str) -> None:
+        """The process has ended, and what waits in its queue with it."""
+        self._exited = True
+        while self.current is not None:
+            self.end(state, reason)
+
+    def withdraw(self, text: str) -> str:
+        """A message that waited in the agent's queue was found unsent: nobody works on it.
+
+        Args:
+            text: What was found.
+
+        Returns:
+            The message; empty when the agent had begun to work on it, or it is another one.
+        """
+        for turn in self._turns:
+            if text.endswith(turn.text) and (turn.waits or not turn.worked):
+                if turn is self.current:
+                    self.current = None
+                self._behind = None
+                return turn.message_id or turn.task_id
+        return ""
+
+    def _ready(self, turn: Turn) -> None:
+        if turn.stop_reason:
+            self._stop(turn, turn.stop_reason)
+        elif turn.begun <= self._user_stop > self._clock() - STOPPED_BY_USER:
+            self.end(TaskState.CANCELED, "interrupted at the keyboard")
+        else:
+            self._over(TaskState.COMPLETED)
+
+    def _over(self, state: TaskState, reason: str = "") -> None:
+        """The agent has come to rest by itself: its task ends, or waits for the next turn."""
+        turn = self.current
+        if turn is None or not self._kept(turn):
+            self.end(state, reason)
+            return
+        self._next(lambda: self._over(state, reason))
+        self._taken(turn)
+        self._conclusion.keep(turn, state, reason)
+
+    def _kept(self, turn: Turn) -> bool:
+        """Whether a task goes on after a turn."""
+        others = [each for each in self._turns if each is not turn and not each.steers]
+        same = any(each.task_id == turn.task_id for each in others)
+        return same or bool(self._keeper.keeps(turn.task_id))

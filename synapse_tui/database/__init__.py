@@ -1,0 +1,1 @@
+"""Databases: where they are, their tables and migrations, SQLite and PostgreSQL."""

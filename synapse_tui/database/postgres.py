@@ -1,0 +1,395 @@
+"""PostgreSQL: a server that a team shares."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm.exc import StaleDataError
+from sqlmodel import Session, SQLModel, create_engine
+
+from synapse_tui.database_url import VARIABLE
+from synapse_tui.errors import HistoryError
+
+from .backend import Clock
+from .location import TeamDatabase, connection_url
+from .naming import TeamNaming
+from .schema import POSTGRES_STEPS, take_steps
+
+if TYPE_CHECKING:
+    import psycopg
+
+Result = TypeVar("Result")
+
+LONGEST_CONNECT = 5.0
+"""Seconds after which a server that does not answer is taken for gone."""
+REST = 1.0
+"""Seconds in which a server that was not reached is not called again: who asks is told at once."""
+_SLACK = 0.5
+"""Seconds by which the server ends a statement earlier than we do: its word tells more."""
+_INSTALL = "install it: pip install 'synapse-tui[postgres]'"
+_SETUP = "docs/database.md has the SQL that makes user and database"
+_ADVICE: tuple[tuple[str, str, str], ...] = (
+    # Class or code of SQLSTATE (PostgreSQL, appendix A), what is wrong, what to do.
+    ("28P01", "refuses the password", "correct it in ~/.pgpass or in {variable}"),
+    (
+        "password",
+        "asks for a password",
+        "write it into ~/.pgpass, or {variable} into ~/.synapse/settings.json",
+    ),
+    ("28", "refuses the user", "see its pg_hba.conf, and user and password in {variable} or ~/.pgpass"),
+    ("3D000", "has no such database", f"make it; {_SETUP}"),
+    ("42501", "does not permit it to this user", f"grant what is missing; {_SETUP}"),
+    ("25006", "is read-only", "name the primary server in {variable}"),
+    ("53300", "has no connection left", "raise its max_connections, or use a pooler in session mode"),
+    ("53100", "has no space left", "free space on the server; it is tried again"),
+    ("57014", "did not answer in time", "look at the server's load; it is tried again"),
+    ("55P03", "did not answer in time", "look at the server's load; it is tried again"),
+    ("57P", "is shutting down or starting", "it is tried again"),
+)
+_TEXTS: tuple[tuple[str, str], ...] = (
+    # What libpq reports by itself has no code.
+    ("password authentication failed", "28P01"),
+    ("no password supplied", "password"),
+    ("no pg_hba.conf entry", "28000"),
+    ("authentication failed", "28000"),
+    ("remaining connection slots", "53300"),
+    ("too many clients", "53300"),
+    ("the database system is", "57P03"),
+    ('database ".*" does not exist', "3D000"),
+    ("permission denied for database", "42501"),
+)
+
+
+def load_driver() -> Any:  # noqa: ANN401 - a module
+    """The module `psycopg`.
+
+    Raises:
+        HistoryError: It is not installed.
+    """
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise HistoryError(
+            f"{VARIABLE} names a PostgreSQL database, and its driver is missing", _INSTALL
+        ) from error
+    return psycopg
+
+
+class Connector:
+    """Makes connections to a server.
+
+    Args:
+        database: Which one.
+        patience: Seconds that an answer is waited for.
+    """
+
+    def __init__(self, database: TeamDatabase, patience: float) -> None:
+        self._database = database
+        self._patience = patience
+        self._failed: tuple[float, HistoryError] | None = None
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection.
+
+        Raises:
+            HistoryError: There is none.
+        """
+        if self._failed is not None and time.monotonic() - self._failed[0] < REST:
+            told = self._failed[1]
+        else:
+            driver = load_driver()
+            try:
+                return self._connect(driver)
+            except driver.Error as error:
+                told = self._fail(error)
+        # Not from the driver's own error: that keeps its connection open for as long as it is kept itself.
+        raise HistoryError(told.message, told.hint)
+
+    def _fail(self, error: BaseException) -> HistoryError:
+        told = self.explain(error) or self._unreachable(error)
+        self._failed = time.monotonic(), told
+        return told
+
+    def explain(self, error: BaseException) -> HistoryError | None:
+        """An error of the server in words for people; None where they can do nothing about it."""
+        code = getattr(error, "sqlstate", None) or ""
+        text = str(error)
+        if not code:
+            code = next((found for part, found in _TEXTS if re.search(part, text)), "")
+            if not code and _is_lost(error):
+                return self._unreachable(error)
+        for begin, wrong, advice in _ADVICE:
+            if code.startswith(begin):
+                detail = (
+                    f" ({self._clean(text.rpartition('FATAL:')[2])})" if code in ("42501", "28000") else ""
+                )
+                return HistoryError(
+                    f"the database {self._database} {wrong}{detail}", advice.format(variable=VARIABLE)
+                )
+        return None
+
+    def _connect(self, driver: Any) -> psycopg.Connection[Any]:  # noqa: ANN401 - a module
+        connection: psycopg.Connection[Any] = _timed(driver, self._patience, self._fail).connect(
+            connection_url(self._database),
+            connect_timeout=max(2, round(min(self._patience, LONGEST_CONNECT))),
+            application_name="synapse-tui",
+            client_encoding="utf-8",
+            # A machine that is gone sends no word of it.
+            keepalives_idle=30,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=round(self._patience * 1000),
+            autocommit=True,
+            # A plan for any word serves no search well, and poolers keep no statements.
+            prepare_threshold=None,
+        )
+        limit = round(max(0.5, self._patience - _SLACK) * 1000)
+        connection.execute(
+            "SELECT set_config('search_path', 'synapse, public', false),"
+            " set_config('TimeZone', 'UTC', false), set_config('statement_timeout', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', '15000', false)",
+            (str(limit),),
+        )
+        connection.autocommit = False
+        connection.adapters.register_dumper(str, _sound_dumper())
+        return connection
+
+    def _unreachable(self, error: BaseException) -> HistoryError:
+        return HistoryError(
+            f"the database {self._database} is not reached: {self._clean(str(error))}",
+            f"see whether the server runs, and {VARIABLE}; it is tried again",
+        )
+
+    def _clean(self, text: str) -> str:
+        """A text of the driver in one line and without the password."""
+        for secret in sorted(self._database.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        parts = (part.strip() for part in text.splitlines())
+        return next((part for part in parts if part), "no reason was given")[:300]
+
+
+def _is_lost(error: BaseException) -> bool:
+    from psycopg import InterfaceError, OperationalError  # noqa: PLC0415 - an extra
+
+    return isinstance(error, (OperationalError, InterfaceError))
+
+
+def _timed(
+    driver: Any,  # noqa: ANN401 - a module
+    patience: float,
+    fail: Callable[[BaseException], object],
+) -> type[psycopg.Connection[Any]]:
+    """The class of connections that wait no longer than that for an answer.
+
+    The server's own limits do not hold where the server itself stands still.
+
+    Args:
+        driver: The module `psycopg`.
+        patience: Seconds to wait.
+        fail: Told when one has waited for so long.
+    """
+
+    class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
+        def wait(self, gen: Generator[Any, Any, Result], *args: Any, **options: Any) -> Result:  # noqa: ANN401
+            found: Result = super().wait(self._limited(gen), *args, **options)
+            return found
+
+        def _limited(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
+            end = time.monotonic() + patience
+            try:
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted
+                    if not ready and time.monotonic() > end:
+                        self.pgconn.finish()
+                        error = driver.OperationalError(f"it did not answer in {patience:g} s")
+                        fail(error)
+                        raise error
+                    wanted = gen.send(ready)
+            except StopIteration as stop:
+                found: Result = stop.value
+                return found
+
+    return TimedConnection
+
+
+def _sound_dumper() -> Any:  # noqa: ANN401 - a class
+    """Writes texts without NUL, which PostgreSQL knows none of: one would keep a batch from being written."""
+    from psycopg.types.string import StrDumperUnknown  # noqa: PLC0415 - an extra
+
+    class SoundDumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:  # noqa: ANN401 - a Dumper
+            return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+
+    return SoundDumper
+
+
+_RACES = frozenset({"40001", "40P01", "23505"})
+"""SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
+_TRIGRAMS = """CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)
+    WITH (gin_pending_list_limit = 1024)"""
+_EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
+_NO_TABLE = "42P01"
+_HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = 'synapse' AND tablename = 'schema_version'"
+"""Reads the catalogue itself: `to_regclass` may not see what another has made since the transaction began."""
+_HAS_SCHEMA = "SELECT 1 FROM pg_namespace WHERE nspname = 'synapse'"
+_HELD = """WITH held AS MATERIALIZED (
+    SELECT count(pg_advisory_xact_lock(key)) FROM unnest(CAST(:keys AS bigint[])) AS key
+) SELECT clock_timestamp() FROM held"""
+
+
+class Postgres:
+    """A server; its clock counts for leases, and what must not happen twice at a time waits for a lock there.
+
+    Args:
+        database: Which one.
+        busy: Seconds that an answer is waited for.
+    """
+
+    def __init__(self, database: TeamDatabase, *, busy: float) -> None:
+        self.shown = str(database)
+        self.naming = TeamNaming(database)
+        self._database = database
+        self._connector = Connector(database, busy)
+
+    def open(self) -> tuple[Engine, str]:
+        """Connect, and make the tables where they are not."""
+        load_driver()
+        engine = create_engine(
+            "postgresql+psycopg://",
+            creator=self._connector.connect,
+            pool_size=1,
+            max_overflow=2,
+            pool_pre_ping=True,
+            hide_parameters=True,
+        )
+        event.listen(engine, "handle_error", self._on_error)
+        try:
+            with engine.begin() as connection:
+                self._migrate(connection)
+                self._register(connection)
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine, ""
+
+    def identity(self) -> object:
+        """Always the same."""
+        return self._database
+
+    def is_broken(self, error: BaseException) -> bool:
+        """Whether the tables are gone; what else is wrong with a server is for its people to mend."""
+        return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") == _NO_TABLE
+
+    def give_up(self) -> str:
+        """Nothing has to be moved: the tables are made anew."""
+        return f"the tables of {self.shown} were gone"
+
+    def is_race(self, error: BaseException) -> bool:
+        """Whether another transaction was in the way."""
+        if isinstance(error, StaleDataError):
+            return True
+        return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
+
+    def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
+        """The time of the server, once nobody else does what is to be done alone."""
+        keys = sorted(map(_lock_key, set(alone)))  # in one order, or two could wait for each other
+        found: datetime = session.connection().execute(text(_HELD), {"keys": keys}).scalar_one()
+        return found.astimezone(UTC)
+
+    def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
+        """PostgreSQL's `INSERT`."""
+        return insert(table)
+
+    def facts(self, connection: Connection) -> Mapping[str, object]:
+        """Versions, and whether texts are searched by their trigrams."""
+        ask = connection.exec_driver_sql
+        return {
+            "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),
+            "server_version": ask("SHOW server_version").scalar(),
+            "trigrams": bool(ask("SELECT to_regclass('synapse.ix_search_docs_body') IS NOT NULL").scalar()),
+            "machine": self._database.machine,
+        }
+
+    # -- tables ---
+
+    def _migrate(self, connection: Connection) -> None:
+        """Take the steps that the database has not taken yet; of several hosts at once one takes them."""
+        taken = _version(connection)
+        if taken < len(POSTGRES_STEPS):
+            connection.execute(text(_HELD), {"keys": [_lock_key("migrate")]})
+            taken = _version(connection)
+        if taken < 0:
+            self._make_schema(connection)
+        take_steps(connection, max(taken, 0), POSTGRES_STEPS, place=self.shown)
+        if taken <= 0:
+            _try_trigrams(connection)
+
+    def _make_schema(self, connection: Connection) -> None:
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+        if encoding != "UTF8":
+            raise HistoryError(
+                f"the database {self.shown} has the encoding {encoding}", "make one with ENCODING 'UTF8'"
+            )
+        if not connection.exec_driver_sql(_HAS_SCHEMA).scalar():
+            connection.exec_driver_sql("CREATE SCHEMA synapse")
+        connection.exec_driver_sql(
+            "CREATE TABLE synapse.schema_version (id integer NOT NULL PRIMARY KEY, version integer NOT NULL)"
+        )
+
+    def _register(self, connection: Connection) -> None:
+        """Note of which repository the project is, so that its tasks are found from other machines."""
+        names = {
+            "project": self.naming.project(str(self._database.project)),
+            "repository": self.naming.shared_project(str(self._database.project)),
+        }
+        known = text("SELECT repository FROM projects WHERE project = :project")
+        if connection.execute(known, names).scalar() == names["repository"]:
+            return
+        note = text(
+            "INSERT INTO projects (project, repository) VALUES (:project, :repository)"
+            " ON CONFLICT (project) DO UPDATE SET repository = excluded.repository"
+        )
+        try:
+            with connection.begin_nested():
+                connection.execute(note, names)
+        except HistoryError:
+            return  # who may only read has no tasks to be found
+
+    def _on_error(self, context: ExceptionContext) -> HistoryError | None:
+        """Give an error of the server that a person must mend in words for people."""
+        return None if context.is_pre_ping else self._connector.explain(context.original_exception)
+
+
+def _version(connection: Connection) -> int:
+    """How many steps a database has taken; -1 where it has no tables."""
+    if not connection.exec_driver_sql(_HAS_TABLES).scalar():
+        return -1
+    return int(connection.exec_driver_sql("SELECT MAX(version) FROM synapse.schema_version").scalar() or 0)
+
+
+def _try_trigrams(connection: Connection) -> None:
+    """Index trigrams where that extension may be installed; search does without it too."""
+    if not connection.exec_driver_sql(_EXTENSION).scalar():
+        return
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public")
+            connection.exec_driver_sql(_TRIGRAMS)
+    except (DBAPIError, HistoryError):
+        return
+
+
+def _lock_key(name: str) -> int:
+    """The number of an advisory lock."""
+    digest = hashlib.sha256(f"synapse-tui:{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

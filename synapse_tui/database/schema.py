@@ -1,0 +1,388 @@
+"""The steps by which a file of the history comes to today's tables.
+
+A step that was published is never changed: files out there have taken it. `tables.py` says what all of them
+lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+from sqlmodel import inspect
+
+from synapse_tui.errors import HistoryError
+
+PUSH_STEP = (
+    """CREATE TABLE push_configs (
+        id VARCHAR NOT NULL PRIMARY KEY,
+        project VARCHAR NOT NULL,
+        agent_name VARCHAR NOT NULL,
+        protocol VARCHAR NOT NULL,
+        url VARCHAR NOT NULL,
+        task_id VARCHAR NOT NULL,
+        config_id VARCHAR NOT NULL,
+        events JSON NOT NULL,
+        token VARCHAR NOT NULL,
+        scheme VARCHAR NOT NULL,
+        credentials VARCHAR NOT NULL,
+        secret VARCHAR NOT NULL,
+        persist BOOLEAN NOT NULL,
+        owner VARCHAR NOT NULL,
+        created_at DATETIME NOT NULL,
+        ended_at DATETIME
+    )""",
+    """CREATE TABLE push_deliveries (
+        id VARCHAR NOT NULL PRIMARY KEY,
+        subscription_id VARCHAR NOT NULL,
+        task_id VARCHAR NOT NULL,
+        event VARCHAR NOT NULL,
+        subject VARCHAR NOT NULL,
+        body VARCHAR NOT NULL,
+        state VARCHAR NOT NULL,
+        attempts INTEGER NOT NULL,
+        status INTEGER NOT NULL,
+        problem VARCHAR NOT NULL,
+        created_at DATETIME NOT NULL,
+        due_at DATETIME NOT NULL,
+        ended_at DATETIME
+    )""",
+    "CREATE INDEX ix_push_deliveries_subscription_id ON push_deliveries (subscription_id)",
+)
+
+
+Step = Sequence[str | Callable[[Connection], None]]
+STEPS: Sequence[Step] = (
+    (
+        """CREATE TABLE tasks (
+            id VARCHAR NOT NULL PRIMARY KEY,
+            agent_name VARCHAR NOT NULL,
+            agent_type VARCHAR NOT NULL,
+            project VARCHAR NOT NULL,
+            context_id VARCHAR NOT NULL,
+            peer_task_id VARCHAR NOT NULL,
+            sender_id VARCHAR NOT NULL,
+            sender_type VARCHAR NOT NULL,
+            sender_endpoint VARCHAR NOT NULL,
+            sender_verified BOOLEAN NOT NULL,
+            input VARCHAR NOT NULL,
+            output VARCHAR NOT NULL,
+            truncated BOOLEAN NOT NULL,
+            status VARCHAR NOT NULL,
+            delivery VARCHAR NOT NULL,
+            reason VARCHAR NOT NULL,
+            priority INTEGER NOT NULL,
+            response_expected BOOLEAN NOT NULL,
+            metadata JSON NOT NULL,
+            owner VARCHAR NOT NULL,
+            created_at DATETIME NOT NULL,
+            updated_at DATETIME NOT NULL,
+            submitted_at DATETIME,
+            finished_at DATETIME
+        )""",
+        "CREATE INDEX ix_tasks_finished_at ON tasks (finished_at)",
+        """CREATE TABLE task_changes (
+            id INTEGER NOT NULL PRIMARY KEY,
+            task_id VARCHAR NOT NULL,
+            time DATETIME NOT NULL,
+            state VARCHAR NOT NULL,
+            delivery VARCHAR NOT NULL,
+            reason VARCHAR NOT NULL
+        )""",
+        "CREATE INDEX ix_task_changes_task_id ON task_changes (task_id)",
+        """CREATE TABLE outbox (
+            task_id VARCHAR NOT NULL PRIMARY KEY,
+            project VARCHAR NOT NULL,
+            agent_name VARCHAR NOT NULL,
+            rank FLOAT NOT NULL,
+            parked BOOLEAN NOT NULL,
+            urgent BOOLEAN NOT NULL,
+            entered BOOLEAN NOT NULL,
+            prompt BOOLEAN NOT NULL
+        )""",
+    ),
+    (
+        "ALTER TABLE tasks ADD COLUMN replied BOOLEAN NOT NULL DEFAULT 0",
+        "ALTER TABLE tasks ADD COLUMN reply VARCHAR NOT NULL DEFAULT ''",
+        "CREATE INDEX ix_tasks_reply ON tasks (reply)",
+    ),
+    (
+        "ALTER TABLE tasks ADD COLUMN caller VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE tasks ADD COLUMN follows VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE tasks ADD COLUMN messages JSON NOT NULL DEFAULT '[]'",
+        "ALTER TABLE tasks ADD COLUMN artifacts JSON NOT NULL DEFAULT '[]'",
+        "ALTER TABLE tasks ADD COLUMN session VARCHAR NOT NULL DEFAULT ''",
+        "UPDATE tasks SET session = context_id",
+        # Holds all that a page of tasks is chosen by: the rows themselves, with their texts, are not read.
+        """CREATE INDEX ix_tasks_page ON tasks (
+            project, agent_name, updated_at, id, follows, sender_id, caller, context_id, status
+        )""",
+    ),
+    PUSH_STEP,
+    (
+        "ALTER TABLE tasks ADD COLUMN kept BOOLEAN NOT NULL DEFAULT 1",
+        "CREATE INDEX ix_tasks_unkept ON tasks (finished_at) WHERE kept = 0",
+        # What a person lists and counts is found here alone, the newest first, whatever is asked for.
+        """CREATE INDEX ix_tasks_newest ON tasks (
+            created_at, id, project, agent_name, agent_type, sender_id, status, submitted_at, finished_at
+        )""",
+    ),
+    ("ALTER TABLE tasks ADD COLUMN called VARCHAR",),
+)
+"""Statements of each step, in order; the version of a file is the number of steps it has taken."""
+
+
+_VERSIONS = "schema_version"
+"""The table that every database of ours has."""
+
+
+class ForeignFile(Exception):
+    """A database that is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Files of another program that are used together with it.
+
+    Attributes:
+        tables: The tables by which such a file is known.
+        version: How many steps it counts as having taken.
+    """
+
+    tables: frozenset[str] = frozenset()
+    version: int = 0
+
+
+NOTHING = Adopted()
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adopted = NOTHING) -> None:
+    """Take the steps that a file has not taken yet, in the caller's transaction.
+
+    Raises:
+        ForeignFile: It has tables, and they are not ours.
+        HistoryError: It has taken more steps than are known here.
+    """
+    place = str(connection.engine.url.database)
+    take_steps(connection, _version(connection, adopted), steps, place=place)
+
+
+def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
+    """Take the steps that are left, in the caller's transaction.
+
+    Args:
+        connection: The database; it has the table of its version.
+        taken: How many it has taken.
+        steps: All steps.
+        place: Which database it is, for people.
+
+    Raises:
+        HistoryError: It has taken more steps than are known here.
+    """
+    if taken > len(steps):
+        raise HistoryError(
+            f"{place} was written by a newer synapse-tui (version {taken} of its tables)",
+            "use that one, or name another database",
+        )
+    for step in steps[taken:]:
+        for statement in step:
+            if callable(statement):
+                statement(connection)
+            else:
+                connection.exec_driver_sql(statement)
+    if taken < len(steps):
+        connection.execute(text("DELETE FROM schema_version"))
+        connection.execute(
+            text("INSERT INTO schema_version (id, version) VALUES (1, :version)"), {"version": len(steps)}
+        )
+
+
+def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
+    """Whether a database with these tables is none of ours; one without any is free."""
+    return bool(tables) and _VERSIONS not in tables and not is_adopted(tables, adopted)
+
+
+def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
+    """Whether a database with these tables is of the program whose files are used too."""
+    return bool(adopted.tables) and adopted.tables <= set(tables)
+
+
+def _version(connection: Connection, adopted: Adopted) -> int:
+    tables = inspect(connection).get_table_names()
+    if _VERSIONS in tables:
+        return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
+    if is_foreign(tables, adopted):
+        raise ForeignFile(f"it has the tables {', '.join(tables[:5])}")
+    connection.execute(
+        text("CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
+    )
+    return adopted.version if is_adopted(tables, adopted) else 0
+
+
+POSTGRES_STEPS: Sequence[Step] = (
+    (
+        """CREATE TABLE tasks (
+            id text COLLATE "C" NOT NULL PRIMARY KEY,
+            agent_name text COLLATE "C" NOT NULL,
+            agent_type text COLLATE "C" NOT NULL,
+            project text COLLATE "C" NOT NULL,
+            context_id text COLLATE "C" NOT NULL,
+            peer_task_id text NOT NULL,
+            sender_id text COLLATE "C" NOT NULL,
+            sender_type text NOT NULL,
+            sender_endpoint text NOT NULL,
+            sender_verified boolean NOT NULL,
+            input text NOT NULL,
+            output text NOT NULL,
+            truncated boolean NOT NULL,
+            status text COLLATE "C" NOT NULL,
+            delivery text COLLATE "C" NOT NULL,
+            reason text NOT NULL,
+            priority integer NOT NULL,
+            response_expected boolean NOT NULL,
+            metadata json NOT NULL,
+            owner text COLLATE "C" NOT NULL,
+            created_at timestamptz NOT NULL,
+            updated_at timestamptz NOT NULL,
+            submitted_at timestamptz,
+            finished_at timestamptz,
+            replied boolean NOT NULL DEFAULT false,
+            reply text COLLATE "C" NOT NULL DEFAULT '',
+            caller text COLLATE "C" NOT NULL DEFAULT '',
+            follows text COLLATE "C" NOT NULL DEFAULT '',
+            messages json NOT NULL DEFAULT '[]',
+            artifacts json NOT NULL DEFAULT '[]',
+            session text COLLATE "C" NOT NULL DEFAULT '',
+            kept boolean NOT NULL DEFAULT true
+        )""",
+        "CREATE INDEX ix_tasks_finished_at ON tasks (finished_at)",
+        """CREATE INDEX ix_tasks_newest ON tasks (
+            created_at, id, project, agent_name, agent_type, sender_id, status, submitted_at, finished_at
+        )""",
+        "CREATE INDEX ix_tasks_unkept ON tasks (finished_at) WHERE NOT kept",
+        "CREATE INDEX ix_tasks_unfinished ON tasks (owner) WHERE finished_at IS NULL",
+        "CREATE INDEX ix_tasks_reply ON tasks (reply) WHERE reply = 'due'",
+        "CREATE INDEX ix_tasks_page ON tasks (project, agent_name, updated_at, id)",
+        """CREATE TABLE task_changes (
+            id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+            task_id text COLLATE "C" NOT NULL,
+            time timestamptz NOT NULL,
+            state text NOT NULL,
+            delivery text NOT NULL,
+            reason text NOT NULL
+        )""",
+        "CREATE INDEX ix_task_changes_task_id ON task_changes (task_id)",
+        """CREATE TABLE outbox (
+            task_id text COLLATE "C" NOT NULL PRIMARY KEY,
+            project text COLLATE "C" NOT NULL,
+            agent_name text COLLATE "C" NOT NULL,
+            rank double precision NOT NULL,
+            parked boolean NOT NULL,
+            urgent boolean NOT NULL,
+            entered boolean NOT NULL,
+            prompt boolean NOT NULL
+        )""",
+        """CREATE TABLE push_configs (
+            id text COLLATE "C" NOT NULL PRIMARY KEY,
+            project text COLLATE "C" NOT NULL,
+            agent_name text COLLATE "C" NOT NULL,
+            protocol text NOT NULL,
+            url text NOT NULL,
+            task_id text COLLATE "C" NOT NULL,
+            config_id text NOT NULL,
+            events json NOT NULL,
+            token text NOT NULL,
+            scheme text NOT NULL,
+            credentials text NOT NULL,
+            secret text NOT NULL,
+            persist boolean NOT NULL,
+            owner text COLLATE "C" NOT NULL,
+            created_at timestamptz NOT NULL,
+            ended_at timestamptz
+        )""",
+        """CREATE TABLE push_deliveries (
+            id text COLLATE "C" NOT NULL PRIMARY KEY,
+            subscription_id text COLLATE "C" NOT NULL,
+            task_id text COLLATE "C" NOT NULL,
+            event text NOT NULL,
+            subject text NOT NULL,
+            body text NOT NULL,
+            state text COLLATE "C" NOT NULL,
+            attempts integer NOT NULL,
+            status integer NOT NULL,
+            problem text NOT NULL,
+            created_at timestamptz NOT NULL,
+            due_at timestamptz NOT NULL,
+            ended_at timestamptz
+        )""",
+        "CREATE INDEX ix_push_deliveries_subscription_id ON push_deliveries (subscription_id)",
+        """CREATE TABLE file_locks (
+            id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+            file_path text COLLATE "C" NOT NULL UNIQUE,
+            file_name text COLLATE "C" NOT NULL DEFAULT '',
+            agent_name text COLLATE "C" NOT NULL,
+            task_id text COLLATE "C" NOT NULL,
+            locked_at timestamptz NOT NULL,
+            expires_at timestamptz NOT NULL,
+            intent text NOT NULL,
+            process text COLLATE "C" NOT NULL,
+            call text COLLATE "C" NOT NULL
+        )""",
+        "CREATE INDEX ix_file_locks_agent_name ON file_locks (agent_name)",
+        """CREATE TABLE file_modifications (
+            id bigint NOT NULL GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+            task_id text COLLATE "C" NOT NULL,
+            agent_name text COLLATE "C" NOT NULL,
+            file_path text COLLATE "C" NOT NULL,
+            file_name text COLLATE "C" NOT NULL DEFAULT '',
+            change_type text NOT NULL,
+            affected_lines text NOT NULL,
+            intent text NOT NULL,
+            timestamp timestamptz NOT NULL,
+            metadata json NOT NULL
+        )""",
+        "CREATE INDEX ix_file_modifications_task_id ON file_modifications (task_id)",
+        "CREATE INDEX ix_file_modifications_agent_name ON file_modifications (agent_name)",
+        "CREATE INDEX ix_file_modifications_file_path ON file_modifications (file_path, id)",
+        "CREATE INDEX ix_file_modifications_timestamp ON file_modifications (timestamp)",
+        # Which projects of all machines are working copies of one repository.
+        """CREATE TABLE projects (
+            project text COLLATE "C" NOT NULL PRIMARY KEY,
+            repository text COLLATE "C" NOT NULL
+        )""",
+        "CREATE INDEX ix_projects_repository ON projects (repository)",
+        # What is searched; a trigger notes what changes, as in `messages/search.py`.
+        """CREATE TABLE search_docs (
+            task_id text COLLATE "C" NOT NULL PRIMARY KEY,
+            created_at timestamptz NOT NULL,
+            body text COLLATE "C" NOT NULL,
+            short_words text[] COLLATE "C" NOT NULL
+        )""",
+        # Less is left for whoever comes last: a step of indexing is to be short.
+        """CREATE INDEX ix_search_docs_short_words ON search_docs USING gin (short_words)
+            WITH (gin_pending_list_limit = 1024)""",
+        "CREATE INDEX ix_search_docs_newest ON search_docs (created_at, task_id)",
+        """CREATE TABLE search_stale (
+            created_at timestamptz NOT NULL,
+            task_id text COLLATE "C" NOT NULL,
+            PRIMARY KEY (created_at, task_id)
+        )""",
+        """CREATE FUNCTION note_stale() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                INSERT INTO synapse.search_stale VALUES (old.created_at, old.id) ON CONFLICT DO NOTHING;
+            ELSE
+                INSERT INTO synapse.search_stale VALUES (new.created_at, new.id) ON CONFLICT DO NOTHING;
+            END IF;
+            RETURN NULL;
+        END $$""",
+        """CREATE TRIGGER search_added AFTER INSERT OR DELETE ON tasks
+            FOR EACH ROW EXECUTE FUNCTION note_stale()""",
+        """CREATE TRIGGER search_changed AFTER UPDATE OF input, output, kept ON tasks FOR EACH ROW
+            WHEN (old.input <> new.input OR old.output <> new.output OR old.kept <> new.kept)
+            EXECUTE FUNCTION note_stale()""",
+    ),
+    ('ALTER TABLE tasks ADD COLUMN called text COLLATE "C"',),
+)
+"""Statements of each step, in order; the version of a database is the number of steps it has taken."""

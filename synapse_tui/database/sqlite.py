@@ -1,0 +1,270 @@
+"""A SQLite file opened through SQLModel: private, in WAL mode, migrated, moved aside when it is broken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, event
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session, SQLModel, create_engine
+
+from synapse_tui.errors import HistoryError
+from synapse_tui.files import close_folder, make_folder
+
+from .backend import READS, Clock
+from .location import BUSY
+from .naming import LocalNaming
+from .schema import NOTHING, STEPS, Adopted, ForeignFile, Step, is_foreign, migrate
+
+OWN_FOLDER = ".synapse"
+"""Folders of this name are for their owner alone."""
+OWN_NAMES = frozenset({"history.db", "file_safety.db"})
+"""Files that we name ourselves: what is no sound database there is moved aside. Others may be anything."""
+_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def open_engine(
+    path: Path,
+    *,
+    steps: Sequence[Step] = STEPS,
+    adopted: Adopted = NOTHING,
+    busy: float = BUSY,
+    durable: bool = True,
+) -> tuple[Engine, str]:
+    """Open a database, made where there is none.
+
+    Args:
+        path: The file; made with mode 0600, and so are folders that are missing, with 0700. One whose name a
+            person has chosen is never moved or changed where it holds something else.
+        steps: Its migrations.
+        adopted: Files of another program that are taken as well.
+        busy: Seconds that a lock of another process is waited for.
+        durable: Whether each commit must survive a power cut; the end of any process they all survive.
+
+    Returns:
+        The engine, and where a broken file was moved to; empty as a rule.
+
+    Raises:
+        HistoryError: A newer version has written it, or it is a file of somebody else.
+        OSError: There is no such folder and it cannot be made.
+        sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
+    """
+    _refuse_foreign(path, adopted)
+    try:
+        return _open(path, steps, adopted, busy, durable), ""
+    except ForeignFile as error:  # it came to be there just now
+        raise _foreign(path) from error
+    except DBAPIError as error:
+        if not is_broken(error):
+            raise
+        if path.name not in OWN_NAMES:
+            raise _foreign(path) from error
+        moved = move_aside(path)
+        return _open(path, steps, adopted, busy, durable), moved
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether an error says that the file is no sound database; being locked or out of space is none."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(origin, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in _BROKEN
+
+
+def move_aside(path: Path) -> str:
+    """Give a broken database another name, with what belongs to it.
+
+    Returns:
+        Where it is now.
+    """
+    moved = path.with_name(f"{path.name}.broken-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    for suffix in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(moved.with_name(moved.name + suffix))
+    return str(moved)
+
+
+def _refuse_foreign(path: Path, adopted: Adopted) -> None:
+    """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks.
+
+    Raises:
+        HistoryError: It is a database of another program, or, where a person has named it, no database.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        try:
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+        except sqlite3.Error as error:
+            if is_broken(error) and path.name not in OWN_NAMES:
+                raise _foreign(path) from error
+            return  # it is locked, or cannot be read: whoever opens it is told
+    if is_foreign(tables, adopted):
+        raise _foreign(path)
+
+
+def _foreign(path: Path) -> HistoryError:
+    return HistoryError(f"{path} is no database of synapse-tui", "name another file, or move it away")
+
+
+def _open(path: Path, steps: Sequence[Step], adopted: Adopted, busy: float, durable: bool) -> Engine:
+    make_folder(path.parent)
+    if path.parent.name == OWN_FOLDER:
+        close_folder(path.parent)
+    _make(path)
+    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
+    event.listen(engine, "connect", _set_up if durable else _set_up_lightly)
+    event.listen(engine, "begin", _beginner(busy))
+    try:
+        with engine.begin() as connection:
+            migrate(connection, steps, adopted)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _make(path: Path) -> None:
+    """Make the file for its owner alone; SQLite gives its -wal and -shm files the same mode.
+
+    A file that is there is not opened: closing it would take away all locks that this process has on it
+    (POSIX locks go with the first close of a file, whoever has opened it), and the next process that closes
+    the database would take itself for the last one and remove the -wal file below this one.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if path.name in OWN_NAMES:
+        path.chmod(0o600)
+
+
+def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI connection
+    # The driver would begin transactions only before writes, which makes read-then-write fail under WAL.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    # Each commit reaches the disk: a note that Enter is about to be pressed must survive a power cut as well.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+def _set_up_lightly(connection: Any, record: object) -> None:  # noqa: ANN401 - a DBAPI connection
+    _set_up(connection, record)
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+LONGEST_PAUSE = 0.008
+"""Seconds that a writer sleeps at most before it asks for the file again."""
+
+
+def _beginner(busy: float) -> Callable[[Connection], None]:
+    """What begins transactions.
+
+    SQLite's own way of waiting sleeps longer the longer it has waited, so of many writers the oldest may wait
+    for ever. Ours all sleep alike, so each has its turn.
+
+    Args:
+        busy: Seconds that a lock of another process is waited for.
+    """
+
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get(READS):
+            connection.exec_driver_sql("BEGIN")
+            return
+        driver: Any = connection.connection.dbapi_connection
+        end = time.monotonic() + busy
+        driver.execute("PRAGMA busy_timeout = 0")
+        try:
+            while not _needs_no_wait(driver) and time.monotonic() < end:
+                time.sleep(random.uniform(0.001, LONGEST_PAUSE))  # noqa: S311 - no secret
+            if not driver.in_transaction:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")  # fails in SQLAlchemy's words
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")
+
+    return begin
+
+
+def _needs_no_wait(driver: sqlite3.Connection) -> bool:
+    """Begin to write; whether that was done, or fails for another reason than another process."""
+    try:
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+    return True
+
+
+class Sqlite:
+    """A file. Its transactions that may write come one at a time (`BEGIN IMMEDIATE`), so none needs more.
+
+    Args:
+        path: The file.
+        steps: Its migrations.
+        adopted: Files of another program that are taken as well.
+        busy: Seconds that a lock of another process is waited for.
+        durable: Whether each commit must survive a power cut; the end of any process they all survive.
+    """
+
+    def __init__(
+        self, path: Path, steps: Sequence[Step], adopted: Adopted, *, busy: float, durable: bool
+    ) -> None:
+        self.shown = str(path)
+        self.naming = LocalNaming()
+        self._path = path
+        self._steps = steps
+        self._adopted = adopted
+        self._busy = busy
+        self._durable = durable
+
+    def open(self) -> tuple[Engine, str]:
+        """Open the file."""
+        return open_engine(
+            self._path, steps=self._steps, adopted=self._adopted, busy=self._busy, durable=self._durable
+        )
+
+    def identity(self) -> object:
+        """Device and number of the file; None where there is none."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def is_broken(self, error: BaseException) -> bool:
+        """Whether the file is no sound database."""
+        return is_broken(error)
+
+    def give_up(self) -> str:
+        """Give the file another name."""
+        return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
+
+    def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
+        """Never: who waits too long for another is told that the file is locked."""
+        return False
+
+    def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
+        """The time of this machine."""
+        return clock()
+
+    def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
+        """SQLite's `INSERT`."""
+        return insert(table)
+
+    def facts(self, connection: Connection) -> Mapping[str, object]:
+        """Version and soundness of the file."""
+        ask = connection.exec_driver_sql
+        return {
+            "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),
+            "journal_mode": ask("PRAGMA journal_mode").scalar(),
+            "integrity": ask("PRAGMA quick_check").scalar(),
+        }

@@ -1,0 +1,736 @@
+"""The state machine between the keys and the child: who gets a key, the overlay or the child.
+
+Pure. Every key goes in with a token of the caller's, and tokens come out for the child unchanged and in
+order. A message leaves only by Enter in the composer of a completed address; all else gives the keys to the
+child, takes them back by the user's own Backspace, or throws them away by Ctrl+C.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from synapse_tui.addresses import ALL, Address, Completion, complete, could_be, fold, resolve, shortest_form
+from synapse_tui.errors import (
+    AddressError,
+    AgentExited,
+    AgentNotFound,
+    AmbiguousAddress,
+    InvalidValue,
+    SynapseError,
+)
+from synapse_tui.model import DEFAULT_PRIORITY, check_priority
+
+T = TypeVar("T")
+
+
+class MentionKey(Protocol):
+    """A key, in the words of the terminal's `KeyEvent`."""
+
+    @property
+    def key(self) -> str:
+        """Its name (`enter`, `a`)."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def kind(self) -> str:
+        """`press`, `repeat` or `release`."""
+
+    @property
+    def shift(self) -> bool: ...
+
+    @property
+    def alt(self) -> bool: ...
+
+    @property
+    def ctrl(self) -> bool: ...
+
+    @property
+    def super(self) -> bool: ...
+
+
+class ComposerView(Protocol):
+    """What the agent's screen shows of its composer."""
+
+    @property
+    def visible(self) -> bool: ...
+
+    @property
+    def draft(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """Text for the child that no key stands for: it was pasted, or put in by a completion."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A message that the user sends to other agents."""
+
+    address: str  # `all`, or the exact id of the one agent
+    targets: tuple[Address, ...]
+    text: str
+    priority: int = DEFAULT_PRIORITY
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What follows from a key or a paste."""
+
+    forward: tuple[T | Pasted, ...] = ()
+    message: Mention | None = None  # the message to send; None for none
+
+
+@dataclass(frozen=True, slots=True)
+class MentionView:
+    """What the overlay shows."""
+
+    composing: bool  # whether the address is complete and a message is being written
+    address: str  # the address as it stands, with `@`
+    text: str  # the message so far; lines are separated by LF
+    cursor: int  # index in `address` while it is being typed, then in `text`
+    target: str  # whom the message goes to, in a word; empty while that is open
+    completions: tuple[Completion, ...]
+    selected: int  # index of the one that is marked; -1 for none
+    priority: int
+    problem: str = ""  # why Enter did not send, for the user; empty for none
+
+
+_WORD = re.compile(r"\w")
+
+
+@dataclass(slots=True)
+class _Unit(Generic[T]):
+    text: str
+    tokens: list[T] = field(default_factory=list)
+
+
+class Draft(Generic[T]):
+    """A text with a cursor."""
+
+    def __init__(self) -> None:
+        self._units: list[_Unit[T]] = []
+        self._leading: list[T] = []
+        self.cursor = 0
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def text(self, start: int = 0, end: int | None = None) -> str:
+        return "".join(unit.text for unit in self._units[start:end])
+
+    def tokens(self) -> list[T | Pasted]:
+        """The text as what typed it, in order; what no key typed as pasted text."""
+        found: list[T | Pasted] = list(self._leading)
+        for unit in self._units:
+            if unit.tokens:
+                found.extend(unit.tokens)
+            elif found and isinstance(found[-1], Pasted):
+                found[-1] = Pasted(found[-1].text + unit.text)
+            else:
+                found.append(Pasted(unit.text))
+        return found
+
+    def insert(self, text: str, token: T | None = None) -> None:
+        units = [_Unit(character) for character in text] if token is None else [_Unit(text, [token])]
+        self._units[self.cursor : self.cursor] = units
+        self.cursor += len(units)
+
+    def attach(self, token: T) -> None:
+        """Note a token that types nothing (the release of a key) after what was typed last."""
+        if self.cursor and self._units[self.cursor - 1].tokens:
+            self._units[self.cursor - 1].tokens.append(token)
+        elif not self._units:
+            self._leading.append(token)
+
+    def remove(self, start: int, end: int) -> None:
+        """Remove the units from start to end; the cursor goes there."""
+        del self._units[start:end]
+        self.cursor = start
+
+    def before(self, least: int) -> int:
+        """Where the character before the cursor begins (combining marks belong to it)."""
+        at = self.cursor
+        while at > least:
+            at -= 1
+            joined = at > least and self._units[at - 1].text[-1:] == "\u200d"
+            if not _extends(self._units[at].text) and not joined:
+                break
+        return at
+
+    def after(self, _least: int) -> int:
+        """Where the character after the cursor ends."""
+        at = min(self.cursor + 1, len(self._units))
+        while at < len(self._units) and (
+            _extends(self._units[at].text) or self._units[at - 1].text[-1:] == "\u200d"
+        ):
+            at += 1
+        return at
+
+    def word_before(self, least: int) -> int:
+        """Where the word before the cursor begins."""
+        gap = self._back(self.cursor, least, lambda text: not _is_word(text))
+        return self._back(gap, least, _is_word)
+
+    def word_after(self, _least: int) -> int:
+        """Where the word after the cursor ends."""
+        return self._forth(self._forth(self.cursor, lambda text: not _is_word(text)), _is_word)
+
+    def line_start(self, least: int) -> int:
+        return self._back(self.cursor, least, _within_line)
+
+    def line_end(self, _least: int) -> int:
+        return self._forth(self.cursor, _within_line)
+
+    def line_up(self, least: int) -> int:
+        """The place one line up; the cursor's own in the first line."""
+        start = self.line_start(least)
+        if start == least:
+            return self.cursor
+        above = self._back(start - 1, least, _within_line)
+        return min(above + self.cursor - start, start - 1)
+
+    def line_down(self, least: int) -> int:
+        """The place one line down; the cursor's own in the last line."""
+        below = self.line_end(least) + 1
+        if below > len(self._units):
+            return self.cursor
+        return min(below + self.cursor - self.line_start(least), self._forth(below, _within_line))
+
+    def edit(self, name: str, least: int = 0) -> None:
+        """Move the cursor or delete, if the key is one of line editing; never in front of unit `least`."""
+        if name in _MOVES:
+            self.cursor = _MOVES[name](self, least)
+        elif name in _DELETIONS:
+            other = _DELETIONS[name](self, least)
+            self.remove(min(other, self.cursor), max(other, self.cursor))
+
+    def _back(self, at: int, least: int, passes: Callable[[str], bool]) -> int:
+        while at > least and passes(self._units[at - 1].text):
+            at -= 1
+        return at
+
+    def _forth(self, at: int, passes: Callable[[str], bool]) -> int:
+        while at < len(self._units) and passes(self._units[at].text):
+            at += 1
+        return at
+
+
+def _extends(text: str) -> bool:
+    """Whether the text goes on with the character before it (Unicode UAX 29, the part that people type)."""
+    return text == "\u200d" or (
+        bool(text)
+        and (unicodedata.category(text[0]) in {"Mn", "Me", "Mc"} or "\U0001f3fb" <= text[0] <= "\U0001f3ff")
+    )
+
+
+def _is_word(text: str) -> bool:
+    return bool(_WORD.match(text))
+
+
+def _within_line(text: str) -> bool:
+    return text != "\n"
+
+
+_Move = Callable[[Draft[Any], int], int]
+_MOVES: Final[dict[str, _Move]] = {
+    "left": Draft.before,
+    "right": Draft.after,
+    "up": Draft.line_up,
+    "down": Draft.line_down,
+    "home": Draft.line_start,
+    "end": Draft.line_end,
+    "ctrl+a": Draft.line_start,
+    "ctrl+e": Draft.line_end,
+    "ctrl+b": Draft.before,
+    "ctrl+f": Draft.after,
+    "ctrl+left": Draft.word_before,
+    "ctrl+right": Draft.word_after,
+    "alt+left": Draft.word_before,
+    "alt+right": Draft.word_after,
+    "alt+b": Draft.word_before,
+    "alt+f": Draft.word_after,
+}
+_DELETIONS: Final[dict[str, _Move]] = {
+    "backspace": Draft.before,
+    "shift+backspace": Draft.before,
+    "ctrl+h": Draft.before,
+    "delete": Draft.after,
+    "ctrl+d": Draft.after,
+    "ctrl+u": Draft.line_start,
+    "ctrl+k": Draft.line_end,
+    "ctrl+w": Draft.word_before,
+    "ctrl+backspace": Draft.word_before,
+    "alt+backspace": Draft.word_before,
+    "ctrl+delete": Draft.word_after,
+    "alt+d": Draft.word_after,
+}
+
+
+def key_name(event: MentionKey) -> str:
+    """The key with its modifiers (`ctrl+left`); the keypad's keys under the names of the others."""
+    held = "".join(f"{name}+" for name in ("ctrl", "alt", "shift", "super") if getattr(event, name))
+    return held + event.key.removeprefix("kp_")
+
+
+MARKS: Final = frozenset({"@", "＠"})
+_SPACES: Final = frozenset({" ", "\u3000"})
+_PRIORITY = re.compile(r"\s*!(\d+)(?:\s+|\Z)")
+_NEWLINES: Final = frozenset(
+    {"shift+enter", "alt+enter", "ctrl+enter", "alt+shift+enter", "ctrl+shift+enter", "ctrl+j"}
+)
+
+
+class Step(Enum):
+    """What became of a key."""
+
+    KEPT = auto()  # it is part of the text
+    USED = auto()  # it was a command to the overlay
+    REFUSED = auto()  # it cannot belong to an address: what is held goes to the child, and the key after it
+    RETURNED = auto()  # it was the command to give what is held to the child
+    DROPPED = auto()  # it was the command to throw away what is held, or took away the last of it
+    SENT = auto()  # it sends the message
+
+
+class Overlay(Generic[T]):
+    """One mention from its `@` on."""
+
+    def __init__(self, *, addresses: Callable[[], Sequence[Address]], sender: str) -> None:
+        self._addresses = addresses
+        self._sender = sender
+        self.draft: Draft[T] = Draft()
+        self.message: Mention | None = None
+        self._prefix = 0  # units of the completed address and its space; 0 while it is typed
+        self._targets: tuple[Address, ...] = ()
+        self._choices: tuple[Completion, ...] = ()
+        self._selected = 0
+        self._chosen = False
+        self._problem = ""
+
+    @property
+    def composing(self) -> bool:
+        return self._prefix > 0
+
+    def view(self) -> MentionView:
+        start = self._prefix
+        text = self.draft.text(start)
+        address = self.draft.text(0, start - 1) if start else text
+        priority, _ = self._read_priority(text) if start else (DEFAULT_PRIORITY, text)
+        choices = self._choices if start else tuple(self._completions())
+        marked = not start or self._chosen
+        return MentionView(
+            composing=self.composing,
+            address=address,
+            text=text if start else "",
+            cursor=len(self.draft.text(start, self.draft.cursor)),
+            target=self._label() if start else "",
+            completions=choices,
+            selected=min(self._selected, len(choices) - 1) if marked else -1,
+            priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
+            problem=self._problem or self._standing_problem(),
+        )
+
+    def press(self, event: MentionKey, token: T) -> Step:
+        self._problem = ""
+        name = key_name(event)
+        if name == "escape":
+            return Step.RETURNED
+        if name == "ctrl+c":
+            return Step.DROPPED
+        plain = bool(event.text) and not (event.ctrl or event.alt or event.super)
+        if self.composing:
+            return self._press_composing(event, name, token if plain else None, token)
+        return self._type_address(event.text, token) if plain else self._press_address(name)
+
+    def choose(self, index: int) -> Step:
+        self._selected, self._chosen = index, True
+        return Step.USED if self.composing else self._accept()
+
+    # -- the address ---------------------------------------------------------------------------------------
+
+    def _body(self) -> str:
+        return self.draft.text(1)
+
+    def _completions(self) -> list[Completion]:
+        return complete(self._body(), self._addresses(), sender=self._sender)
+
+    def _type_address(self, text: str, token: T) -> Step:
+        if text in _SPACES:
+            return self._end_address(token)
+        self.draft.insert(text, token)
+        self._selected, self._chosen = 0, False
+        body = self._body()
+        may_go_on = not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
+        if len(self.draft) == 1 or may_go_on:
+            return Step.KEPT
+        self.draft.remove(len(self.draft) - 1, len(self.draft))
+        return Step.REFUSED
+
+    def _end_address(self, token: T) -> Step:
+        body = self._body()
+        try:
+            targets = resolve(body, self._addresses(), sender=self._sender)
+        except AmbiguousAddress as error:
+            agents = [agent for agent in self._addresses() if agent.agent_id in error.candidates]
+            self._choices = tuple(Completion(self._form(agent), (agent,)) for agent in agents)
+            self._compose((), token)
+        except AgentNotFound:
+            return Step.REFUSED
+        except AgentExited:
+            self._compose((), token)  # it may be restarted before Enter; until then Enter is refused
+        else:
+            self._compose(targets, token)
+        return Step.KEPT
+
+    def _compose(self, targets: Sequence[Address], token: T | None) -> None:
+        self.draft.insert(" ", token)
+        self._prefix = len(self.draft)
+        self._targets = tuple(targets)
+        self._selected, self._chosen = 0, False
+
+    def _press_address(self, name: str) -> Step:
+        completions = self._completions()
+        if name in {"backspace", "ctrl+h", "shift+backspace"}:
+            self.draft.edit("backspace")
+            self._selected, self._chosen = 0, False
+            return Step.USED if len(self.draft) else Step.DROPPED
+        if completions and name in {"up", "down"}:
+            marked = min(self._selected, len(completions) - 1)
+            self._selected = (marked + (1 if name == "down" else -1)) % len(completions)
+            self._chosen = True
+            return Step.USED
+        if completions and (name == "tab" or (name == "enter" and self._chosen)):
+            return self._accept()
+        return Step.REFUSED
+
+    def _accept(self) -> Step:
+        completions = self._completions()
+        completion = completions[min(self._selected, len(completions) - 1)]
+        typed = self._body()
+        if fold(completion.text[: len(typed)]) == fold(typed):
+            self.draft.insert(completion.text[len(typed) :])
+        else:
+            self.draft.remove(1, len(self.draft))
+            self.draft.insert(completion.text)
+        self._compose(completion.targets, None)
+        return Step.USED
+
+    def _form(self, agent: Address) -> str:
+        return shortest_form(agent, self._addresses(), sender=self._sender)
+
+    # -- the message ---------------------------------------------------------------------------------------
+
+    def paste(self, text: str) -> None:
+        self._problem = ""
+        self.draft.insert(text)
+
+    def _press_composing(self, event: MentionKey, name: str, typed: T | None, token: T) -> Step:
+        if typed is not None:
+            self.draft.insert(event.text, typed)
+            return Step.KEPT
+        if name in _NEWLINES:
+            self.draft.insert("\n", token)
+            return Step.KEPT
+        if name == "enter":
+            return self._send() if event.kind == "press" else Step.USED
+        if name == "backspace" and len(self.draft) == self._prefix:
+            self._reopen_address()
+        elif self._choices and name in {"up", "down", "tab"}:
+            self._choose_next(-1 if name == "up" else 1, len(self._choices))
+        else:
+            self.draft.edit(name, self._prefix)
+        return Step.USED
+
+    def _choose_next(self, by: int, count: int) -> None:
+        first = 0 if by > 0 else count - 1
+        self._selected = (self._selected + by) % count if self._chosen else first
+        self._chosen = True
+
+    def _reopen_address(self) -> None:
+        self.draft.remove(self._prefix - 1, self._prefix)
+        self._prefix = 0
+        self._targets = self._choices = ()
+        self._selected, self._chosen = 0, False
+
+    def _label(self) -> str:
+        if self._choices and not self._chosen:
+            return ""
+        if self._choices:
+            return self._choices[self._selected].text
+        if not self._targets:
+            return self._body_of_address()
+        if len(self._targets) == 1 and fold(self.draft.text(0, self._prefix)) != ALL:
+            return self._form(self._targets[0])
+        return f"{ALL} ({len(self._targets)})"
+
+    def _send(self) -> Step:
+        try:
+            self.message = self._read_message()
+        except (AddressError, InvalidValue) as error:
+            self._problem = _explain(error)
+            return Step.USED
+        return Step.SENT
+
+    def _standing_problem(self) -> str:
+        """What will keep Enter from sending, told before it is pressed."""
+        if not self.composing:
+            return ""
+        try:
+            check_priority(self._read_priority(self.draft.text(self._prefix))[0])
+            if not self._choices or self._chosen:
+                self._resolve_targets()
+        except (AddressError, InvalidValue) as error:
+            return _explain(error)
+        return ""
+
+    def _read_message(self) -> Mention:
+        priority, text = self._read_priority(self.draft.text(self._prefix))
+        check_priority(priority)
+        if not text.strip():
+            raise InvalidValue("there is no message yet", "type it, or press Esc")
+        if self._choices and not self._chosen:
+            raise AmbiguousAddress(fold(self._body_of_address()), [choice.text for choice in self._choices])
+        targets = self._resolve_targets()
+        address = ALL if self._means_all() else targets[0].agent_id
+        return Mention(address, tuple(targets), text.strip(), priority)
+
+    def _resolve_targets(self) -> list[Address]:
+        return resolve(self._address(), self._addresses(), sender=self._sender)
+
+    def _body_of_address(self) -> str:
+        return self.draft.text(1, self._prefix - 1)
+
+    def _means_all(self) -> bool:
+        return fold(self._body_of_address()) == ALL
+
+    def _address(self) -> str:
+        targets = self._choices[self._selected].targets if self._choices else self._targets
+        return self._body_of_address() if self._means_all() or not targets else targets[0].agent_id
+
+    def _read_priority(self, text: str) -> tuple[int, str]:
+        """The priority and the message without the `!N` that it begins with (also in full width)."""
+        head = unicodedata.normalize("NFKC", text[:16])
+        match = _PRIORITY.match(head)
+        if match is None:
+            return DEFAULT_PRIORITY, text
+        return int(match[1]), text[match.end() :]
+
+
+def _explain(error: SynapseError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
+
+
+ECHO_TIMEOUT: Final = 1.0  # seconds for which typed text that the agent has not shown yet counts as a draft
+SETTLE: Final = 0.15
+"""Seconds in which a draft may show up after a key that types nothing but may bring up one (history, a
+suggestion): until then a mention is held on probation."""
+
+# seconds after the Enter that sent a message in which another one is its repetition
+ENTER_REPEAT: Final = 0.7
+
+_MODIFIER = re.compile(r"(?:left|right)_(?:shift|control|alt|super|hyper|meta)|iso_level\d_shift|\w+_lock")
+# keys after which a composer that was empty still is
+_ONLY_EMPTIES: Final = frozenset(
+    {
+        *(
+            "enter",
+            "backspace",
+            "shift+backspace",
+            "ctrl+backspace",
+            "alt+backspace",
+            "delete",
+            "ctrl+delete",
+        ),
+        *("ctrl+u", "ctrl+k", "ctrl+w", "ctrl+h", "ctrl+d", "ctrl+c", "alt+d"),
+    }
+)
+
+
+class MentionInterceptor(Generic[T]):
+    """Intercepts mentions in one agent's pane."""
+
+    def __init__(
+        self, *, addresses: Callable[[], Sequence[Address]], sender: str, clock: Callable[[], float]
+    ) -> None:
+        self._addresses = addresses
+        self._sender = sender
+        self._clock = clock
+        self._overlay: Overlay[T] | None = None
+        self._held: set[str] = set()  # keys that are down and whose press the overlay has
+        self._consumed: set[str] = set()  # keys that are down and whose press the child will never get
+        self._unsettled_until = float("-inf")
+        self._doubtful_until = float("-inf")
+        self._probation_until = float("-inf")  # of the overlay that is open
+        self._queue: list[tuple[MentionKey, T] | Pasted] = []  # Enter on probation and what came after it
+        self._sent_at = float("-inf")  # when the Enter that sent a message was last repeated
+
+    @property
+    def active(self) -> bool:
+        return self._overlay is not None
+
+    @property
+    def view(self) -> MentionView | None:
+        """What the overlay shows; None when there is none."""
+        return self._overlay.view() if self._overlay is not None else None
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether `settle` must be called soon: the screen has yet to tell that the composer stays empty."""
+        return self._overlay is not None and (bool(self._queue) or self._on_probation)
+
+    @property
+    def _on_probation(self) -> bool:
+        return self._overlay is not None and self._clock() < self._probation_until
+
+    def settle(self, composer: ComposerView) -> list[Outcome[T]]:
+        """Decide about a mention on probation: a draft has shown up, or has had its time."""
+        if composer.draft and self.doubtful:
+            return [self.give_back()]
+        if self._on_probation:
+            return []
+        queue, self._queue = self._queue, []
+        return [
+            self.paste(item.text) if isinstance(item, Pasted) else self.key(*item, composer) for item in queue
+        ]
+
+    def observe(self, composer: ComposerView) -> None:
+        """Look at the agent's screen; called with every key, and better also after output."""
+        if composer.draft:
+            self._unsettled_until = float("-inf")  # what was typed is seen: from now on the screen tells
+
+    def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
+        self.observe(composer)
+        if self._on_probation and composer.draft:
+            return self._give_back_before(event, token)
+        if self._waits(event):
+            self._queue.append((event, token))
+            return Outcome()
+        return self._take(event, token, composer)
+
+    def _waits(self, event: MentionKey) -> bool:
+        """Whether the key must wait for the end of the probation: Enter, and all that comes after it."""
+        if self._queue:
+            return True
+        composing = self._overlay is not None and self._overlay.composing
+        return composing and self._on_probation and key_name(event) == "enter" and event.kind == "press"
+
+    def _take(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
+        if event.kind == "release":
+            return self._release(event, token)
+        if self._repeats_consumed(event):
+            return Outcome()
+        self._consumed.discard(event.key)
+        if _MODIFIER.fullmatch(event.key):
+            return self._silent(event, token)
+        if self._overlay is None:
+            if not self._opens(event, composer):
+                self._note_passed(event)
+                return Outcome((token,))
+            self._overlay = Overlay(addresses=self._addresses, sender=self._sender)
+            self._probation_until = self._doubtful_until
+        return self._follow(self._overlay, self._overlay.press(event, token), event, token)
+
+    def paste(self, text: str) -> Outcome[T]:
+        """Take a paste: into the message that is being written, else to the child; never intercepted."""
+        if self._queue:
+            self._queue.append(Pasted(text))
+            return Outcome()
+        if self._overlay is not None and self._overlay.composing:
+            self._overlay.paste(text)
+            return Outcome()
+        given = self.give_back().forward
+        self._unsettled_until = self._clock() + ECHO_TIMEOUT
+        return Outcome((*given, Pasted(text)))
+
+    def give_back(self) -> Outcome[T]:
+        """End the overlay and give to the child what is held: for a change of focus, a detach, a click."""
+        if self._overlay is None:
+            return Outcome()
+        waiting = [item if isinstance(item, Pasted) else item[1] for item in self._queue]
+        tokens = self._overlay.draft.tokens() + waiting
+        self._queue.clear()
+        self._overlay = None
+        self._held.clear()
+        if tokens:
+            self._unsettled_until = self._clock() + ECHO_TIMEOUT
+        return Outcome(tuple(tokens))
+
+    def _give_back_before(self, event: MentionKey, token: T) -> Outcome[T]:
+        given = self.give_back().forward
+        self._note_passed(event)
+        return Outcome((*given, token))
+
+    def choose(self, index: int) -> None:
+        if self._overlay is not None:
+            self._overlay.choose(index)
+
+    def _opens(self, event: MentionKey, composer: ComposerView) -> bool:
+        """Whether the key begins a mention: `@` into a composer that is known to be there and empty."""
+        return (
+            event.text in MARKS
+            and not (event.ctrl or event.alt or event.super)
+            and composer.visible
+            and not composer.draft
+            and self._clock() >= self._unsettled_until
+            and could_be("", self._addresses(), sender=self._sender)
+        )
+
+    def _repeats_consumed(self, event: MentionKey) -> bool:
+        """Whether it repeats a key that was the overlay's: a held Enter must not answer a dialog."""
+        if self._overlay is not None:
+            return False
+        if event.kind == "repeat" and event.key in self._consumed:
+            return True
+        soon = self._clock() < self._sent_at + ENTER_REPEAT
+        self._sent_at = self._clock() if soon and event.key == "enter" else float("-inf")
+        return soon and event.key == "enter"
+
+    def _note_passed(self, event: MentionKey) -> None:
+        if event.text:
+            self._unsettled_until = max(self._unsettled_until, self._clock() + ECHO_TIMEOUT)
+        elif key_name(event) not in _ONLY_EMPTIES:
+            self._doubtful_until = self._clock() + SETTLE
+
+    def _follow(self, overlay: Overlay[T], step: Step, event: MentionKey, token: T) -> Outcome[T]:
+        match step:
+            case Step.KEPT:
+                self._held.add(event.key)
+                return Outcome()
+            case Step.REFUSED:
+                return self._give_back_before(event, token)
+        self._consumed.add(event.key)
+        if step is Step.RETURNED:
+            return self.give_back()
+        if step is not Step.USED:
+            self._overlay = None
+            self._consumed |= self._held
+            self._held.clear()
+        if step is Step.SENT:
+            self._sent_at = self._clock()
+        return Outcome(message=overlay.message)
+
+    def _release(self, event: MentionKey, token: T) -> Outcome[T]:
+        if event.key in self._consumed:
+            self._consumed.discard(event.key)
+            return Outcome()
+        if event.key not in self._held or self._overlay is None:
+            return Outcome((token,))
+        self._held.discard(event.key)
+        self._overlay.draft.attach(token)
+        return Outcome()
+
+    def _silent(self, event: MentionKey, token: T) -> Outcome[T]:
+        if self._overlay is None:
+            return Outcome((token,))
+        self._held.add(event.key)
+        self._overlay.draft.attach(token)
+        return Outcome()

@@ -1,0 +1,1 @@
+"""Messages and their deliveries: stored, queued, recovered, searched, retained."""

@@ -1,0 +1,311 @@
+"""The history as a person reads it: listed, searched, counted, cleaned up; on a connection of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session, col, func, select
+
+from synapse_tui.database.backend import READS, Alive, backend_of
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.tables import ChangeRow, TaskRow
+from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.messages.database import cancel_kept, read_kept, remove_ended
+from synapse_tui.messages.records import Change, Kept, Page, Record, Wanted
+from synapse_tui.messages.rows import change_of, task_of
+from synapse_tui.model import Task
+
+from .search import dialect_of, open_history, terms_of
+
+SHORTEST_PREFIX = 4
+PATIENCE = 2000
+"""How many tasks a search puts into the index before it answers; the rest is a host's work."""
+CHUNK = 50
+"""How many tasks are indexed or removed in one transaction: others wait for the lock meanwhile."""
+WALK = 500
+"""How many tasks are read at once where all are wanted."""
+
+__all__ = ["Archive", "Page", "Record", "Wanted"]
+
+
+class Archive:
+    """Reads the history while hosts write it.
+
+    All of it is called in one thread at a time, but `interrupt`.
+
+    Args:
+        location: Where the database is.
+        clock: The time now, aware.
+        busy: Seconds that another process is waited for.
+
+    Raises:
+        HistoryError: It cannot be opened.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        busy: float = BUSY,
+    ) -> None:
+        self._clock = clock
+        self._backend = backend_of(location, busy=busy, durable=False)
+        self._naming = self._backend.naming
+        self._engine: Engine
+        try:
+            self._engine, self.moved = open_history(self._backend)
+        except (OSError, DBAPIError) as error:
+            raise self._error(error) from error
+        self._dialect = dialect_of(self._engine, self._naming)
+        self._prepared = False
+        self._lock = threading.Lock()
+        self._reads: Any = None
+        """The driver's connection that a query is at."""
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    def interrupt(self) -> None:
+        """End the query that another thread is at, which then fails; nothing where it is at none."""
+        with self._lock:
+            if self._reads is not None:
+                self._dialect.interrupt(self._reads)
+
+    def select(self, wanted: Wanted) -> Sequence[Record]:
+        """The tasks that are wanted; what has changed is put into the index first, as far as patience goes.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        if wanted.query:
+            self.index()
+        return self.page(wanted).records
+
+    def page(self, wanted: Wanted) -> Page:
+        """The tasks that are wanted, as the index knows them.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        terms = terms_of(wanted.query)
+        if terms:
+            self._prepare()
+        with self._reading() as session:
+            found = self._dialect.find(session.connection(), wanted, terms)
+            rows = {
+                row.id: row
+                for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
+            }
+            left = self._dialect.left(session.connection()) if terms else 0
+            records = [self._record(rows[each]) for each in found.ids if each in rows]
+            return Page(records, found.after, left)
+
+    def walk(self, wanted: Wanted) -> Iterator[Record]:
+        """All tasks that are wanted, some at a time, whatever their limit is."""
+        if wanted.query:
+            self.index()
+        page = self.page(replace(wanted, limit=WALK))
+        yield from page.records
+        while page.after:
+            page = self.page(replace(wanted, limit=WALK, after=page.after))
+            yield from page.records
+
+    def find(self, task_id: str) -> tuple[Record, Sequence[Change]]:
+        """A task, by its id or the beginning of one, with its steps.
+
+        Raises:
+            TaskNotFound: There is none, or several begin so.
+            HistoryError: The history cannot be read.
+        """
+        wanted = task_id.strip().lower()
+        with self._reading() as session:
+            begin = (col(TaskRow.id) >= wanted, col(TaskRow.id) < f"{wanted}\uffff")
+            rows = session.exec(select(TaskRow).where(*begin).limit(2)).all() if wanted else ()
+            exact = [row for row in rows if row.id == wanted] or list(rows)
+            if len(wanted) < SHORTEST_PREFIX or not exact:
+                raise TaskNotFound(
+                    f"there is no task '{task_id[:40]}' in the history",
+                    "synapse history list tells their ids",
+                )
+            if len(exact) > 1:
+                raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
+            steps = session.exec(
+                select(ChangeRow).where(ChangeRow.task_id == exact[0].id).order_by(col(ChangeRow.id))
+            ).all()
+            return self._record(exact[0]), [change_of(row) for row in steps]
+
+    def kept(self, folder: str) -> Sequence[Kept]:
+        """The messages of a project that wait, in the order of their outboxes; also those of open agents.
+
+        Args:
+            folder: Folder of the project.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        with self._reading() as session:
+            return read_kept(session, self._naming.project(folder), self._naming)
+
+    def cancel(self, task_id: str, *, alive: Alive) -> Task:
+        """Take back a message that is kept for an agent which is not open.
+
+        Args:
+            task_id: Its whole id.
+            alive: Tells whether the process of an owner still runs.
+
+        Raises:
+            TaskNotFound: It does not wait any more.
+            MessageError: A process works with it.
+            HistoryError: The history cannot be written.
+        """
+        naming = self._naming
+        with self._session() as session:
+            now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
+            task = cancel_kept(session, task_id, naming, alive=alive, now=now)
+            session.commit()
+        return task
+
+    def stats(self, wanted: Wanted) -> Mapping[str, Any]:
+        """How many tasks there are, by agent and state, and how long they took.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        with self._reading() as session:
+            counts = self._dialect.count(session.connection(), wanted)
+        agents: dict[str, dict[str, int]] = {}
+        states: dict[str, int] = {}
+        for each in counts:
+            agents.setdefault(each.agent, {})[each.state] = each.tasks
+            states[each.state] = states.get(each.state, 0) + each.tasks
+        timed, seconds = sum(each.timed for each in counts), sum(each.seconds for each in counts)
+        return {
+            "tasks": sum(states.values()),
+            "states": states,
+            "agents": agents,
+            "mean_seconds": round(seconds / timed, 1) if timed else None,
+            "first": min(each.first for each in counts).isoformat() if counts else None,
+            "last": max(each.last for each in counts).isoformat() if counts else None,
+        }
+
+    def clean(self, before: datetime, *, dry: bool = False) -> int:
+        """Remove tasks that ended before a time.
+
+        Args:
+            before: The time, aware.
+            dry: Only count them.
+
+        Returns:
+            How many.
+
+        Raises:
+            HistoryError: The history cannot be written.
+        """
+        if dry:
+            ended = col(TaskRow.finished_at) < before
+            with self._reading() as session:
+                return int(session.exec(select(func.count()).select_from(TaskRow).where(ended)).one())
+        removed, count = 0, CHUNK
+        while count == CHUNK:
+            with self._session() as session:
+                count = remove_ended(session, before, CHUNK)
+                session.commit()
+            removed += count
+        self.index()  # their words are in the index still
+        while self.tidy(CHUNK):
+            pass
+        return removed
+
+    def index(self, most: int = PATIENCE) -> int:
+        """Put changed tasks into the search index, some at a time.
+
+        Args:
+            most: How many at most.
+
+        Returns:
+            How many were; fewer than `most` when no more are left.
+
+        Raises:
+            HistoryError: The history cannot be written.
+        """
+        self._prepare()
+        done, count, some = 0, CHUNK, CHUNK
+        while self._dialect.can_search and count == some and done < most:
+            some = min(CHUNK, most - done)
+            with self._session() as session:
+                count = self._dialect.index(session.connection(), some)
+                session.commit()
+            done += count
+        return done
+
+    def tidy(self, most: int) -> int:
+        """Remove some of what is of no use any more to the search index.
+
+        Args:
+            most: How many tasks are indexed in as much time, about.
+
+        Returns:
+            `most`, or 0 when nothing is left.
+
+        Raises:
+            HistoryError: The history cannot be written.
+        """
+        self._prepare()
+        with self._session() as session:
+            done = self._dialect.tidy(session.connection(), most)
+            session.commit()
+        return done
+
+    # -- the database ---
+
+    def _prepare(self) -> None:
+        """Make the search index where there is none."""
+        if not self._prepared:
+            with self._session() as session:
+                self._dialect.prepare(session.connection())
+                session.commit()
+            self._prepared = True
+
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        with self._session(self._engine.execution_options(**{READS: True})) as session:
+            driver = session.connection().connection.dbapi_connection
+            with self._lock:
+                self._reads = driver
+            try:
+                yield session
+            finally:
+                with self._lock:
+                    self._reads = None
+
+    @contextmanager
+    def _session(self, engine: Engine | None = None) -> Iterator[Session]:
+        try:
+            with Session(engine or self._engine, expire_on_commit=False) as session:
+                yield session
+        except DBAPIError as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> HistoryError:
+        reason = error.orig if isinstance(error, DBAPIError) else getattr(error, "strerror", error)
+        advice = "see its permissions, and whether the disk is full"
+        if isinstance(error, DBAPIError) and self._backend.is_broken(error):
+            advice = "move it away, a new one begins then; 'sqlite3 FILE .recover' saves what can be read"
+        elif "locked" in str(reason):
+            advice = "another process writes it: try it again"
+        return HistoryError(f"the history {self._backend.shown} cannot be used: {reason}", advice)
+
+    def _record(self, row: TaskRow) -> Record:
+        task, project = task_of(row), self._naming.folder(row.project)
+        if not self._naming.is_here(row.project):  # that agent is not the one which has its id here
+            task = replace(task, target=f"{task.target}@{row.project.partition(':')[0]}")
+        return Record(task, row.agent_type, project, row.submitted_at, row.finished_at)

@@ -1,0 +1,769 @@
+"""The database of the history; all of it runs in the one writer thread."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Engine, UpdateBase, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm.exc import StaleDataError
+from sqlmodel import Session, and_, col, delete, func, insert, not_, or_, select, update
+
+from synapse_tui.database.backend import Alive, Backend, backend_of
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.naming import Naming
+from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
+
+from .records import (
+    Addressee,
+    AgentKey,
+    Batch,
+    Change,
+    Delivery,
+    Kept,
+    Mark,
+    Owed,
+    PushLeft,
+    PushNotes,
+    PushState,
+    Restored,
+    Stored,
+    Subscription,
+)
+from .recovery import HOST_ENDED, NOBODY, Standing, after_end
+from .rows import (
+    change_of,
+    change_values,
+    entry_of,
+    new_task,
+    place_values,
+    put_standing,
+    sound,
+    standing_of,
+    task_fields,
+    task_of,
+)
+from .search import open_history
+
+
+def places_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
+    """The places of tasks that wait, by the tasks' ids."""
+    ids = [row.id for row in rows]
+    found = session.exec(select(OutboxRow).where(col(OutboxRow.task_id).in_(ids))).all()
+    return {place.task_id: place for place in found}
+
+
+def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set[str]:
+    """The tasks with which messages go on that still wait."""
+    return {
+        row.follows
+        for row in rows
+        if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
+    }
+
+
+def last_place(row: TaskRow, rank: float) -> OutboxRow:
+    """The place of a message whose task was written, and its place not any more."""
+    return OutboxRow(
+        task_id=row.id,
+        project=row.project,
+        agent_name=row.agent_name,
+        rank=rank,
+        parked=False,
+        urgent=False,
+        entered=False,
+        prompt=False,
+    )
+
+
+MAX_ALIKE = 100
+"""How many tasks that begin alike are looked at."""
+
+
+def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
+    """The tasks of an agent whose ids begin so.
+
+    Args:
+        engine: The database.
+        key: The agent.
+        prefix: A whole id, or its beginning in lower case.
+    """
+    # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
+    begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
+    with Session(engine) as session:
+        rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
+        return [task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)]
+
+
+def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
+    """A page of the tasks that an agent was given.
+
+    Args:
+        engine: The database.
+        key: The agent.
+        query: Which are meant; its cursor is `after`.
+        after: The last task of the page before; None for the first page.
+    """
+    meant = _meant(key, query)
+    with Session(engine) as session:
+        total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
+        rows = session.exec(
+            select(TaskRow)
+            .where(*meant, *_behind(after))
+            .order_by(col(TaskRow.updated_at).desc(), col(TaskRow.id).desc())
+            .limit(query.limit + 1)
+        ).all()
+        tasks = tuple(task_of(row) for row in rows[: query.limit])
+    return Stored(tasks, more=len(rows) > query.limit, total=total)
+
+
+def read_changes(engine: Engine, task_id: str) -> list[Change]:
+    """The steps of a task, oldest first."""
+    with Session(engine) as session:
+        wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
+        return [change_of(row) for row in session.exec(wanted).all()]
+
+
+def _of(key: AgentKey) -> tuple[ColumnElement[bool], ...]:
+    return col(TaskRow.project) == key.project, col(TaskRow.agent_name) == key.agent_id
+
+
+def _meant(key: AgentKey, query: TaskQuery) -> Sequence[Any]:
+    meant = [*_of(key), col(TaskRow.follows) == "", col(TaskRow.sender_id) != key.agent_id]
+    if query.context_id:
+        meant.append(col(TaskRow.context_id) == query.context_id)
+    if query.states:
+        meant.append(col(TaskRow.status).in_([state.value for state in query.states]))
+    if query.caller is not None:
+        meant.append(col(TaskRow.caller) == query.caller)
+    if query.changed_after is not None:
+        meant.append(col(TaskRow.updated_at) >= _utc(query.changed_after))
+    return meant
+
+
+def _behind(after: Mark | None) -> Sequence[ColumnElement[bool]]:
+    if after is None:
+        return ()
+    time, task_id = _utc(after[0]), after[1]
+    # The first term alone lets SQLite begin in the middle of the index.
+    earlier = or_(col(TaskRow.updated_at) < time, col(TaskRow.id) < task_id)
+    return col(TaskRow.updated_at) <= time, earlier
+
+
+def _utc(time: datetime) -> datetime:
+    return time.astimezone(UTC)
+
+
+LOGGED = 200
+"""How many notifications that have ended are kept for each who is told."""
+
+Mine = Callable[[str], bool]
+"""Tells whether what a process of that name left is this one's now."""
+
+
+def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
+    """Write what was noted, in the caller's transaction."""
+    gone = [each for each, subscription in notes.subscriptions.items() if subscription is None]
+    if gone:
+        session.exec(delete(SubscriptionRow).where(col(SubscriptionRow.id).in_(gone)))
+        session.exec(delete(DeliveryRow).where(col(DeliveryRow.subscription_id).in_(gone)))
+    subscriptions = [_values(each, owner) for each in notes.subscriptions.values() if each is not None]
+    deliveries = [
+        _delivery_values(each) for each in notes.deliveries.values() if each.subscription_id not in gone
+    ]
+    _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
+    _upsert(session, backend.upsert(DeliveryRow), deliveries)
+
+
+def push_left(session: Session, project: str, mine: Mine, owner: str) -> PushLeft:
+    """What ended processes of a project left to be told, but for webhooks of agents; ours from now on."""
+    rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
+    return _taken(session, [row for row in rows if (row.task_id or row.ended_at) and mine(row.owner)], owner)
+
+
+def webhooks_left(session: Session, project: str, agent_id: str, mine: Mine, owner: str) -> PushLeft:
+    """The webhooks of an agent that is opened again, ours from now on.
+
+    Args:
+        session: The database.
+        project: Folder of its project.
+        agent_id: The agent; nobody else can have it open.
+        mine: Tells for each that does not outlive its agent whether it goes on with this one.
+        owner: This process.
+    """
+    rows = session.exec(
+        select(SubscriptionRow).where(
+            SubscriptionRow.project == project,
+            SubscriptionRow.agent_name == agent_id,
+            SubscriptionRow.task_id == "",
+            col(SubscriptionRow.ended_at).is_(None),
+        )
+    ).all()
+    for row in rows:
+        if not row.persist and not mine(row.owner):
+            session.delete(row)  # that agent is gone
+    return _taken(session, [row for row in rows if row.persist or mine(row.owner)], owner)
+
+
+def push_log(session: Session, subscription_id: str, limit: int) -> list[Delivery]:
+    """The newest notifications to someone, newest first, without their bodies."""
+    rows = session.exec(
+        select(DeliveryRow)
+        .where(DeliveryRow.subscription_id == subscription_id)
+        .order_by(col(DeliveryRow.created_at).desc())
+        .limit(limit)
+    ).all()
+    return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
+
+
+def prune_push(session: Session, before: datetime) -> None:
+    """Remove notifications that ended before a time, those over the limit, and those of nobody."""
+    ended = col(DeliveryRow.state) != PushState.PENDING
+    session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
+    session.exec(
+        delete(DeliveryRow).where(col(DeliveryRow.subscription_id).not_in(select(SubscriptionRow.id)))
+    )
+    session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
+
+
+_OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
+    SELECT id FROM (
+        SELECT id, ROW_NUMBER() OVER (PARTITION BY subscription_id ORDER BY created_at DESC) AS place
+        FROM push_deliveries WHERE state != 'pending'
+    ) AS placed WHERE place > :limit
+)"""
+
+
+def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> PushLeft:
+    for row in rows:
+        row.owner = owner
+    ids = [row.id for row in rows]
+    deliveries = session.exec(
+        select(DeliveryRow)
+        .where(col(DeliveryRow.subscription_id).in_(ids), DeliveryRow.state == PushState.PENDING)
+        .order_by(col(DeliveryRow.created_at))
+    ).all()
+    waited = [row.task_id for row in rows if row.task_id and row.ended_at is None]
+    ended = session.exec(
+        select(TaskRow).where(col(TaskRow.id).in_(waited), col(TaskRow.finished_at).is_not(None))
+    ).all()
+    return PushLeft(
+        tuple(map(_subscription_of, rows)), tuple(map(_delivery_of, deliveries)), tuple(map(task_of, ended))
+    )
+
+
+def _upsert(session: Session, statement: Any, values: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - an insert
+    if not values:
+        return
+    newest = {name: statement.excluded[name] for name in values[0] if name != "id"}
+    session.exec(statement.on_conflict_do_update(index_elements=["id"], set_=newest), params=values)
+
+
+def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
+    values = dataclasses.asdict(subscription)
+    values["agent_name"] = values.pop("agent_id")
+    values["events"] = list(subscription.events)
+    return {**{name: _sound(value) for name, value in values.items()}, "owner": owner}
+
+
+def _delivery_values(delivery: Delivery) -> dict[str, Any]:
+    values = {name: _sound(value) for name, value in dataclasses.asdict(delivery).items()}
+    return {**values, "state": delivery.state.value}
+
+
+def _sound(value: object) -> object:
+    return sound(value) if isinstance(value, str) else value
+
+
+def _subscription_of(row: SubscriptionRow) -> Subscription:
+    values = row.model_dump(exclude={"owner", "agent_name", "events"})
+    return Subscription(agent_id=row.agent_name, events=tuple(row.events), **values)
+
+
+def _delivery_of(row: DeliveryRow) -> Delivery:
+    return Delivery(**row.model_dump(exclude={"state"}), state=PushState(row.state))
+
+
+SOME = 100
+"""How many that are not kept are removed in one transaction: others wait for the lock meanwhile."""
+
+
+def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
+    """Remove some tasks that ended before a time, those that ended first.
+
+    Args:
+        session: In a transaction.
+        before: The time, aware.
+        most: How many at most: others wait for the lock meanwhile.
+        chosen: What else they must fulfil.
+
+    Returns:
+        How many; fewer than `most` when no more are left.
+    """
+    ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
+    ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
+    session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
+    session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
+    return len(ids)
+
+
+def forget(
+    session: Session, project: str, *, ended: datetime, late: datetime, mine: Callable[[str], bool]
+) -> int:
+    """Remove some tasks of a project that are not kept.
+
+    Those stay whose senders or receivers of notifications are still to be told, those that another process
+    works with, and those of an agent that asked something before its host ended: the answer may still come.
+
+    Args:
+        session: In a transaction.
+        project: The project.
+        ended: Only those that ended before then, aware.
+        late: The same for what an agent asked before its host ended.
+        mine: Whether a process of that name is this one, or gone.
+
+    Returns:
+        How many.
+    """
+    run = session.connection()
+    if run.dialect.name == "sqlite":
+        run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
+    told = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
+    awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
+    rows = session.exec(
+        select(TaskRow.id, TaskRow.owner)
+        .where(
+            TaskRow.kept == False,  # noqa: E712 - SQL
+            TaskRow.project == project,
+            col(TaskRow.finished_at) < ended,
+            TaskRow.reply != ReplyState.DUE,
+            col(TaskRow.id).not_in(told),
+            or_(not_(awaited), col(TaskRow.finished_at) < late),
+        )
+        .limit(SOME)
+    ).all()
+    ids = [task_id for task_id, owner in rows if mine(owner)]
+    for table, column in (
+        (ChangeRow, ChangeRow.task_id),
+        (DeliveryRow, DeliveryRow.task_id),
+        (TaskRow, TaskRow.id),
+    ):
+        session.exec(delete(table).where(col(column).in_(ids)))
+    return len(ids)
+
+
+WAITS = (
+    col(TaskRow.finished_at).is_(None),
+    col(TaskRow.delivery).not_in((DeliveryState.SUBMITTED, DeliveryState.DONE)),
+    col(TaskRow.sender_id) != col(TaskRow.agent_name),
+)
+"""What holds of a message that waits: its agent was not given it, and it is no task of the agent's own."""
+
+
+def read_kept(session: Session, project: str, naming: Naming) -> Sequence[Kept]:
+    """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
+    rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
+    places = places_of(session, rows)
+
+    def order(row: TaskRow) -> tuple[str, str, float, datetime]:
+        place = places.get(row.id)
+        return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
+
+    return [
+        Kept(_settled(row, places.get(row.id), naming), Addressee(row.agent_name, row.called), row.agent_type)
+        for row in sorted(rows, key=order)
+    ]
+
+
+def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime) -> Task:
+    """Take back a message that no process works with, in the caller's transaction.
+
+    A host that opens the agent makes the message its own in a transaction of the same kind: whichever comes
+    second finds what the first has done.
+
+    Raises:
+        TaskNotFound: It does not wait any more.
+        MessageError: A process works with it.
+    """
+    row = session.exec(select(TaskRow).where(TaskRow.id == task_id, *WAITS)).first()
+    if row is None:
+        raise TaskNotFound(f"message {task_id[:8]} does not wait any more", "see `synapse outbox`")
+    if not naming.is_here(row.owner) or alive(naming.process(row.owner)):
+        raise MessageError(
+            f"message {task_id[:8]} is in the hands of a host that runs", "try it again, or open its agent"
+        )
+    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled", parked=False, entered=False)
+    session.add(put_standing(row, gone, now))
+    session.add(row)
+    session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
+    return task_of(row)
+
+
+def _settled(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Task:
+    """The task as it stands when nobody works on it; the file is not changed."""
+    found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
+    return replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+
+
+MAX_ASKED = 100
+"""How many outgoing tasks of before an agent is given back."""
+CHUNK = 500
+"""How many tasks are removed in one transaction: others wait for the lock meanwhile."""
+
+
+class Database:
+    """Reads and writes the history.
+
+    Args:
+        location: Where it is.
+        owner: This process, as `alive` knows it.
+        alive: Tells whether the process of an owner still runs.
+        clock: The time now, aware.
+        busy: Seconds that a lock of another process is waited for.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        owner: str,
+        alive: Alive,
+        clock: Callable[[], datetime],
+        busy: float = BUSY,
+    ) -> None:
+        self._backend = backend_of(location, busy=busy)
+        self._naming = self._backend.naming
+        self._owner = self._naming.owner(owner)
+        self._alive = alive
+        self._clock = clock
+        self._engine: Engine | None = None
+        self._file: object = None
+        self._known: set[str] = set()
+        """Tasks that are in the file for certain."""
+        self._lost = ""
+        """What happened to the file that was there; empty as a rule, and once it was told."""
+
+    def open(self) -> None:
+        """Open the file, where it is not, and settle what ended processes left under way."""
+        if self._engine is not None and self._backend.identity() == self._file:
+            return
+        if self._engine is not None:
+            self._lost = f"{self._backend.shown} was removed"
+        self.close()
+        engine, moved = open_history(self._backend)
+        try:
+            self._sweep(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        self._engine, self._file = engine, self._backend.identity()
+        if moved:
+            self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
+
+    def write(self, batch: Batch) -> str:
+        """Write all of a batch or nothing.
+
+        Returns:
+            What happened to the file that was there, since the last batch; empty as a rule.
+        """
+        self.open()
+        try:
+            self._write(batch)
+        except StaleDataError:  # someone has removed rows: they are written anew
+            self._write(batch)
+        except DBAPIError as error:
+            if self._backend.is_broken(error):
+                self.close()
+                self._lost = self._backend.give_up()
+                self.open()
+            elif not self._backend.is_race(error):
+                raise
+            self._write(batch)
+        lost, self._lost = self._lost, ""
+        return lost
+
+    def waiting(
+        self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
+    ) -> list[Restored]:
+        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on.
+
+        Args:
+            key: The agent.
+            but: Context id of its session now.
+            called: Its name, empty for one without; None for those of every name.
+            earlier: Agent id that it had before, where that was another one: what waits there, and no other
+                process works with, is its own from now on. Empty for none.
+        """
+        with self._settling(self._opened()) as session:
+            found = session.exec(
+                select(TaskRow).where(
+                    TaskRow.project == key.project,
+                    col(TaskRow.agent_name).in_((key.agent_id, earlier)),
+                    TaskRow.session != but,
+                    col(TaskRow.finished_at).is_(None),
+                )
+            ).all()
+            rows = [
+                each
+                for each in found
+                if (called is None or _addressee(each).fits(called))
+                and (each.agent_name == key.agent_id or self._is_gone(each.owner))
+            ]
+            places = self._settle(session, rows)
+            for place in places.values():
+                place.agent_name = key.agent_id
+            for row in rows:
+                row.owner = self._owner
+                if row.finished_at is None:  # what has ended was the earlier one's
+                    row.agent_name = key.agent_id
+                row.called = row.called if called is None else called
+            left = [
+                Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)
+                for row in rows
+                if row.finished_at is None
+            ]
+        return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
+
+    def leave(self, key: AgentKey) -> None:
+        """Let go of the messages that wait for an agent which was closed: nobody works with them now."""
+        mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
+        with self._settling(self._opened()) as session:
+            rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
+            for row in rows:
+                row.owner = self._naming.owner(NOBODY)
+                session.add(row)
+            self._settle(session, rows)
+
+    def unfinished(self, project: str) -> dict[Addressee, int]:
+        """How many messages still wait for each agent of a project."""
+        self.open()
+        with Session(self._engine) as session:
+            found = session.exec(
+                select(TaskRow.agent_name, TaskRow.called, func.count())
+                .where(TaskRow.project == project, *WAITS)
+                .group_by(TaskRow.agent_name, col(TaskRow.called))
+                .order_by(TaskRow.agent_name, col(TaskRow.called))
+            ).all()
+        return {Addressee(agent_id, called): count for agent_id, called, count in found}
+
+    def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
+        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on.
+
+        Args:
+            project: The project.
+            but: Tasks that are known to this process.
+        """
+        with self._settling(self._opened()) as session:
+            rows = session.exec(
+                select(TaskRow).where(
+                    TaskRow.project == project,
+                    TaskRow.reply == ReplyState.DUE,
+                    col(TaskRow.finished_at).is_not(None),
+                )
+            ).all()
+            left = [row for row in rows if row.id not in but and self._is_gone(row.owner)]
+            for row in left:
+                row.owner = self._owner
+            found = [
+                Owed(AgentKey(row.project, row.agent_name, row.agent_type), task_of(row)) for row in left
+            ]
+        return sorted(found, key=lambda each: each.task.updated_at)
+
+    def instructed(self, key: AgentKey, since: datetime) -> bool:
+        """Whether instructions were submitted to an agent since then."""
+        self.open()
+        with Session(self._engine) as session:
+            found = session.exec(
+                select(TaskRow.meta).where(
+                    TaskRow.project == key.project,
+                    TaskRow.agent_name == key.agent_id,
+                    TaskRow.sender_id == SYSTEM.sender_id,
+                    col(TaskRow.submitted_at) >= since,
+                )
+            ).all()
+        return any(meta.get("kind") == INSTRUCTIONS for meta in found)
+
+    def asked(self, key: AgentKey, since: datetime) -> list[Task]:
+        """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""
+        self.open()
+        with Session(self._engine) as session:
+            rows = session.exec(
+                select(TaskRow)
+                .where(
+                    TaskRow.project == key.project,
+                    TaskRow.agent_name == key.agent_id,
+                    TaskRow.sender_id == key.agent_id,
+                    TaskRow.reason == HOST_ENDED,
+                    col(TaskRow.finished_at) >= since,
+                )
+                .order_by(col(TaskRow.finished_at).desc())
+                .limit(MAX_ASKED)
+            ).all()
+            return [task_of(row) for row in rows]
+
+    def _is_gone(self, owner: str) -> bool:
+        """Whether a process does nothing more for what it owned; of another machine's nobody can tell."""
+        if owner == self._owner:
+            return True
+        return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
+
+    def find(self, key: AgentKey, prefix: str) -> list[Task]:
+        """The tasks of an agent whose ids begin so."""
+        return find_tasks(self._opened(), key, prefix)
+
+    def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
+        """A page of the tasks that an agent was given, the newest change first."""
+        return read_page(self._opened(), key, query, after)
+
+    def _opened(self) -> Engine:
+        self.open()
+        assert self._engine is not None
+        return self._engine
+
+    def changes(self, task_id: str) -> list[Change]:
+        """The steps of a task, oldest first."""
+        return read_changes(self._opened(), task_id)
+
+    def prune(self, before: datetime) -> int:
+        """Remove some tasks that ended before a time.
+
+        Returns:
+            How many; fewer than `CHUNK` when no more are left.
+        """
+        # How long other machines keep their tasks is for them to say.
+        here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
+        with Session(self._opened()) as session:
+            removed = remove_ended(session, before, CHUNK, here)
+            session.commit()
+        return removed
+
+    def forget(self, project: str, ended: datetime, late: datetime) -> int:
+        """Remove some tasks of a project that are not kept; see `forgetting`."""
+        with self._settling(self._opened()) as session:
+            return forget(session, project, ended=ended, late=late, mine=self._is_gone)
+
+    def push_left(self, project: str) -> PushLeft:
+        """What ended processes left to be told; see `push_rows`."""
+        with self._settling(self._opened()) as session:
+            return push_left(session, project, self._is_gone, self._owner)
+
+    def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
+        """The webhooks of an agent that is opened again; see `push_rows`."""
+
+        def mine(owner: str) -> bool:
+            return goes_on or owner == self._owner
+
+        with self._settling(self._opened()) as session:
+            return webhooks_left(session, project, agent_id, mine, self._owner)
+
+    def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
+        """The newest notifications to someone."""
+        with Session(self._opened()) as session:
+            return push_log(session, subscription_id, limit)
+
+    def prune_push(self, before: datetime) -> None:
+        """Remove notifications that are kept no more."""
+        with self._settling(self._opened()) as session:
+            prune_push(session, before)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+            self._known.clear()
+
+    def _write(self, batch: Batch) -> None:
+        if not batch:
+            return
+        known, self._known = self._known, set()  # forgotten should this fail
+        with Session(self._engine) as session:
+            unknown = [task_id for task_id in batch.tasks if task_id not in known]
+            if unknown:
+                known.update(session.exec(select(TaskRow.id).where(col(TaskRow.id).in_(unknown))).all())
+            if batch.places:
+                session.exec(delete(OutboxRow).where(col(OutboxRow.task_id).in_(batch.places)))
+            for statement, values in _statements(batch, known, self._owner):
+                if values:
+                    session.exec(statement, params=values)
+            write_push(session, batch.push, self._owner, self._backend)
+            session.commit()
+        ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
+        self._known = (known | batch.tasks.keys()) - ended
+
+    def _sweep(self, engine: Engine) -> None:
+        with self._settling(engine) as session:
+            unfinished = col(TaskRow.finished_at).is_(None)
+            owners = session.exec(select(TaskRow.owner).where(unfinished).distinct()).all()
+            gone = [owner for owner in owners if owner != self._owner and self._is_gone(owner)]
+            rows = session.exec(select(TaskRow).where(unfinished, col(TaskRow.owner).in_(gone))).all()
+            self._settle(session, rows)
+            ended = select(TaskRow.id).where(col(TaskRow.finished_at).is_not(None))
+            session.exec(delete(OutboxRow).where(col(OutboxRow.task_id).in_(ended)))
+
+    @contextmanager
+    def _settling(self, engine: Engine) -> Iterator[Session]:
+        """A transaction, committed at its end, that takes up what others left: of a machine one at a time."""
+        with Session(engine) as session:
+            self._backend.now(session, self._clock, (f"settle {self._naming.machines}",))
+            yield session
+            session.commit()
+
+    def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
+        """Say of messages that nobody works on any more how they stand.
+
+        Returns:
+            The places of those that wait on.
+        """
+        places = places_of(session, rows)
+        followed = followed_in(rows, places)
+        last = max((place.rank for place in places.values()), default=0.0)
+        for row in sorted(rows, key=lambda each: each.created_at):
+            place = places.pop(row.id, None)
+            before = standing_of(row, place)
+            closed = row.owner == self._naming.owner(NOBODY)
+            now = after_end(before, followed=row.id in followed, closed=closed)
+            if now != before:
+                session.add(put_standing(row, now, self._clock()))
+            if now.state.final or now.delivery is DeliveryState.SUBMITTED:
+                if place is not None:
+                    session.delete(place)
+                continue
+            last += 1.0
+            places[row.id] = place = place or last_place(row, last)
+            place.parked, place.entered = now.parked, now.entered
+            session.add(place)
+        return places
+
+
+def _addressee(row: TaskRow) -> Addressee:
+    return Addressee(row.agent_name, row.called)
+
+
+def _statements(
+    batch: Batch, known: Collection[str], owner: str
+) -> Sequence[tuple[UpdateBase, Sequence[dict[str, Any]]]]:
+    """What writes a batch, in bulk and past the models: a thread that makes many objects slows the loop.
+
+    Args:
+        batch: What is written; its places are not in the file.
+        known: Tasks that are in the file.
+        owner: Whose tasks they are from then on.
+    """
+    old = [task_fields(each, owner) for task_id, each in batch.tasks.items() if task_id in known]
+    new = [new_task(each, owner) for task_id, each in batch.tasks.items() if task_id not in known]
+    places = [place_values(place) for place in batch.places.values() if place is not None]
+    steps = [change_values(change) for change in batch.steps()]
+    return (
+        (update(TaskRow), old),
+        (insert(TaskRow), new),
+        (insert(OutboxRow), places),
+        (insert(ChangeRow), steps),
+    )

@@ -1,0 +1,153 @@
+"""Messages that go on with a task: which task a turn works on, and how long a task stays open for them.
+
+Such a message waits in the outbox as any other, under an id of its own. The turn that it begins belongs to
+the task that it goes on with; that one ends only when no such message waits any more. The agent may also have
+asked something itself (`synapse reply --state input-required`): its task stays open until that is answered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from synapse_tui.messages.outbox import BEING_TYPED, UNANSWERED, Outbox
+from synapse_tui.messages.recovery import GOES_ON, HOST_ENDED
+from synapse_tui.messages.tasks import TaskBook, is_asked, question_of
+from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
+
+WAITS = "a message that goes on with it waits"
+
+
+class Watch(Protocol):
+    """What keeps a task open besides; `watcher.Watcher` does so while it watches over one."""
+
+    def begun(self, task: Task) -> None:
+        """A message was taken by the agent."""
+
+    def keeps(self, task_id: str) -> str:
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+
+
+class FollowUps:
+    """Keeps tasks open while messages wait that go on with them.
+
+    Args:
+        book: The agent's tasks.
+        outbox: Its waiting messages.
+        watch: Keeps a task open besides.
+        works_on: Tells whether a turn of the agent works on a task, or its answer is being read.
+    """
+
+    def __init__(self, book: TaskBook, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._watch = watch
+        self._works_on = works_on
+        self._ending: set[str] = set()
+        book.listeners.append(self._changed)
+
+    def waiting(self, task_id: str) -> list[Task]:
+        """The messages that go on with a task and were not typed yet."""
+        return [task for task in self._book.following(task_id) if task.id in self._outbox]
+
+    # -- for the turns (conclusion.Keeper) ---
+
+    def begun(self, task: Task) -> str:
+        """A message was taken by the agent: which task the turn works on that it begins."""
+        followed = self._open(task.follows)
+        self._watch.begun(task)
+        return followed.id if followed is not None else task.id
+
+    def taken(self, message_id: str, task_id: str) -> None:
+        """A message that goes on with a task is being worked on: nothing more is to become of itself."""
+        if message_id in self._book and not self._book.get(message_id).state.final:
+            self._book.change(
+                message_id,
+                state=TaskState.COMPLETED,
+                delivery=DeliveryState.DONE,
+                reason=f"the agent goes on with task {task_id[:8]}",
+                reply=ReplyState.NONE,
+            )
+
+    def keeps(self, task_id: str) -> str:
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+        if words := self._watch.keeps(task_id):
+            return words
+        if task_id in self._outbox or self.waiting(task_id):
+            return WAITS
+        task = self._open(task_id)
+        return (task.reason or WAITS) if task is not None and is_asked(task) else ""
+
+    def as_typed(self, task: Task) -> Task:
+        """A message as the agent is shown it: it bears the id of the task that it goes on with."""
+        followed = self._open(task.follows)
+        return dataclasses.replace(task, id=followed.id) if followed is not None else task
+
+    # -- for those outside ---
+
+    async def cancel(self, task: Task, cancel: Callable[[str], Awaitable[Task]]) -> Task:
+        """Take a task back, and the messages that go on with it.
+
+        Args:
+            task: The task.
+            cancel: Takes back one message.
+        """
+        self._ending.add(task.id)
+        try:
+            for each in self.waiting(task.id):
+                await cancel(each.id)
+            return await cancel(task.id)
+        finally:
+            self._ending.discard(task.id)
+
+    def exited(self, reason: str) -> None:
+        """The agent has ended, and with it the conversation in which it asked or read something.
+
+        A message that waits to go on with a task keeps it open: somebody may restart the agent.
+        """
+        for task in self._book:
+            read = task.reason == UNANSWERED and not task.state.final
+            if (is_asked(task) or read) and not self.waiting(task.id):
+                self._book.change(
+                    task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
+                )
+
+    # -- what becomes of the one by the other ---
+
+    def _changed(self, task: Task) -> None:
+        if not task.state.final:
+            return
+        if task.follows and task.state is not TaskState.COMPLETED:
+            self._left(task.follows)
+        elif not task.follows:
+            self._drop(task)
+
+    def _drop(self, followed: Task) -> None:
+        """A task has ended: what would go on with it is not typed; what is held for the person is theirs."""
+        for task in self.waiting(followed.id):
+            if task.delivery not in BEING_TYPED and not self._outbox.is_parked(task.id):
+                self._outbox.cancel(task.id, f"task {followed.short_id} has ended: {followed.state.value}")
+
+    def _left(self, task_id: str) -> None:
+        """A message was not typed that would have gone on with a task."""
+        task = self._open(task_id)
+        if task is None or task_id in self._ending or self._works_on(task_id):
+            return
+        if task_id in self._outbox or self.waiting(task_id) or self._watch.keeps(task_id):
+            return
+        if is_asked(task):
+            self._book.change(task_id, state=TaskState.INPUT_REQUIRED, reason=question_of(task))
+        elif task.reason == GOES_ON:
+            self._book.change(
+                task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=HOST_ENDED
+            )
+        else:
+            self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="")
+
+    def _open(self, task_id: str) -> Task | None:
+        """A task that can be gone on with."""
+        if not task_id or task_id not in self._book:
+            return None
+        task = self._book.get(task_id)
+        return None if task.state.final else task

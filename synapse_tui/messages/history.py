@@ -1,0 +1,669 @@
+"""The history as the loop sees it: what is noted goes to the one writer thread, and nobody waits for that.
+
+Importing SQLModel takes as long as a dozen frames: the thread does it, after the first frame.
+What is noted before waits in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.errors import HistoryError
+from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskQuery, TaskState
+
+from .records import (
+    Addressee,
+    AgentKey,
+    Batch,
+    Change,
+    Delivery,
+    Mark,
+    Owed,
+    Place,
+    PushLeft,
+    PushNotes,
+    Restored,
+    Snapshot,
+    Stored,
+    Subscription,
+)
+
+if TYPE_CHECKING:
+    from .database import Database
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 1.5
+"""Seconds that a message waits for the disk, its text in the composer, before it is held."""
+OPENING = 8.0
+"""The same while the file is still being opened."""
+RETRY = 1.0
+"""Seconds after which what could not be written is tried again."""
+LINGER = 2.0
+"""Seconds that a change of nothing but a reason may wait for others."""
+REMEMBERED = timedelta(days=7)
+"""How long an answer may take that is still given to an agent whose host has ended meanwhile."""
+
+Level = Literal["information", "warning", "error"]
+Result = TypeVar("Result")
+
+
+class History:
+    """Keeps the tasks and outboxes of all agents of this process in a database.
+
+    Args:
+        location: Where the database is.
+        owner: This process, as `alive` knows it.
+        alive: Tells whether the process of an owner still runs; called in the writer thread.
+        told: Told what a person should know.
+        replaced: Called when the file was replaced by an empty one: what goes on must be noted anew.
+        clock: The time now, aware.
+        busy: Seconds that a lock of another process is waited for.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        *,
+        owner: str,
+        alive: Callable[[str], bool],
+        told: Callable[[str, Level], None] = lambda _text, _level: None,
+        replaced: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        busy: float = BUSY,
+    ) -> None:
+        self.keeps = True
+        """Whether tasks stay once they have ended."""
+        self.problem = ""
+        """Why nothing can be written at present; empty when it can."""
+        self._advice = ""
+        """What to do about it."""
+        self._location = location
+        self._owner = owner
+        self._alive = alive
+        self._told = told
+        self._replaced = replaced
+        self._clock = clock
+        self._busy = busy
+        self._pending = Batch()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._wanted = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._opened = False
+        self._worker: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
+        self._database: Database | None = None
+        """Belongs to the thread."""
+
+    # -- what is noted ---
+
+    def load(self) -> None:
+        """Begin to import and to open the file, in the thread; calling it again does nothing."""
+        if self._worker is None:
+            loop = asyncio.get_running_loop()
+            self._wanted.set()
+            self._worker = loop.create_task(self._work(), name="history")
+
+    def note(self, snapshot: Snapshot, change: Change, *, lazy: bool = False) -> None:
+        """Note a step of a task; a lazy one may wait for others."""
+        self._pending.put(snapshot)
+        if lazy:
+            self._pending.reasons[change.task_id] = change
+            self._soon()
+        else:
+            self._pending.step(change)
+            self._wanted.set()
+
+    def place(self, task_id: str, place: Place | None) -> None:
+        """Note a message's place in its outbox; None when it waits no longer."""
+        self._pending.places[task_id] = place
+        self._wanted.set()
+
+    def note_push(self, notes: PushNotes) -> None:
+        """Note who is told of tasks, and what was sent."""
+        self._pending.push.add(notes)
+        self._wanted.set()
+
+    async def flush(self, patience: float = PATIENCE) -> None:
+        """Return when all that was noted is on the disk.
+
+        Args:
+            patience: Seconds to wait at most, once the file is open.
+
+        Raises:
+            HistoryError: It cannot be written, or not in time.
+        """
+        self.load()
+        if self.problem:
+            raise self._error()
+        patience = patience if self._opened else max(patience, OPENING)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wanted.set()
+        try:
+            async with asyncio.timeout(patience):
+                await waiter
+        except TimeoutError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                return  # both came at the same moment
+            self._wanted.set()  # whatever is written next shows that it works again
+            who = "disk" if isinstance(self._location, Path) else "server"
+            text = f"history cannot be written: the {who} did not answer in {patience:g} s"
+            self._trouble(HistoryError(text, self._hint))
+            raise self._error() from None
+
+    async def waiting(
+        self, key: AgentKey, *, but: str, called: str | None = None, earlier: str = ""
+    ) -> list[Restored]:
+        """The messages of an agent that still wait from its earlier sessions, in order; ours from now on.
+
+        Args:
+            key: The agent.
+            but: Context id of its session now.
+            called: Its name, empty for one without; None for those of every name.
+            earlier: Agent id that it had before, where that was another one; empty for none.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
+            return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
+        except Exception as error:
+            raise self._failure(error, "read") from error
+
+    async def leave(self, key: AgentKey, *, closed: Callable[[], bool]) -> None:
+        """Let go of the messages that wait for an agent which was closed.
+
+        Args:
+            key: The agent.
+            closed: Whether it is not open again by now: then its messages are taken up already.
+
+        Raises:
+            HistoryError: They cannot be written.
+        """
+        try:
+            await self.flush()
+            if closed():
+                await self._in_thread(lambda database: database.leave(key))
+        except Exception as error:
+            raise self._failure(error, "written") from error
+
+    async def unfinished(self, project: str) -> dict[Addressee, int]:
+        """How many messages still wait for each agent of a project.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.unfinished(project))
+        except Exception as error:
+            raise self._failure(error, "read") from error
+
+    async def asked(self, key: AgentKey) -> list[Task]:
+        """The outgoing tasks of an agent that ended with its host, of the last days.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.asked(key, self._clock() - REMEMBERED))
+        except Exception as error:
+            raise self._failure(error, "read") from error
+
+    async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
+        """The tasks of a project of which earlier processes did not tell the senders; ours from now on.
+
+        Args:
+            project: The project.
+            but: Tasks that are known to this process.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.replies_due(project, but))
+        except Exception as error:
+            raise self._failure(error, "read") from error
+
+    async def changes(self, task_id: str) -> list[Change]:
+        """The steps of a task, oldest first.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self.read(lambda database: database.changes(task_id))
+
+    async def read(self, work: Callable[[Database], Result]) -> Result:
+        """Read something once all that was noted is written.
+
+        Args:
+            work: Reads it; called in the writer thread.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
+        try:
+            await self.flush()
+            return await self._in_thread(work)
+        except Exception as error:
+            raise self._failure(error, "read") from error
+
+    async def forget(self, project: str, before: datetime) -> int:
+        """Remove some tasks of a project that are not kept and ended before a time.
+
+        Args:
+            project: The project, as it is called in the database.
+            before: The time, aware.
+
+        Returns:
+            How many.
+
+        Raises:
+            HistoryError: They cannot be removed.
+        """
+        late = self._clock() - REMEMBERED
+        return await self.read(lambda database: database.forget(project, before, late))
+
+    async def prune(self, before: datetime) -> None:
+        """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile.
+
+        Args:
+            before: The time, aware.
+
+        Raises:
+            HistoryError: They cannot be removed.
+        """
+        more = 1
+        while more:
+            more = await self.read(lambda database: database.prune(before))
+            await asyncio.sleep(RETRY if more else 0)
+
+    async def close(self) -> None:
+        """Write what is left and close the file; what cannot be written is lost, and logged."""
+        if self._worker is not None or self._pending:
+            try:
+                await self.flush(2 * PATIENCE)
+            except HistoryError as error:
+                log.error("the end of the history is lost: %s", error.message)
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        if self._linger is not None:
+            self._linger.cancel()
+        if self._worker is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _soon(self) -> None:
+        if self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(LINGER, self._due)
+
+    def _due(self) -> None:
+        self._linger = None
+        self._wanted.set()
+
+    # -- writing ---
+
+    async def _work(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            if not await self._write():
+                await asyncio.sleep(RETRY)
+                self._wanted.set()
+
+    async def _write(self) -> bool:
+        """Hand over what is pending; one transaction for all of it.
+
+        Returns:
+            Whether it was written. If not, it is pending again.
+        """
+        batch, self._pending = self._pending, Batch()
+        waiters, self._waiters = self._waiters, []
+        try:
+            lost = await self._in_thread(lambda database: database.write(batch))
+        except Exception as error:
+            log.warning("history not written: %s", error)
+            batch.add(self._pending)
+            self._pending = batch
+            self._trouble(self._failure(error, "written"))
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(self._error())
+            return False
+        self._opened = True
+        if self.problem:
+            self.problem = ""
+            self._told("the history is written again; messages go on", "information")
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if lost:
+            self._told(f"{lost}; a new history begins", "error")
+            self._replaced()
+        return True
+
+    def _trouble(self, error: HistoryError) -> None:
+        if not self.problem:
+            self._told(f"{error.message}; messages wait until it can be", "error")
+        self.problem, self._advice = error.message, error.hint
+
+    def _error(self) -> HistoryError:
+        return HistoryError(self.problem, self._advice)
+
+    def _failure(self, error: Exception, what: Literal["read", "written"]) -> HistoryError:
+        """What a person is told of an error of the database."""
+        if isinstance(error, HistoryError):
+            begin = "history cannot be"
+            text = error.message if error.message.startswith(begin) else f"{begin} {what}: {error.message}"
+            return HistoryError(text, error.hint)
+        told = getattr(error, "orig", None) or error
+        return HistoryError(f"history cannot be {what}: {told or type(error).__name__}", self._hint)
+
+    @property
+    def _hint(self) -> str:
+        if isinstance(self._location, Path):
+            return f"free space, or end what locks {self._location}; it is tried again"
+        return "look at the server; it is tried again"
+
+    # -- in the thread ---
+
+    async def _in_thread(self, work: Callable[[Database], Result]) -> Result:
+        def run() -> Result:
+            if self._database is None:
+                self._database = self._make()
+            return work(self._database)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    def _make(self) -> Database:
+        from .database import Database  # noqa: PLC0415 - imports SQLModel
+
+        return Database(
+            self._location, owner=self._owner, alive=self._alive, clock=self._clock, busy=self._busy
+        )
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+
+READING = "the history is being read"
+
+
+class AgentJournal:
+    """The part of the history that is about one session of an agent; what `TaskBook` calls its journal.
+
+    Args:
+        history: The history.
+        key: The agent.
+    """
+
+    def __init__(self, history: History, key: AgentKey) -> None:
+        self._history = history
+        self._key = key
+        self._session = ""
+        self.called: str | None = None
+        """Name of the agent, empty for one without: its messages are for no other. None until it is known."""
+        self._earlier = ""
+        """Agent id that it had before it was restored on another port; empty for the same."""
+        self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
+        self._read = asyncio.Event()
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be made durable at present, or not yet; empty when it can."""
+        return self._history.problem or ("" if self._read.is_set() else READING)
+
+    def begin(self, session: str) -> None:
+        """A session of the agent begins: tasks are sent to that from now on."""
+        self._session = session
+
+    def continues(self, agent_id: str) -> None:
+        """The agent was restored and had that id before: what still waits under it is this agent's."""
+        self._earlier = agent_id
+
+    def record(self, task: Task, why: str) -> None:
+        """Note a snapshot and why it is another one."""
+        last = self._last.get(task.id)
+        now = task.state, task.delivery
+        taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
+        self._history.note(
+            Snapshot(
+                self._key,
+                task,
+                task.updated_at if taken else None,
+                self._session,
+                self._history.keeps,
+                self.called,
+            ),
+            Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
+            lazy=now == last,
+        )
+        self._last[task.id] = now
+        if task.state.final:
+            del self._last[task.id]
+
+    def place(self, entry: OutboxEntry) -> None:
+        """Note a message's place in the outbox."""
+        self._history.place(entry.task_id, Place(self._key, entry))
+
+    def leave(self, task_id: str) -> None:
+        """Note that a message waits no longer."""
+        self._history.place(task_id, None)
+
+    async def flush(self) -> None:
+        """Return when all that was noted would survive the end of this process.
+
+        Raises:
+            HistoryError: It would not.
+        """
+        await self._history.flush()
+
+    async def waiting(self, context_id: str) -> list[Restored]:
+        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before.
+
+        Args:
+            context_id: UUID of the session now.
+        """
+        while True:
+            try:
+                found = await self._history.waiting(
+                    self._key, but=context_id, called=self.called, earlier=self._earlier
+                )
+            except HistoryError as error:
+                log.warning("waiting messages not read: %s", error.message)
+                await asyncio.sleep(RETRY)
+            else:
+                self._read.set()
+                return found
+
+    async def restored(self, patience: float) -> None:
+        """Return when the messages from earlier sessions were read, or after so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._read.wait()
+
+    async def find(self, prefix: str) -> list[Task]:
+        """The agent's tasks whose ids begin so.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(lambda database: database.find(self._key, prefix))
+
+    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
+        """A page of the tasks that the agent was given, the newest change first.
+
+        Args:
+            query: Which are meant; its cursor is `after`.
+            after: The last task of the page before; None for the first page.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(lambda database: database.page(self._key, query, after))
+
+    async def asked(self) -> list[Task]:
+        """The agent's outgoing tasks that ended with its host; none when they cannot be read."""
+        try:
+            return await self._history.asked(self._key)
+        except HistoryError as error:
+            log.warning("outgoing tasks not read: %s", error.message)
+            return []
+
+
+class PushJournal(Protocol):
+    """Where push notifications are written down."""
+
+    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
+        """Note the newest state of someone who is told; None when nobody is told any more."""
+
+    def note_delivery(self, delivery: Delivery) -> None:
+        """Note the newest state of a notification."""
+
+    async def flush(self) -> None:
+        """Return when all that was noted would survive the end of this process.
+
+        Raises:
+            HistoryError: It would not.
+        """
+
+    async def left(self) -> PushLeft:
+        """What earlier processes left to be told; this one's from now on.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
+
+    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
+        """The webhooks of an agent that was opened; this process's from now on.
+
+        Args:
+            agent_id: The agent.
+            goes_on: Whether it goes on where an earlier one was: then with all of that one's webhooks.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+
+    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
+        """The newest notifications to someone, newest first, without their bodies.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+
+    async def prune(self, before: datetime) -> None:
+        """Remove what ended before a time.
+
+        Raises:
+            HistoryError: It cannot be written.
+        """
+
+
+class HistoryPushJournal:
+    """Writes push notifications into the history, in the same transactions as the tasks they tell of.
+
+    Args:
+        history: The history.
+        project: Folder of the project.
+    """
+
+    def __init__(self, history: History, project: str) -> None:
+        self._history = history
+        self._project = project
+
+    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
+        """Note the newest state of someone who is told; None when nobody is told any more."""
+        if subscription is not None:
+            subscription = replace(subscription, project=self._project)
+        self._history.note_push(PushNotes({subscription_id: subscription}))
+
+    def note_delivery(self, delivery: Delivery) -> None:
+        """Note the newest state of a notification."""
+        self._history.note_push(PushNotes(deliveries={delivery.id: delivery}))
+
+    async def flush(self) -> None:
+        """Return when all that was noted is on the disk.
+
+        Raises:
+            HistoryError: It cannot be written, or not in time.
+        """
+        await self._history.flush()
+
+    async def left(self) -> PushLeft:
+        """What ended processes of this project left to be told; this one's from now on.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
+        return await self._history.read(lambda database: database.push_left(self._project))
+
+    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
+        """The webhooks of an agent that was opened; this process's from now on.
+
+        Args:
+            agent_id: The agent.
+            goes_on: Whether it goes on where an earlier one was: then with all of that one's webhooks.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(
+            lambda database: database.webhooks_left(self._project, agent_id, goes_on=goes_on)
+        )
+
+    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
+        """The newest notifications to someone, newest first, without their bodies.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(lambda database: database.push_log(subscription_id, limit))
+
+    async def prune(self, before: datetime) -> None:
+        """Remove what ended before a time.
+
+        Raises:
+            HistoryError: It cannot be written.
+        """
+        await self._history.read(lambda database: database.prune_push(before))
+
+
+class NoPushJournal:
+    """Writes nothing down."""
+
+    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
+        """Forget it."""
+
+    def note_delivery(self, delivery: Delivery) -> None:
+        """Forget it."""
+
+    async def flush(self) -> None:
+        """Return at once."""
+
+    async def left(self) -> PushLeft:
+        """Nothing."""
+        return PushLeft()
+
+    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002 - a PushJournal
+        """Nothing."""
+        return PushLeft()
+
+    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """Nothing."""
+        return ()
+
+    async def prune(self, before: datetime) -> None:
+        """Nothing to remove."""

@@ -1,0 +1,201 @@
+"""What short commands read of an SQLite file, without the weight of SQLModel.
+
+Nothing here makes, changes or moves a file. What is not to be read so (an older version's tables, a broken
+file) is left to those who open the database in full.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.safety.locks import FileKeys, Lock
+
+from .records import Record, Wanted
+from .rows import task_of
+from .search import conditions, pattern_of
+
+PATIENCE = 0.2
+"""Seconds that the shell's completion waits for a locked file."""
+HISTORY_VERSION = 6
+"""Steps (`schema.STEPS`) of a file whose tasks are read here."""
+_TEXT = 60
+_CHUNK = 500
+"""How many tasks are read with one query."""
+NEWEST = "tasks INDEXED BY ix_tasks_newest"
+"""Read from its end, whatever is asked for: SQLite would take the project's own index, and sort all of it."""
+_RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE project = ?
+    ORDER BY created_at DESC LIMIT ?"""
+_LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
+    FROM file_locks WHERE :agent IN ('', agent_name) ORDER BY locked_at, id"""
+_TIMES = ("created_at", "updated_at", "submitted_at", "finished_at")
+_FLAGS = ("sender_verified", "truncated", "response_expected", "replied", "kept")
+_VALUES = ("metadata", "messages", "artifacts")
+
+
+@dataclass(frozen=True, slots=True)
+class RecentTask:
+    """A task in a line.
+
+    Attributes:
+        task_id: Its whole id.
+        agent_id: The agent that it was given to.
+        status: Its state.
+        text: How its message begins, in one line.
+    """
+
+    task_id: str
+    agent_id: str
+    status: str
+    text: str
+
+
+def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
+    """The newest tasks of a project for the shell's completion, the newest first; none where that takes long.
+
+    Args:
+        file: The database of this machine.
+        project: Folder of the project.
+        limit: How many at most.
+    """
+    try:
+        with _opened(file, "ro", PATIENCE) as db:
+            rows = db.execute(_RECENT, (_TEXT, project, limit)).fetchall()
+    except sqlite3.Error:
+        return []
+    return [RecentTask(task, agent, status, " ".join(text.split())) for task, agent, status, text in rows]
+
+
+def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
+    """The tasks of the history that are wanted; None where this is not the way to read them."""
+    if not isinstance(location, Path) or wanted.query:
+        return None
+    if not location.exists():
+        return []
+    query, values = listing(wanted)
+    try:
+        with _opened(location, "rw", BUSY) as db:
+            db.execute("BEGIN")
+            (version,) = db.execute("SELECT MAX(version) FROM schema_version").fetchone()
+            if version != HISTORY_VERSION:
+                return None
+            ids = [task for task, _made in db.execute(query, values).fetchall()]
+            rows = {row["id"]: row for row in _rows(db, ids)}
+    except sqlite3.Error:
+        return None
+    return [_record(rows[each]) for each in ids if each in rows]
+
+
+def held_locks(
+    location: Location, keys: FileKeys, agent_id: str = "", *, alive: Callable[[str], bool]
+) -> Sequence[Lock] | None:
+    """The locks that hold, the oldest first; None where this is not the way to read them.
+
+    Args:
+        location: The database.
+        keys: Names the files of the project.
+        agent_id: Only those of that agent; empty for all.
+        alive: Tells whether the process of a holder still runs.
+    """
+    if not isinstance(location, Path):
+        return None
+    if not location.exists():
+        return []
+    try:
+        with _opened(location, "rw", BUSY) as db:
+            db.execute("BEGIN")
+            needed = {row["name"]: row["notnull"] for row in db.execute("PRAGMA table_info(file_locks)")}
+            if "pid" in needed and needed["task_id"]:
+                return None  # the original synapse-a2a uses it too, and cannot write it before it is migrated
+            rows = db.execute(_LOCKS, {"agent": agent_id}).fetchall()
+    except sqlite3.Error:
+        return None
+    living = {name: not name or alive(name) for name in {row["process"] for row in rows}}
+    locks = [_lock(row, keys) for row in rows if living[row["process"]]]
+    now = datetime.now(UTC)
+    return [lock for lock in locks if lock.expires_at > now]
+
+
+def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+    """The query for ids and times of the tasks that are wanted, the newest first, and its values.
+
+    Args:
+        wanted: Which are.
+        terms: What must stand in them; each text is read for it.
+    """
+    chosen, values = conditions(wanted, "created_at", stored)
+    for at, term in enumerate(terms):
+        chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"
+        values[f"term{at}"] = pattern_of(term)
+    if wanted.after:
+        values["made"], _, values["last"] = wanted.after.partition("/")
+        chosen += " AND (created_at, id) < (:made, :last)"
+    query = (
+        f"SELECT id, created_at FROM {NEWEST} WHERE {chosen}"  # noqa: S608 - ours
+        " ORDER BY created_at DESC, id DESC LIMIT :most"
+    )
+    return query, values | {"most": wanted.limit}
+
+
+def stored(time: datetime) -> str:
+    """A time as it stands in the history."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+@contextmanager
+def _opened(file: Path, mode: str, busy: float) -> Iterator[sqlite3.Connection]:
+    """A database that is there.
+
+    Args:
+        file: The file.
+        mode: `ro`, or `rw` to find also what a host that was killed has left in the -wal file.
+        busy: Seconds that a locked file is waited for.
+    """
+    address = f"{file.absolute().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(address, uri=True, timeout=busy, isolation_level=None)) as database:
+        database.row_factory = sqlite3.Row
+        yield database
+
+
+def _rows(db: sqlite3.Connection, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
+    for at in range(0, len(ids), _CHUNK):
+        some = ids[at : at + _CHUNK]
+        marks = ", ".join("?" * len(some))
+        yield from db.execute(f"SELECT * FROM tasks WHERE id IN ({marks})", some)  # noqa: S608 - question marks
+
+
+def _record(row: sqlite3.Row) -> Record:
+    values: dict[str, Any] = dict(row)
+    values |= {name: values[name] and _time(values[name]) for name in _TIMES}
+    values |= {name: bool(values[name]) for name in _FLAGS}
+    values |= {name: json.loads(values[name]) for name in _VALUES}
+    found: Any = SimpleNamespace(**values, meta=values["metadata"])
+    return Record(task_of(found), found.agent_type, found.project, found.submitted_at, found.finished_at)
+
+
+def _lock(row: sqlite3.Row, keys: FileKeys) -> Lock:
+    name = row["file_name"] or row["file_path"]
+    return Lock(
+        id=row["id"],
+        file=keys.key(name) if name.startswith("/") else name,
+        agent_id=row["agent_name"],
+        task_id=row["task_id"] or "",
+        intent=row["intent"] or "",
+        locked_at=_time(row["locked_at"]),
+        expires_at=_time(row["expires_at"]),
+        call=row["call"],
+    )
+
+
+def _time(text: str) -> datetime:
+    """A time as a file has it: in UTC, where it does not say."""
+    found = datetime.fromisoformat(text)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

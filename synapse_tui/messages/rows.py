@@ -1,0 +1,198 @@
+"""Tasks and places as rows, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
+from synapse_tui.messages.records import Change, Place, Snapshot
+from synapse_tui.messages.recovery import Standing
+from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
+
+if TYPE_CHECKING:
+    from synapse_tui.database.tables import ChangeRow, OutboxRow, TaskRow
+
+Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
+
+
+def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+    """The values of a new row of a task."""
+    task, key = snapshot.task, snapshot.key
+    return {
+        "agent_name": key.agent_id,
+        "agent_type": key.agent_type,
+        "project": sound(key.project),
+        "context_id": task.context_id,
+        "peer_task_id": _peer_task(task.metadata),
+        "sender_id": sound(task.sender.sender_id),
+        "sender_type": sound(task.sender.sender_type),
+        "sender_endpoint": sound(task.sender.sender_endpoint),
+        "sender_verified": task.sender.verified,
+        "input": sound(task.text),
+        "priority": task.priority,
+        "response_expected": task.response_expected,
+        "meta": _json(dict(task.metadata)),
+        "caller": sound(task.caller),
+        "follows": task.follows,
+        "session": snapshot.session or task.context_id,
+        "created_at": task.created_at,
+        "submitted_at": None,
+        "kept": True,
+        "called": None,
+        **task_fields(snapshot, owner),
+    }
+
+
+def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+    """The key of a task's row, and the values that change in a task's life."""
+    task = snapshot.task
+    fields: dict[str, Any] = {
+        "id": task.id,
+        "output": sound("\n".join(artifact.text for artifact in task.artifacts)),
+        "truncated": any(artifact.truncated for artifact in task.artifacts),
+        "status": task.state.value,
+        "delivery": task.delivery.value,
+        "reason": sound(task.reason),
+        "owner": owner,
+        "updated_at": task.updated_at,
+        "finished_at": task.updated_at if task.state.final else None,
+        "replied": task.replied,
+        "reply": task.reply.value,
+        "messages": _json([to_json(message) for message in task.messages]),
+        "artifacts": _json([to_json(artifact) for artifact in task.artifacts] if _is_rich(task) else []),
+    }
+    if snapshot.submitted_at is not None:
+        fields["submitted_at"] = snapshot.submitted_at
+    if snapshot.kept is not None:
+        fields["kept"] = snapshot.kept
+    if snapshot.called is not None:
+        fields["called"] = sound(snapshot.called)
+    return fields
+
+
+def place_values(place: Place) -> dict[str, Any]:
+    """The values of a row of the outbox."""
+    return {
+        "project": sound(place.key.project),
+        "agent_name": place.key.agent_id,
+        **dataclasses.asdict(place.entry),
+    }
+
+
+def change_values(change: Change) -> dict[str, Any]:
+    """The values of the row of a step."""
+    return {**dataclasses.asdict(change), "reason": sound(change.reason)}
+
+
+def change_of(row: ChangeRow) -> Change:
+    """The step of a row."""
+    return Change(row.task_id, row.time, row.state, row.delivery, row.reason)
+
+
+def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
+    """How far the message of a row had come."""
+    return Standing(
+        TaskState(row.status),
+        DeliveryState(row.delivery),
+        row.reason,
+        parked=place is not None and place.parked,
+        entered=place is not None and place.entered,
+    )
+
+
+def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
+    """Change a task's row.
+
+    Returns:
+        The row of the step.
+    """
+    from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
+
+    row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
+    row.updated_at = now
+    row.finished_at = now if standing.state.final else None
+    awaited = row.peer_task_id and row.sender_endpoint and not (row.follows or is_outgoing(row))
+    if standing.state.final and awaited:
+        row.reply = ReplyState.DUE
+    return ChangeRow(
+        task_id=row.id, time=now, state=row.status, delivery=row.delivery, reason=standing.reason
+    )
+
+
+def is_outgoing(row: TaskRow) -> bool:
+    """Whether a row is that of a task of the sender's own."""
+    return row.sender_id == row.agent_name
+
+
+def task_of(row: TaskRow) -> Task:
+    """The task of a row."""
+    outgoing = is_outgoing(row)
+    target = row.meta.get("target_agent", "") if outgoing else row.agent_name
+    return Task(
+        id=row.id,
+        context_id=row.context_id,
+        target=str(target),
+        sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
+        text=row.input,
+        priority=row.priority,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        state=TaskState(row.status),
+        delivery=DeliveryState(row.delivery),
+        reason=row.reason,
+        artifacts=_artifacts_of(row),
+        response_expected=row.response_expected,
+        metadata=MappingProxyType(dict(row.meta)),
+        outgoing=outgoing,
+        replied=row.replied,
+        reply=ReplyState(row.reply),
+        caller=row.caller,
+        messages=tuple(map(message_from_json, row.messages)),
+        follows=row.follows,
+    )
+
+
+def _artifacts_of(row: TaskRow) -> tuple[Artifact, ...]:
+    if row.artifacts:
+        return tuple(map(artifact_from_json, row.artifacts))
+    return (Artifact(row.output, truncated=row.truncated),) if row.output else ()
+
+
+def _is_rich(task: Task) -> bool:
+    """Whether the artifacts of a task are more than one text."""
+    return any(artifact != Artifact(artifact.text, artifact.truncated) for artifact in task.artifacts) or (
+        len(task.artifacts) > 1 or any(not artifact.text for artifact in task.artifacts)
+    )
+
+
+def entry_of(row: OutboxRow) -> OutboxEntry:
+    """The place of a row."""
+    return OutboxEntry(
+        row.task_id,
+        row.rank,
+        parked=row.parked,
+        urgent=row.urgent,
+        entered=row.entered,
+        prompt=row.prompt,
+    )
+
+
+def sound(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate would keep a whole batch from being written."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(value: Json) -> Json:
+    """A value that JSON can carry, and UTF-8 too."""
+    found: Json = json.loads(sound(json.dumps(value, default=str, ensure_ascii=False)))
+    return found
+
+
+def _peer_task(metadata: Mapping[str, object]) -> str:
+    found = metadata.get("sender_task_id")
+    return sound(found) if isinstance(found, str) else ""

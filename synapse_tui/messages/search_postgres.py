@@ -1,0 +1,173 @@
+"""Lists and searches tasks in PostgreSQL: texts of three characters and more by `pg_trgm`, and shorter words.
+
+Trigrams find no word of one or two characters, and most Japanese words have two. So pairs of characters
+outside ASCII, these characters themselves and short ASCII words stand in an array with an index of its own,
+which every PostgreSQL has. Where `pg_trgm` is missing, longer words in ASCII are left: there texts are read,
+the newest first and no further than needed. What changes in `tasks` is noted by triggers, as in SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from synapse_tui.database.naming import Naming
+from synapse_tui.messages.search import (
+    MOST,
+    SHORTEST,
+    Count,
+    Found,
+    Wanted,
+    conditions,
+    folded,
+    pattern_of,
+    runs_of,
+)
+
+_STALE = """SELECT created_at, task_id FROM search_stale ORDER BY created_at DESC, task_id DESC
+    LIMIT :most FOR UPDATE SKIP LOCKED"""
+_CHANGED = """SELECT id, created_at, left(input, :longest), left(output, :longest) FROM tasks
+    WHERE id = ANY(:ids) AND kept"""
+_PUT = """INSERT INTO search_docs (task_id, created_at, body, short_words) VALUES (:id, :made, :body, :words)
+    ON CONFLICT (task_id) DO UPDATE SET body = excluded.body, short_words = excluded.short_words"""
+_SECONDS = "extract(epoch FROM finished_at - submitted_at)"
+_INTERRUPT = 1.0
+"""Seconds that the server has for taking a query back."""
+
+
+class PostgresDialect:
+    """How PostgreSQL lists and searches tasks; see `search.Dialect`.
+
+    Args:
+        naming: What projects are called in the database.
+    """
+
+    def __init__(self, naming: Naming) -> None:
+        self.can_search = True
+        self._naming = naming
+
+    def prepare(self, connection: Connection) -> None:
+        """Nothing: the tables come with all others."""
+
+    def index(self, connection: Connection, most: int) -> int:
+        """Put changed tasks into the table, the newest first; several may do so at the same time."""
+        run = connection.execute
+        ids = [row[1] for row in run(text(_STALE), {"most": most})]
+        if not ids:
+            return 0
+        run(text("DELETE FROM search_stale WHERE task_id = ANY(:ids)"), {"ids": ids})
+        rows = run(text(_CHANGED), {"ids": ids, "longest": MOST}).all()
+        gone = set(ids) - {row[0] for row in rows}
+        run(text("DELETE FROM search_docs WHERE task_id = ANY(:ids)"), {"ids": list(gone)})
+        found = [{"id": row[0], "made": row[1], **_document(f"{row[2]}\n{row[3]}"[:MOST])} for row in rows]
+        if found:
+            run(text(_PUT), found)
+        return len(ids)
+
+    def tidy(self, connection: Connection, most: int) -> int:  # noqa: ARG002 - a Dialect
+        """Nothing: what is removed from the table is so at once."""
+        return 0
+
+    def left(self, connection: Connection) -> int:
+        """How many tasks are not in the table yet."""
+        return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
+
+    def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
+        """The tasks that are wanted."""
+        chosen, values = self._chosen(connection, wanted, "t.")
+        source, made = "tasks t", "t.created_at"
+        if terms:
+            source, made = "search_docs f JOIN tasks t ON t.id = f.task_id", "f.created_at"
+            spoken, more = _spoken(terms)
+            chosen, values = f"{chosen} AND {spoken}", values | more
+        last = "f.task_id" if terms else "t.id"
+        if wanted.after:
+            at, _, values["last"] = wanted.after.partition("/")
+            values["made"] = datetime.fromisoformat(at)
+            chosen += f" AND ({made}, {last}) < (:made, :last)"
+        query = (
+            f"SELECT {last}, {made} FROM {source} WHERE {chosen}"  # noqa: S608 - ours
+            f" ORDER BY {made} DESC, {last} DESC LIMIT :most"
+        )
+        rows = connection.execute(text(query), values | {"most": wanted.limit}).all()
+        after = f"{rows[-1][1].isoformat()}/{rows[-1][0]}" if len(rows) == wanted.limit else ""
+        return Found([str(row[0]) for row in rows], after)
+
+    def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
+        """How many tasks there are, by agent and state, and how long they took."""
+        chosen, values = self._chosen(connection, wanted, "")
+        query = (
+            f"SELECT agent_name, status, count(*), count({_SECONDS}),"  # noqa: S608 - ours
+            f" coalesce(sum({_SECONDS}), 0)::float8, min(created_at), max(created_at)"
+            f" FROM tasks WHERE {chosen} GROUP BY agent_name, status ORDER BY agent_name, status"
+        )
+        return [Count(*row) for row in connection.execute(text(query), values).all()]
+
+    def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
+        """End the query that a connection is at."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_INTERRUPT)
+
+    def _chosen(self, connection: Connection, wanted: Wanted, of: str) -> tuple[str, dict[str, Any]]:
+        """What tasks must fulfil; a project's are those of its repository on every machine."""
+        agent, _, machine = wanted.agent.partition("@")
+        chosen, values = conditions(
+            replace(wanted, agent=agent, project=""), f"{of}created_at", lambda time: time, of=of
+        )
+        if machine:
+            chosen += f" AND starts_with({of}project, :machine)"
+            values["machine"] = f"{machine}:"
+        if wanted.project:
+            shared = {"name": self._naming.shared_project(wanted.project)}
+            rows = connection.execute(text("SELECT project FROM projects WHERE repository = :name"), shared)
+            values["projects"] = sorted({self._naming.project(wanted.project), *(row[0] for row in rows)})
+            chosen += f" AND {of}project = ANY(:projects)"
+        return chosen, values
+
+
+def _spoken(terms: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """That all terms stand in a text, as a condition with its parameters."""
+    values: dict[str, Any] = {}
+    found: list[str] = []
+    words = sorted({word for term in terms for word in _wanted(term)})
+    if words:
+        found.append("f.short_words @> CAST(:words AS text[])")
+        values["words"] = words
+    for at, term in enumerate(terms):
+        if len(term) >= SHORTEST or not _wanted(term):
+            found.append(f"f.body LIKE :term{at}")
+            values[f"term{at}"] = pattern_of(term)
+    return " AND ".join(found), values
+
+
+def _document(content: str) -> dict[str, Any]:
+    body = folded(content)
+    return {"body": body, "words": sorted(set(_short_words(body)))}
+
+
+def _short_words(body: str) -> Iterator[str]:
+    """Characters and pairs of characters outside ASCII, and words of one or two ASCII letters."""
+    for run in runs_of(body):
+        if not run.isascii():
+            yield from run
+            yield from (run[at : at + 2] for at in range(len(run) - 1))
+        elif len(run) < SHORTEST:
+            yield run
+
+
+def _wanted(term: str) -> list[str]:
+    """The short words that stand in every text with a term."""
+    found: list[str] = []
+    for run in runs_of(term):
+        if not run.isascii():
+            found += [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+        elif len(term) < SHORTEST:
+            found.append(run)
+    return found

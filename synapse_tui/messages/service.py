@@ -1,0 +1,371 @@
+"""What others may do with an agent's tasks: wait for them, reply to them, keep outgoing ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+
+from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
+from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
+from synapse_tui.messages.follow_ups import WAITS
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import (
+    GIVEN,
+    UNWANTED,
+    Purpose,
+    TaskBook,
+    awaits_reply,
+    conversation,
+    is_asked,
+    shortened,
+)
+from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
+
+from .text import check_size
+
+MAX_WAITERS = 100
+"""How many may wait at the same time for tasks of one agent; others are answered at once."""
+MAX_OUTGOING = 500
+"""How many outgoing tasks may be open; the oldest is given up for a new one."""
+
+
+class TaskDesk:
+    """The tasks of one agent for those outside.
+
+    Args:
+        book: Its tasks.
+        outbox: Its waiting messages.
+        agent_id: Whose they are.
+        running: Gives the id of the task on which the agent works at present; empty for none.
+        newest: Gives the id of the task on which it worked last, if nothing has come since; empty for none.
+        goes_on: Tells whether messages wait that go on with a task.
+        answered: Told of a task that the agent has answered by itself: the text of its turn is no answer.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        outbox: Outbox,
+        agent_id: str,
+        *,
+        running: Callable[[], str],
+        newest: Callable[[], str] = str,
+        goes_on: Callable[[str], bool] = lambda _task_id: False,
+        answered: Callable[[str], None] = lambda _task_id: None,
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._agent_id = agent_id
+        self._running = running
+        self._newest = newest
+        self._goes_on = goes_on
+        self._told = answered
+        self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
+        book.listeners.append(self._changed)
+
+    # -- waiting ---
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a change of a task."""
+        return sum(map(len, self._waiters.values()))
+
+    async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
+        """Wait until a task is another one than was seen; one that has ended is not waited for.
+
+        Args:
+            task_id: Its id or unique prefix.
+            seen: `updated_at` of the snapshot that was seen, in ISO format; empty for the one of now.
+            seconds: How long at most.
+
+        Returns:
+            The newest snapshot.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        task = self._book.get(task_id)
+        changed = seen and task.updated_at.isoformat() != seen
+        if changed or task.state.final or self.waiting >= MAX_WAITERS:
+            return task
+        future: asyncio.Future[Task] = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(task.id, set())
+        waiters.add(future)
+        try:
+            async with asyncio.timeout(seconds):
+                return await future
+        except TimeoutError:
+            return task
+        finally:
+            waiters.discard(future)
+            if not waiters and self._waiters.get(task.id) is waiters:
+                del self._waiters[task.id]
+
+    def awaited(self) -> set[str]:
+        """The agents for whose answers somebody waits at this moment."""
+        waited = (self._book.get(task_id) for task_id in self._waiters if task_id in self._book)
+        return {task.target for task in waited if task.outgoing}
+
+    def _changed(self, task: Task) -> None:
+        for future in self._waiters.pop(task.id, ()):
+            if not future.done():
+                future.set_result(task)
+
+    def collected(self, task: Task) -> None:
+        """Whoever waited for a task has got its end: nobody is to be told of it any more."""
+        if task.id in self._book and self._book.get(task.id).reply is ReplyState.DUE:
+            self._book.change(task.id, reply=ReplyState.TOLD)
+
+    # -- replying: tasks that were given to this agent ---
+
+    def awaiting(self) -> Sequence[Task]:
+        """The tasks that this agent can answer: that it works on, then the newest that expect it."""
+        return list(self._awaiting())
+
+    def _awaiting(self) -> Iterator[Task]:
+        running, newest = self._running(), self._newest()
+        if running in self._book and not (task := self._book.get(running)).replied:
+            yield task
+        # Of the last turn the agent may not have said yet what it has to say, also where that is completed.
+        if newest in self._book and newest != running and awaits_reply(task := self._book.get(newest)):
+            yield task
+        for task in self._book.with_purpose(Purpose.AWAITS_REPLY):
+            if task.id not in (running, newest):
+                yield task
+
+    def meant(self) -> Task:
+        """The task that a reply without an id is for.
+
+        Raises:
+            NotAwaited: There is none.
+        """
+        running = self._running()
+        if running and running in self._book and (task := self._book.get(running)).replied:
+            raise NotAwaited(
+                f"task {task.short_id} of {task.sender.sender_id} has its answer already",
+                f'for something new: synapse send {task.sender.sender_id} "..."',
+            )
+        found = next(self._awaiting(), None)
+        if found is None:
+            raise NotAwaited(
+                f"no task of {self._agent_id} awaits a reply",
+                'to write to an agent: synapse send AGENT "..."; to add to what has ended: --to TASK',
+            )
+        return found
+
+    def reply(self, task_id: str, reply: Reply) -> Task:
+        """Answer a task in the agent's own words; the text of its turn replaces them no more.
+
+        Args:
+            task_id: Its id or unique prefix; empty for the one that is meant.
+            reply: The answer.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+            NotAwaited: It was answered, was canceled, was not given to this agent yet, or has ended and is
+                asked about.
+            MessageError: The answer is empty or too large, or the task is one of the agent's own.
+        """
+        if reply.text or not reply.parts:
+            check_size(reply.text)
+        task = self.replied_to(task_id)
+        if task.id in self._outbox:
+            self._outbox.take(task.id)  # it was uncertain whether the agent was given it
+        self._told(task.id)
+        if reply.state is TaskState.INPUT_REQUIRED:
+            return self._ask(task, reply)
+        artifacts = (*task.artifacts, _artifact(reply))
+        if not task.state.final and reply.state is TaskState.COMPLETED and self._goes_on(task.id):
+            return self._book.change(task.id, state=TaskState.WORKING, reason=WAITS, artifacts=artifacts)
+        fields = {} if task.state.final else _ended(reply)
+        return self._book.change(task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task))
+
+    def replied_to(self, task_id: str) -> Task:
+        """The task that a reply is for.
+
+        Args:
+            task_id: Its id or unique prefix; empty for the one that is meant.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+            NotAwaited: It takes no reply, or none is meant.
+            MessageError: The task is one of the agent's own.
+        """
+        task = self._book.get(task_id) if task_id else self.meant()
+        self._check(task)
+        return task
+
+    def _ask(self, task: Task, reply: Reply) -> Task:
+        """Let a task wait for the answer to a question of its agent."""
+        if task.state.final:
+            raise NotAwaited(f"task {task.short_id} is {task.state.value} already", "ask in a new message")
+        return self._book.change(
+            task.id,
+            state=reply.state,
+            delivery=DeliveryState.DONE,
+            reason=shortened(reply.text),
+            messages=self._with_question(task, reply),
+            reply=self._owed(task),
+        )
+
+    def _with_question(self, task: Task, reply: Reply) -> tuple[TaskMessage, ...]:
+        parts = reply.parts or (Part(text=reply.text),)
+        return (*conversation(task), TaskMessage(self._book.new_id(), "agent", parts))
+
+    def _check(self, task: Task) -> None:
+        sender = task.sender.sender_id
+        if task.outgoing or sender == self._agent_id:
+            raise MessageError(
+                f"task {task.short_id} was sent by {self._agent_id} itself",
+                "its answer comes by itself; to write more: " + f'synapse send {task.target} "..."',
+            )
+        again = f'to write to it: synapse send {sender} "..."'
+        if task.replied:
+            raise NotAwaited(f"task {task.short_id} of {sender} has its answer already", again)
+        if task.state in UNWANTED:
+            raise NotAwaited(f"task {task.short_id} of {sender} is {task.state}", again)
+        uncertain = task.id in self._outbox and self._outbox.entry(task.id).entered
+        given = task.delivery in GIVEN or is_asked(task)
+        if not task.state.final and not given and not uncertain:
+            raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
+
+    def _owed(self, task: Task) -> ReplyState:
+        """Whether the sender is to be told of the agent's own reply: one that waits, or has a server."""
+        has_server = bool(task.sender.sender_endpoint)
+        return ReplyState.DUE if has_server and not by_person(task) else ReplyState.NONE
+
+    # -- outgoing: tasks that stand for answers to this agent ---
+
+    def open(self, request: MessageRequest, target: str) -> Task:
+        """Make an outgoing task.
+
+        Args:
+            request: The message; its metadata has the receiver's endpoint.
+            target: Agent id of the receiver.
+        """
+        surplus = self._book.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
+        opened = list(self._book.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
+        for task in opened[::-1][:surplus]:
+            self._book.change(
+                task.id,
+                state=TaskState.FAILED,
+                delivery=DeliveryState.FAILED,
+                reason="too many are open",
+                reply=ReplyState.NONE,
+            )
+        return self._book.create_outgoing(request, target)
+
+    def outgoing(self, task_id: str) -> Task:
+        """The outgoing task of that id or unique prefix.
+
+        Raises:
+            TaskNotFound: There is none.
+        """
+        task = self._book.get(task_id)
+        if not task.outgoing:
+            raise TaskNotFound(
+                f"task '{task_id[:40]}' is none that {self._agent_id} has sent", "use the id of its own task"
+            )
+        return task
+
+    def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
+        """Take the answer to an outgoing task.
+
+        Args:
+            task_id: Its id or unique prefix.
+            reply: The answer.
+            verified: Whether it proved to be from the task's target.
+
+        Returns:
+            The task; None when it has ended already and this is something new, to be told to the agent.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        task = self.outgoing(task_id)
+        note = about_reply(reply)
+        if task.state.final:
+            known = all(task.metadata.get(key) == value for key, value in note.items())
+            return task if known or task.state is TaskState.CANCELED else None
+        note["answer_verified"] = verified
+        fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
+        if reply.state is TaskState.INPUT_REQUIRED:
+            fields |= {"messages": self._with_question(task, reply), "reply": ReplyState.DUE}
+        else:
+            fields["artifacts"] = (_artifact(reply),) if reply.text.strip() or reply.parts else ()
+        return self._book.change(task.id, **fields)
+
+    def cancel_outgoing(self, task_id: str) -> Task:
+        """Wait for the answer no more; one that comes is dropped."""
+        return self._book.change(
+            task_id,
+            state=TaskState.CANCELED,
+            delivery=DeliveryState.CANCELED,
+            reason="canceled",
+            reply=ReplyState.NONE,
+        )
+
+
+def about_reply(reply: Reply) -> dict[str, object]:
+    """The metadata by which a reply is known again."""
+    return {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+
+
+def late_message(reply: Reply, sender: Sender) -> MessageRequest:
+    """The message that tells an agent of an answer for which it does not wait any more."""
+    completed = reply.state is TaskState.COMPLETED and reply.text.strip()
+    text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
+    if reply.state is TaskState.INPUT_REQUIRED and reply.in_reply_to:
+        text += f'\nto answer: synapse send {sender.sender_id} "..." --task {reply.in_reply_to[:8]}'
+    return MessageRequest(text, sender, metadata=about_reply(reply))
+
+
+def told_before(tasks: TaskBook, request: MessageRequest) -> Task | None:
+    """The task of a late answer that comes again: its sender may not know whether it arrived."""
+    about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
+    if not request.sender.verified or not isinstance(about[0], str):
+        return None
+    return next(
+        (
+            task
+            for task in tasks.answering(about[0])
+            if task.sender.sender_id == request.sender.sender_id
+            and [task.metadata.get(key) for key in ("in_reply_to", "explicit")] == about
+        ),
+        None,
+    )
+
+
+def reply_of(task: Task) -> Reply:
+    """What is told of a task: how it ended, or what its agent asks."""
+    told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
+    if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
+        told = text_of_parts(task.messages[-1].parts)
+    return Reply(
+        told,
+        task.state,
+        truncated=any(artifact.truncated for artifact in task.artifacts) and not task.replied,
+        explicit=task.replied,
+        in_reply_to=task.id,
+        reason=task.reason,
+    )
+
+
+def by_person(task: Task) -> bool:
+    """Whether the person wrote the message in the sender's pane: the answer is shown there, not typed."""
+    return task.metadata.get("author") == "user"
+
+
+def _artifact(reply: Reply) -> Artifact:
+    return Artifact(reply.text, truncated=reply.truncated, parts=reply.parts, as_message=reply.as_message)
+
+
+def _ended(reply: Reply) -> dict[str, object]:
+    """What becomes of a task by an answer."""
+    fields: dict[str, object] = {"state": reply.state, "reason": shortened(reply.reason)}
+    if reply.state is not TaskState.COMPLETED and not reply.reason:
+        fields["reason"] = shortened(reply.text)
+    if reply.state.final:
+        fields["delivery"] = DeliveryState.DONE
+    return fields

@@ -1,0 +1,609 @@
+"""The tab of an external agent: what was said, how it stands, and a line to write in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import ClassVar, Literal, get_args
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, on
+from textual.app import ComposeResult
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive, var
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from synapse_tui.a2a.external.conversation import Entry
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+
+from .error_handling import FaultTolerant
+from .keys_shown import keys_of
+from .pane import Pane
+from .segment_bar import Piece, SegmentBar, width_of
+from .text import one_line, plural, shorten, wrapped
+from .views import Mark, delivery_mark, party, state_mark
+
+# how a run of text looks: the component classes of `ConversationLog` without their prefix
+Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
+WIDEST = 100  # cells of a line of text: longer ones are hard to read
+OWN_SHARE = 0.75  # how much of the width the person's own messages may take
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationModel:
+    """A conversation as the widgets show it."""
+
+    alias: str
+    name: str = ""
+    protocol: str = ""  # how it is called
+    entries: Sequence[Entry] = ()  # what was said, oldest first
+    tasks: Sequence[Task] = ()  # its tasks, oldest first
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    known: bool = True  # whether the agent is still in the registry
+
+    @property
+    def open_task(self) -> Task | None:
+        """The newest task that goes on or asks something; None for none."""
+        return next((task for task in reversed(self.tasks) if not task.state.final), None)
+
+    @property
+    def asking(self) -> Task | None:
+        """The newest task that asks something; None for none."""
+        found = (task for task in reversed(self.tasks) if task.state is TaskState.INPUT_REQUIRED)
+        return next(found, None)
+
+    @property
+    def state(self) -> tuple[AgentState, str]:
+        """What the agent does for us, in the words of hosted agents, and what a person should know of it."""
+        asking, going = self.asking, self.open_task
+        if asking is not None:
+            return AgentState.WAITING, one_line(asking.reason)
+        if going is not None:
+            return AgentState.PROCESSING, ""
+        last = self.tasks[-1] if self.tasks else None
+        if last is not None and last.state in (TaskState.FAILED, TaskState.REJECTED):
+            return AgentState.ERROR, one_line(last.reason)
+        return AgentState.READY, ""
+
+    @property
+    def mark(self) -> Mark:
+        return state_mark(self.state[0])
+
+    def author(self, entry: Entry) -> str:
+        return party(entry.sender_id, self.labels) if entry.kind == "sent" else self.alias
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of text that looks alike."""
+
+    text: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the log."""
+
+    pieces: tuple[Run, ...] = ()  # what stands in it, after the indent
+    indent: int = 0
+    key: str = ""  # the entry that it belongs to; empty for none
+
+
+# lines of entries that were made before, by the entry's key, with what they were made of
+Known = dict[str, tuple[object, tuple[Line, ...]]]
+
+
+class ConversationLines:
+    """Lays out a conversation as lines of at most `width` cells; `known` keeps what has not changed."""
+
+    def __init__(self, model: ConversationModel, width: int, now: datetime, known: Known) -> None:
+        self._model = model
+        self._width = width
+        self._now = now
+        self._known = known
+        self._day = now.astimezone().date()
+        last = {entry.task_id: entry.key for entry in model.entries if entry.kind == "sent"}
+        # by the key of the last message about a task: the mark of the task
+        self._marks = {last[task.id]: _task_mark(task) for task in model.tasks if task.id in last}
+
+    def all(self) -> list[Line]:
+        lines: list[Line] = []
+        before: Entry | None = None
+        for entry in self._model.entries:
+            joined = before is not None and _belongs(before, entry)
+            if not joined and lines:
+                lines.append(Line())
+            lines += self._entry(entry, headed=not joined)
+            before = entry
+        return lines
+
+    def _entry(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
+        author = self._model.author(entry)
+        made_of = (entry, headed, self._width, self._marks.get(entry.key), author, self._day)
+        known = self._known.get(entry.key)
+        if known is None or known[0] != made_of:
+            known = self._known[entry.key] = (made_of, tuple(self._draw(entry, headed=headed)))
+        return known[1]
+
+    def _draw(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
+        if entry.kind == "note":
+            yield from _note_lines(entry, self._width)
+        elif entry.kind == "sent":
+            yield from self._own(entry)
+        else:
+            if headed:
+                yield Line(tuple(_head(self._model, entry, self._now)), 1, entry.key)
+            texts = wrapped(entry.text, min(self._width - 4, WIDEST))
+            role: Role = entry.kind if entry.kind in ("progress", "question") else "text"
+            yield from (Line((Run(text, role),), 3, entry.key) for text in texts)
+
+    def _own(self, entry: Entry) -> Iterator[Line]:
+        width = self._width
+        room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
+        texts = wrapped(entry.text, room)
+        box = min(room, max(map(cell_len, texts), default=0)) + 2
+        mark = self._marks.get(entry.key)
+        head = f"{self._model.author(entry)}  {clock_time(entry.at, self._now)}"
+        tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
+        indent = max(0, width - cell_len(head + tail) - 1)
+        loud = mark is not None and mark.colour in ("state-error", "state-waiting")
+        yield Line((Run(head, "own-head"), Run(tail, "alert" if loud else "note")), indent, entry.key)
+        for text in texts:
+            filled = f" {text}{' ' * (box - 2 - cell_len(text))} "
+            yield Line((Run(filled, "own"),), max(0, width - box - 1), entry.key)
+
+
+def _belongs(before: Entry, entry: Entry) -> bool:
+    """Whether what is said goes on with what was said before, without a head of its own."""
+    quiet = ("progress", "answer")
+    return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
+
+
+def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
+    asks = entry.kind == "question"
+    yield Run(f"{model.alias} asks" if asks else model.alias, "question" if asks else "head")
+    if entry.name:
+        yield Run(f" · {shorten(one_line(entry.name), 40)}", "note")
+    yield Run(f"  {clock_time(entry.at, now)}", "note")
+    if entry.growing:
+        yield Run("  ◐", "head")
+
+
+def _task_mark(task: Task) -> Mark:
+    mark = delivery_mark(task)
+    if task.delivery is DeliveryState.SUBMITTED and task.state is TaskState.SUBMITTED:
+        return Mark("→", "state-working", "taken")
+    return mark
+
+
+def _note_lines(entry: Entry, width: int) -> Iterator[Line]:
+    for at, text in enumerate(wrapped(entry.text, max(8, min(width - 8, WIDEST)))):
+        yield Line((Run(f"{'  ' if at else '· '}{text}", "note"),), 3, entry.key)
+
+
+def clock_time(at: datetime, now: datetime) -> str:
+    """When something was said: the time today, else the date too."""
+    there, here = at.astimezone(), now.astimezone()
+    return there.strftime("%H:%M") if there.date() == here.date() else there.strftime("%Y-%m-%d %H:%M")
+
+
+PAGE = 0.8  # how much of the height a page goes
+
+
+class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
+    """Shows what was said; it stays at the end while it is there."""
+
+    DEFAULT_CSS = """
+    ConversationLog {
+        height: 1fr; width: 1fr; background: $dialog; color: $ink;
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden;
+        & > .conversation--blank { color: $ink; }
+        & > .conversation--text { color: $ink; }
+        & > .conversation--head { color: $agent-3; text-style: bold; }
+        & > .conversation--own-head { color: $hot; text-style: bold; }
+        & > .conversation--own { color: $ink; background: $raised; }
+        & > .conversation--progress { color: $ink-faint; text-style: italic; }
+        & > .conversation--question { color: $state-waiting; text-style: bold; }
+        & > .conversation--alert { color: $alert; text-style: bold; }
+        & > .conversation--note { color: $ink-faint; }
+        & > .conversation--marked { background: $focus; color: $focus-ink; }
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"conversation--{role}" for role in (*get_args(Role), "marked")}
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    @dataclass
+    class Copied(Message):
+        """Text was copied to the clipboard."""
+
+        text: str
+
+    model: var[ConversationModel | None] = var(None)
+    marked: var[str] = var("")  # key of the entry that is chosen; empty for none
+
+    def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        super().__init__()
+        self.now = now
+        self._lines: list[Line] = []
+        self._made: ConversationModel | None = None  # what the lines were made of
+        self._keys: list[str] = []
+        self._known: Known = {}
+        self._styles: dict[str, Style] = {}
+        self._follows = True  # whether the view goes along with what is new
+
+    # What is shown
+
+    def watch_model(self) -> None:
+        self._make()
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self._make()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles = {}
+
+    @property
+    def at_end(self) -> bool:
+        return self.scroll_offset.y >= self.max_scroll_y
+
+    def _make(self) -> None:
+        if self.model is None or not self.is_mounted or self.size.width < 2:
+            return
+        width = self.scrollable_content_region.width
+        if len(self._known) > 2 * len(self.model.entries) + 10:
+            self._known.clear()
+        self._lines = ConversationLines(self.model, width, self.now(), self._known).all()
+        self._made = self.model
+        self._keys = [entry.key for entry in self.model.entries]
+        if self.marked and self.marked not in self._keys:
+            self.marked = ""
+        self.virtual_size = Size(width, len(self._lines))
+        if self._follows:
+            self.call_after_refresh(self._to_end)
+        self.refresh()
+
+    def _to_end(self) -> None:
+        if self._follows:
+            self.scroll_end(animate=False)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Stay where the person went back to, and at the end once that is reached again."""
+        super().watch_scroll_y(old_value, new_value)
+        # What is new moves the end away before the view follows: only going back means that it should not.
+        self._follows = self.at_end or (self._follows and new_value >= old_value)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        blank = self._style("blank")
+        place = y + self.scroll_offset.y
+        if self._made is not self.model:  # it came while this had no size, and none has come since
+            self.call_later(self._make)
+        if self.model is not None and not self._lines:
+            return self._hint(y, width)
+        if not 0 <= place < len(self._lines):
+            return Strip.blank(width, blank)
+        line = self._lines[place]
+        marked = bool(line.key) and line.key == self.marked
+        edge = Segment("▌" if marked else " ", self._style("own-head") if marked else blank)
+        indent = max(0, line.indent - 1)
+        pieces = [Segment(piece.text, self._piece_style(piece.role, marked=marked)) for piece in line.pieces]
+        segments = [edge, Segment(" " * indent, blank), *pieces]
+        return Strip(segments).adjust_cell_length(width, blank)
+
+    def _hint(self, y: int, width: int) -> Strip:
+        assert self.model is not None
+        lines = [
+            f"{self.model.name} ({self.model.protocol})",
+            "",
+            "What it says is shown here. It is an agent elsewhere: nothing of it is trusted.",
+            "Write below; in any pane, @" + self.model.alias + " and a message do the same.",
+        ]
+        at = y - max(0, (self.size.height - len(lines)) // 2)
+        text = lines[at] if 0 <= at < len(lines) else ""
+        style = self._style("head" if at == 0 else "note")
+        return Strip([Segment(text.center(width)[:width], style)]).adjust_cell_length(width, style)
+
+    def _piece_style(self, role: str, *, marked: bool) -> Style:
+        return self._style(role) + self._style("marked") if marked else self._style(role)
+
+    def _style(self, role: str) -> Style:
+        found = self._styles.get(role)
+        if found is None:
+            found = self._styles[role] = self.get_component_rich_style(f"conversation--{role}")
+        return found
+
+    # What is chosen
+
+    def watch_marked(self) -> None:
+        self.refresh()
+        places = [at for at, line in enumerate(self._lines) if line.key == self.marked]
+        if self.marked and places:
+            top, height = self.scroll_offset.y, self.size.height
+            if places[0] < top:
+                self.scroll_to(y=places[0], animate=False)
+            elif places[-1] >= top + height:
+                self.scroll_to(y=min(places[0], places[-1] - height + 1), animate=False)
+
+    def choose(self, by: int) -> None:
+        """Choose another entry; the last one when none is chosen."""
+        if not self._keys:
+            return
+        if self.marked not in self._keys:
+            self.marked = self._keys[-1]
+            return
+        place = self._keys.index(self.marked) + by
+        self.marked = self._keys[min(max(place, 0), len(self._keys) - 1)]
+
+    def choose_end(self, *, first: bool) -> None:
+        if self._keys:
+            self.marked = self._keys[0 if first else -1]
+
+    def leave(self) -> None:
+        self.marked = ""
+        self.scroll_end(animate=False)
+
+    def copy(self, key: str) -> None:
+        """Copy an entry whole; without a key the last thing that the agent said."""
+        if self.model is None:
+            return
+        entries = self.model.entries
+        found = next((each for each in entries if each.key == key), None)
+        if found is None:
+            found = next((each for each in reversed(entries) if each.kind not in ("sent", "note")), None)
+        if found is not None:
+            self.app.copy_to_clipboard(found.text)
+            self.post_message(self.Copied(found.text))
+
+    def page(self, by: int) -> None:
+        rows = max(1, int(self.size.height * PAGE))
+        self.scroll_to(y=self.scroll_offset.y + by * rows, animate=False)
+
+    def on_click(self, event: events.Click) -> None:
+        place = event.y + self.scroll_offset.y
+        if event.chain == 2 and 0 <= place < len(self._lines) and self._lines[place].key:
+            event.stop()
+            self.copy(self._lines[place].key)
+
+
+_SEND = ("enter", "ctrl+enter")
+_NEWLINES = ("shift+enter", "alt+enter", "ctrl+j", "newline")
+_PAGES = {"pageup": -1, "pagedown": 1, "page_up": -1, "page_down": 1, "shift+pageup": -1, "shift+pagedown": 1}
+_CHOICES = {"up": -1, "down": 1, "k": -1, "j": 1}
+_ENDS = {"home": True, "g": True, "end": False, "G": False}
+
+
+class ConversationComposer(FaultTolerant, TextArea):
+    """Takes all keys of a conversation: those of writing, and those of choosing among what was said."""
+
+    DEFAULT_CSS = """
+    ConversationComposer, ConversationComposer:ansi {
+        height: auto; max-height: 8; min-height: 1; border: none; padding: 0 1;
+        background: $field; color: $ink; scrollbar-size-vertical: 1;
+        &:focus { background: $field-focus; border: none; }
+    }
+    """
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    @dataclass
+    class Submitted(Message):
+        """The message is to be sent."""
+
+        text: str
+
+    @dataclass
+    class Navigated(Message):
+        """A key that scrolls or, while choosing, chooses in the log."""
+
+        key: str
+
+    choosing: var[bool] = var(False)  # whether keys choose among what was said in place of writing
+
+    def __init__(self) -> None:
+        super().__init__(
+            "",
+            compact=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            placeholder="Message",
+            soft_wrap=True,
+        )
+        self.cursor_blink = False
+        self._sent: list[str] = []
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.choosing or event.key in _PAGES:
+            key = event.character if event.character in ("g", "G") else event.key
+            self.post_message(self.Navigated(key))
+        elif not self._write(event.key):
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+
+    def _write(self, key: str) -> bool:
+        """Do what a key means while writing; False for text and editing."""
+        if key in _SEND:
+            self._submit()
+        elif key in _NEWLINES:
+            self.insert("\n")
+        elif key == "up" and not self.text and self._sent:
+            self.text = self._sent[-1]
+            self.move_cursor(self.document.end)
+        else:
+            return key in ("tab", "shift+tab", "escape")
+        return True
+
+    def _submit(self) -> None:
+        text = self.text.strip()
+        if text:
+            self._sent = [*self._sent[-49:], text]
+            self.post_message(self.Submitted(text))
+            self.text = ""
+
+    def give_back(self, text: str) -> None:
+        """Show a text again that could not be sent; what was typed since stays behind it."""
+        self.text = text if not self.text else f"{text}\n{self.text}"
+        self.move_cursor(self.document.end)
+
+
+ConversationCommand = Literal["cancel", "tasks", "card", "new"]
+CHOOSING = "↑↓ choose · c copies · Esc back"
+
+
+class ConversationStatus(SegmentBar):
+    """How the conversation stands and what can be done; targets: commands of `ConversationView.Asked`."""
+
+    DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
+
+    model: reactive[ConversationModel | None] = reactive(None)
+    choosing: reactive[bool] = reactive(False)
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        model = self.model
+        if model is None:
+            return [], []
+        if self.choosing:
+            return [Piece(f" {CHOOSING}", "bold $hot")], []
+        right = self._commands(model)
+        while right and width_of(right) > width // 2:
+            right = right[1:]
+        return self._state(model, width - width_of(right)), right
+
+    def _state(self, model: ConversationModel, room: int) -> list[Piece]:
+        state, detail = model.state
+        mark = model.mark
+        if not model.known:
+            return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
+        words = {
+            AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
+            AgentState.PROCESSING: "works on your message",
+            AgentState.ERROR: detail or "failed",
+        }.get(state, f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy")
+        loud = state in (AgentState.WAITING, AgentState.ERROR)
+        ink = f"${mark.colour}" if loud else "$ink-muted"
+        return [
+            Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
+            Piece(shorten(words, max(4, room - 4)), ink),
+        ]
+
+    def _commands(self, model: ConversationModel) -> list[Piece]:
+        found = [Piece(" new ", "$ink-muted", "new", "Begin a new conversation")]
+        if model.tasks:
+            count = plural(len(model.tasks), "task")
+            found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
+        found.append(Piece(" card ", "$ink-muted", "card", "What the agent says of itself"))
+        if model.open_task is not None:
+            key = keys_of(self.app).way("interrupt")
+            found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))
+        return found
+
+
+class ConversationView(FaultTolerant, Widget, can_focus=False):
+    """A conversation: its log, how it stands, and a line to write in."""
+
+    DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    @dataclass
+    class Sent(Message):
+        """A message is to be sent."""
+
+        view: ConversationView
+        text: str
+
+        @property
+        def control(self) -> ConversationView:
+            return self.view
+
+    @dataclass
+    class Asked(Message):
+        """Something was asked for by a click."""
+
+        alias: str
+        command: ConversationCommand
+
+    model: var[ConversationModel | None] = var(None)
+
+    def __init__(self, alias: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        super().__init__()
+        self.alias = alias
+        self.log_view = ConversationLog(now=now)
+        self.status = ConversationStatus()
+        self.composer = ConversationComposer()
+
+    def compose(self) -> ComposeResult:
+        yield self.log_view
+        yield self.status
+        yield self.composer
+
+    def watch_model(self, model: ConversationModel | None) -> None:
+        self.log_view.model = model
+        self.status.model = model
+        if model is not None:
+            words = f"Answer {model.alias}" if model.asking is not None else f"Message to {model.alias}"
+            self.composer.placeholder = words
+
+    def toggle_choosing(self) -> None:
+        """Let keys choose among what was said, or write again."""
+        self._set_choosing(not self.composer.choosing)
+
+    def stop_choosing(self) -> None:
+        self._set_choosing(False)
+
+    def _set_choosing(self, choosing: bool) -> None:
+        self.composer.choosing = choosing
+        self.status.choosing = choosing
+        if choosing:
+            self.log_view.choose(0)
+        else:
+            self.log_view.leave()
+
+    @on(ConversationComposer.Submitted)
+    def _submitted(self, event: ConversationComposer.Submitted) -> None:
+        event.stop()
+        self.log_view.scroll_end(animate=False)
+        self.post_message(self.Sent(self, event.text))
+
+    @on(ConversationComposer.Navigated)
+    def _navigated(self, event: ConversationComposer.Navigated) -> None:
+        event.stop()
+        key = event.key
+        if key in _PAGES:
+            self.log_view.page(_PAGES[key])
+        elif key in _CHOICES:
+            self.log_view.choose(_CHOICES[key])
+        elif key in _ENDS:
+            self.log_view.choose_end(first=_ENDS[key])
+        elif key in ("c", "y", "enter"):
+            self.log_view.copy(self.log_view.marked)
+            self.stop_choosing()
+        elif key in ("escape", "q"):
+            self.stop_choosing()
+
+    @on(SegmentBar.Pressed)
+    def _pressed(self, event: SegmentBar.Pressed) -> None:
+        event.stop()
+        self.post_message(self.Asked(self.alias, event.target))  # type: ignore[arg-type]
+
+
+class ConversationPane(Pane):
+    """Frames the conversation with an external agent."""
+
+    def __init__(self, alias: str, view: ConversationView) -> None:
+        super().__init__(alias, view)
+        self.talk = view
+
+    @property
+    def target(self) -> Widget:
+        return self.talk.composer

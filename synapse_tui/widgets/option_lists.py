@@ -1,0 +1,89 @@
+"""A list to choose from, in which the marked row is seen without colours too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on
+from textual.content import Content
+from textual.message import Message
+from textual.style import Style
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+_MARKED = "option-list--option-highlighted"
+
+
+class Choices(OptionList):
+    """Shows the marked row reversed where there are no colours (NO_COLOR)."""
+
+    def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
+        """The style of a part; Textual itself leaves `text-style: reverse` out."""
+        style = super().get_visual_style(*component_classes, partial=partial)
+        return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One row."""
+
+    id: str  # what is returned for it
+    label: Content
+    marked: bool = False  # whether it is marked at the beginning
+
+
+class Checklist(Choices):
+    """Space and a click mark, Enter confirms."""
+
+    BINDINGS: ClassVar = [("space", "mark", "Mark"), ("enter", "confirm", "Open")]
+
+    class Confirmed(Message):
+        """Enter was pressed."""
+
+    def __init__(self, choices: Sequence[Choice], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        self._labels = {choice.id: choice.label for choice in choices}
+        self._marked = {choice.id for choice in choices if choice.marked}
+        super().__init__(
+            *(Option(self._row(choice.id), id=choice.id) for choice in choices), id=id, compact=True
+        )
+
+    @property
+    def marked(self) -> list[str]:
+        return [name for name in self._labels if name in self._marked]
+
+    def _row(self, name: str) -> Content:
+        marked = name in self._marked
+        box = ("[✓] ", "bold $state-ready") if marked else ("[ ] ", "$ink-faint")
+        return Content.assemble(" ", box, self._labels[name])
+
+    def action_mark(self) -> None:
+        option = self.highlighted_option
+        if option is not None and option.id is not None:
+            self._marked ^= {option.id}
+            self.replace_option_prompt(option.id, self._row(option.id))
+
+    def action_confirm(self) -> None:
+        self.post_message(self.Confirmed())
+
+    @on(OptionList.OptionSelected)
+    def _clicked(self, event: OptionList.OptionSelected) -> None:
+        """Only a click comes here: Enter is bound to `confirm`."""
+        event.stop()
+        self.action_mark()
+
+
+_MOVES = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
+
+
+class SearchInput(Input):
+    """What is searched for; the arrows move in the list `#results` of the screen."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key not in _MOVES:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        getattr(self.screen.query_one("#results"), f"action_{_MOVES[event.key]}")()

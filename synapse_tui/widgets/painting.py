@@ -1,0 +1,449 @@
+"""What the panes of an app share: the frame clock, the outer cursor, and the way past Textual's compositor.
+
+The compositor is always right and costs three times as much as writing the changed rows to the driver. A pane
+may write them itself while it is in full view; this module knows when that is. It leans on internals of
+Textual 8.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from textual.app import App
+from textual.driver import Driver
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from synapse_tui.driver import SynapseDriver
+from synapse_tui.terminal import Line, Scroll
+
+from .strips import Pens, Piece, Span, TerminalStrip, build_pieces, draw
+
+log = logging.getLogger(__name__)
+
+FRAME_INTERVAL = 1 / 30  # seconds between two ticks; busy panes paint on ticks, all of them in one write
+QUIET = 5  # intervals without a frame after which a pane is quiet and paints at once
+
+COST_FACTOR = 4  # the rhythm of a pane is at least so many times what drawing one of its frames takes
+LONGEST_INTERVAL = 0.2  # seconds between two frames of the costliest pane
+
+
+# seconds of drawing after which the loop gets its turn before the next pane: a key must not wait for all
+SLICE = 0.004
+
+
+class Painter(Protocol):
+    """A pane, as the clock sees it."""
+
+    def held_until(self, now: float) -> float:
+        """Return until when on the loop's clock the child keeps its frame back; the past if it does not."""
+
+    def paint_frame(self) -> str:
+        """Bring the pane up to date and return what is to be written for it; empty when Textual paints it."""
+
+    def charge(self, seconds: float) -> None:
+        """Take note of the CPU time that `paint_frame` took."""
+
+
+class FrameClock:
+    """Decides when panes paint."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        interval: float = FRAME_INTERVAL,
+        loop: asyncio.AbstractEventLoop | None = None,
+        cpu: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._write = write
+        self._interval = interval
+        self._loop = loop or asyncio.get_running_loop()
+        self._cpu = cpu
+        # Frames are asked for by agents, who may have begun under an application that is gone by now: Textual
+        # tells by the context which one is running.
+        self._context = contextvars.copy_context()
+        self._due: dict[Painter, float] = {}
+        # those whose frame a person waits for: they go first, and their frame is written at once
+        self._awaited: set[Painter] = set()
+        self._last: WeakKeyDictionary[Painter, float] = WeakKeyDictionary()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def request(self, painter: Painter, *, at_once: bool = False) -> None:
+        """A frame: at once for a quiet pane, on a tick for a busy one, not while the child holds it."""
+        now = self._loop.time()
+        last = self._last.get(painter)
+        quiet = last is None or now - last >= QUIET * self._interval
+        due = now if quiet or at_once or last is None else self._tick_after(max(now, last + self._interval))
+        self._due[painter] = max(due, painter.held_until(now))
+        if at_once:
+            self._awaited.add(painter)
+        self._arm()
+
+    def _tick_after(self, moment: float) -> float:
+        """The first tick at or after a moment; ticks are the same for all panes."""
+        return math.ceil(moment / self._interval - 1e-3) * self._interval
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._due)
+
+    def forget(self, painter: Painter) -> None:
+        self._due.pop(painter, None)
+        self._last.pop(painter, None)
+        self._awaited.discard(painter)
+
+    def close(self) -> None:
+        self._due.clear()
+        self._awaited.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        if not self._due:
+            return
+        due = min(self._due.values())
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._tick, context=self._context)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        # Panes that are due soon come along: one write for all is what keeps many busy panes cheap.
+        horizon = now + self._interval / 4
+        painted: list[str] = []
+        spent = 0.0
+        ready = [painter for painter, due in self._due.items() if due <= horizon]
+        for painter in sorted(ready, key=self._rank):
+            if spent >= SLICE:
+                break
+            awaited = painter in self._awaited
+            held = painter.held_until(now)
+            if held > now:
+                self._due[painter] = held
+                continue
+            del self._due[painter]
+            self._awaited.discard(painter)
+            before = self._cpu()
+            painted.append(_frame_of(painter))
+            cost = self._cpu() - before
+            painter.charge(cost)
+            # A pane whose frames are costly to draw gets fewer of them, so that keys are still heard.
+            self._last[painter] = now + max(0.0, min(cost * COST_FACTOR, LONGEST_INTERVAL) - self._interval)
+            spent += SLICE if awaited else cost
+        output = "".join(painted)
+        if output:
+            self._write(output)
+        self._arm()
+
+    def _rank(self, painter: Painter) -> tuple[bool, float]:
+        return painter not in self._awaited, self._due[painter]
+
+
+def _frame_of(painter: Painter) -> str:
+    try:
+        return painter.paint_frame()
+    except Exception:
+        # One pane that fails must not stop the clock of all.
+        log.exception("pane cannot be painted")
+        return ""
+
+
+HIDDEN = -1
+DEFAULT_SHAPE = 0  # DECSCUSR 0: the shape that the user has set for the outer terminal
+
+
+class OuterCursor:
+    """Shows, shapes and hides the outer cursor; Textual hides it at the start and never shows it."""
+
+    def __init__(self, show: Callable[[int], None]) -> None:
+        self._show = show
+        self._owner: object | None = None
+        self._shape = HIDDEN
+
+    @property
+    def shown(self) -> bool:
+        return self._shape != HIDDEN
+
+    def lend(self, owner: object, shape: int) -> None:
+        """Lend the cursor to a pane; the one that had it has it no more."""
+        self._owner = owner
+        self._set(shape)
+
+    def take_back(self, owner: object) -> None:
+        """Take the cursor back from a pane and hide it; of no effect when another pane has it."""
+        if self._owner is owner:
+            self._owner = None
+            self._set(HIDDEN)
+
+    def forget(self) -> None:
+        """Assume what a terminal is like when a driver has just begun: the cursor is hidden."""
+        self._shape = HIDDEN
+
+    def _set(self, shape: int) -> None:
+        if shape != self._shape:
+            self._shape = shape
+            self._show(shape)
+
+
+_SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+_ATTRIBUTE = "_pane_output"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a widget is on the outer terminal."""
+
+    region: Region
+    clear: bool  # whether all of them are in view and nothing lies over them
+
+
+class PaneOutput:
+    """Clock, cursor and output of all panes of an app."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._driver: Driver | None = None
+        self._terminal: object = None
+        self._placements: WeakKeyDictionary[Widget, tuple[object, Placement | None]] = WeakKeyDictionary()
+        self.cursor = OuterCursor(self._show_cursor)
+        self.clock = FrameClock(self.paint)
+        self.direct = True  # whether panes may write to the driver themselves at all
+
+    @classmethod
+    def of(cls, app: App[Any]) -> PaneOutput:
+        """The output of an app; the first pane makes it."""
+        output = app.__dict__.get(_ATTRIBUTE)
+        if not isinstance(output, cls):
+            output = app.__dict__[_ATTRIBUTE] = cls(app)
+        return output
+
+    def begin(self) -> None:
+        """Look at the outer terminal: another one that was attached has been set up anew."""
+        self._driver = driver = self._app._driver
+        terminal = driver.link if isinstance(driver, SynapseDriver) else driver
+        if terminal is not self._terminal:
+            self._terminal = terminal
+            self.cursor.forget()
+
+    @property
+    def live(self) -> bool:
+        """Whether there is an outer terminal that takes output now."""
+        app = self._app
+        return app._running and not app._closed and not app.is_headless and app._driver is not None
+
+    def placement(self, widget: Widget) -> Placement | None:
+        """Return where a widget is on the screen that is shown; None when it is on none or out of view."""
+        if not widget.is_attached or not self._app.screen_stack:
+            return None
+        screen = self._app.screen
+        if widget.screen is not screen:
+            return self._behind(widget)
+        visible = screen._compositor.visible_widgets
+        known = self._placements.get(widget)
+        if known is not None and known[0] is visible:
+            return known[1]
+        placement = _place(widget, visible)
+        self._placements[widget] = (visible, placement)
+        return placement
+
+    def may_paint(self, placement: Placement) -> bool:
+        """Return whether a pane there may write its rows itself."""
+        screen = self._app.screen
+        return (
+            self.direct and placement.clear and self.live and not self._app._batch_count and _settled(screen)
+        )
+
+    @property
+    def dropping(self) -> bool:
+        """Whether the outer terminal does not read; all is painted anew when it does so again."""
+        return isinstance(self._driver, SynapseDriver) and self._driver.dropping
+
+    def paint(self, output: str) -> None:
+        """Write what panes have drawn as one frame, and put the cursor back to where it belongs."""
+        if not self.live:
+            return
+        x, y = self._app.screen.outer_size.clamp_offset(self._app.cursor_position)
+        place = f"\x1b[{y + 1};{x + 1}H"
+        if self._app._sync_available:
+            output = f"{_SYNC_START}{output}{place}{_SYNC_END}"
+        elif self.cursor.shown:
+            output = f"{_HIDE}{output}{place}{_SHOW}"
+        else:
+            output += place
+        self._write_now(output)
+
+    @property
+    def cell_pixels(self) -> tuple[int, int] | None:
+        """Width and height of a cell of the outer terminal in pixels; None when it does not tell."""
+        driver = self._app._driver
+        size = driver.terminal_size() if isinstance(driver, SynapseDriver) else None
+        if size is None or not (size.columns and size.lines):
+            return None
+        cell = (size.width // size.columns, size.height // size.lines)
+        return cell if all(cell) else None
+
+    def _write_now(self, output: str) -> None:
+        driver = self._app._driver
+        if driver is None or not self.live:
+            return
+        driver.write(output)
+        driver.flush()
+
+    def ask_keys(self, kitty_flags: int) -> None:
+        """Ask the outer terminal for the keys that the child in focus wants to hear of."""
+        if isinstance(self._driver, SynapseDriver) and self.live:
+            self._driver.request_keyboard(kitty_flags)
+
+    def _show_cursor(self, shape: int) -> None:
+        self._write_now(_HIDE if shape == HIDDEN else f"\x1b[{shape} q{_SHOW}")
+
+    def _behind(self, widget: Widget) -> Placement | None:
+        if widget.screen not in self._app._background_screens:
+            return None
+        found = widget.screen._compositor.visible_widgets.get(widget)
+        return Placement(found[0], clear=False) if found is not None else None
+
+
+def _place(widget: Widget, visible: dict[Widget, tuple[Region, Region]]) -> Placement | None:
+    found = visible.get(widget)
+    if found is None:
+        return None
+    region, clip = found
+    clear = clip.contains_region(region)
+    for other, (other_region, other_clip) in visible.items():  # from the front to the back
+        if other is widget or not clear:
+            break
+        clear = not other_region.intersection(other_clip).overlaps(region)
+    return Placement(region, clear)
+
+
+def _settled(screen: Screen[object]) -> bool:
+    return not (screen._layout_required or screen._scroll_required)
+
+
+class RowPainter:
+    """Draws the rows of one pane."""
+
+    def __init__(
+        self,
+        widget: Widget,
+        line: Callable[[int], Line | None],
+        spans: Callable[[int], Sequence[Span]],
+        make_pens: Callable[[], Pens],
+    ) -> None:
+        self.inverted = False  # whether everything is drawn reversed (DECSCNM)
+        self._pens: Pens | None = None
+        self._make_pens = make_pens
+        self._widget = widget
+        self._line = line
+        self._spans = spans
+        self._strips: dict[int, TerminalStrip] = {}
+        self._written: dict[int, str] = {}
+        self._column = 0
+
+    def drop(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            self._strips.pop(row, None)
+
+    def clear(self) -> None:
+        """Forget all drawings, and what is on the outer terminal."""
+        self._strips.clear()
+        self._written.clear()
+
+    def forget_colors(self) -> None:
+        """Forget all drawings, and ask for the colours of the theme again."""
+        self._pens = None
+        self.clear()
+
+    def strip(self, row: int) -> TerminalStrip:
+        """Return the strip of a row for the compositor."""
+        return self._strip(row, self._widget.size.width)
+
+    def strips(self, crop: Region) -> list[Strip]:
+        """Return the strips of a part of the pane for the compositor."""
+        width = self._widget.size.width
+        self._settle(self._widget.region.x)
+        if crop.height > 1 or self._widget.size.height == 1:
+            # Not for single rows: Textual asks for them to know the style under the mouse.
+            self._written.clear()
+        return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
+
+    def draw(self, rows: Iterable[int], placement: Placement) -> str:
+        """Return what has to be written for some rows to be right on the outer terminal."""
+        region = placement.region
+        self._settle(region.x)
+        out: list[str] = []
+        for row in sorted(rows):
+            if not 0 <= row < region.height:
+                continue
+            drawn = draw(self._pieces(row, region.width), region.x)
+            if self._written.get(row) != drawn:
+                self._written[row] = drawn
+                out.append(f"\x1b[{region.y + row + 1};{region.x + 1}H{drawn}")
+        return "".join(out)
+
+    def scroll(self, scroll: Scroll, placement: Placement) -> str:
+        """Return what moves rows on the outer terminal; empty when that cannot be done.
+
+        Only a pane as wide as the outer terminal can do it: others would take along what stands beside them.
+        """
+        region, rows = placement.region, range(scroll.top, scroll.bottom + 1)
+        alone = region.x == 0 and region.width == self._widget.screen.outer_size.width
+        if not alone or scroll.bottom >= region.height or any(row not in self._written for row in rows):
+            return ""
+        moved = {row: self._written[row + scroll.lines] for row in rows if row + scroll.lines in rows}
+        for row in rows:
+            del self._written[row]
+        self._written |= moved
+        # Lines deleted or inserted at the top of margins: every terminal knows that (VT102), not all know SU.
+        action = f"{scroll.lines}M" if scroll.lines > 0 else f"{-scroll.lines}L"
+        top, bottom = region.y + scroll.top + 1, region.y + scroll.bottom + 1
+        return f"\x1b[0m\x1b[{top};{bottom}r\x1b[{top};1H\x1b[{action}\x1b[r"
+
+    def _strip(self, row: int, width: int) -> TerminalStrip:
+        strip = self._strips.get(row)
+        if strip is None or strip.cell_length != width:
+            strip = TerminalStrip(self._pieces(row, width), width, self._column)
+            self._strips[row] = strip
+        return strip
+
+    def _pieces(self, row: int, width: int) -> list[Piece]:
+        if self._pens is None:
+            self._pens = self._make_pens()
+        self._pens.invert(self.inverted)
+        return build_pieces(self._line(row), width, self._pens, self._spans(row))
+
+    def refresh(self, rows: Iterable[int]) -> None:
+        """Have Textual paint some rows."""
+        width, height = self._widget.size
+        regions: list[Region] = []
+        for row in sorted(rows):
+            if not 0 <= row < height:
+                continue
+            if regions and regions[-1].bottom == row:
+                regions[-1] = Region(0, regions[-1].y, width, regions[-1].height + 1)
+            else:
+                regions.append(Region(0, row, width, 1))
+        if regions:
+            self._widget.refresh(*regions)
+
+    def _settle(self, column: int) -> None:
+        if column != self._column:
+            self._column = column
+            self.clear()
