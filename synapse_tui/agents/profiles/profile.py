@@ -10,8 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from synapse_tui.addresses import check_name
+from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
-from synapse_tui.model import AgentState
+from synapse_tui.model import AgentSpec, AgentState
 
 Origin = Literal["shipped", "user", "project"]
 PasteMethod = Literal["paste", "typed"]
@@ -281,3 +283,18 @@ def _name(key: bytes) -> str:
         return f"ctrl+{chr(key[0] + 0x60)}"
     text = key.decode("utf-8", "replace")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\x1b", "\\e") + '"'
+
+
+_SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
+
+
+def parse_spec(text: str, *, base: Path) -> AgentSpec:
+    """Read one `PROFILE[:NAME][@DIR]`."""
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f"'{text}' names no agent", "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api"
+        )
+    name = check_name(match["name"]) if match["name"] else ""
+    folder = (base / Path(match["folder"]).expanduser()) if match["folder"] else None
+    return AgentSpec(match["profile"], name, folder)
