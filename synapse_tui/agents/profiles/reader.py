@@ -222,8 +222,24 @@ class Section:
             node = None
         return Section(node, self.faults, self._path(key))
 
-    def sections(self, key: str, *, alone: bool = False) -> list[Section]:
-        """A list of mappings; where `alone` is set, one of them may stand without the list."""
+    def read(self, key: str, reader: Callable[[Section], Value]) -> Value:
+        """What a reader makes of the mapping below this one; keys that it does not ask for are faults."""
+        section = self.section(key)
+        found = reader(section)
+        section.finish()
+        return found
+
+    def read_list(
+        self, key: str, reader: Callable[[Section], Value], *, alone: bool = False
+    ) -> tuple[Value, ...]:
+        """What a reader makes of each of a list of mappings; with `alone`, one may stand without the list."""
+        found = []
+        for section in self._sections(key, alone=alone):
+            found.append(reader(section))
+            section.finish()
+        return tuple(found)
+
+    def _sections(self, key: str, *, alone: bool) -> list[Section]:
         node = self._node(key)
         if node is None:
             return []
@@ -299,40 +315,36 @@ PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lin
 def read_doctor(section: Section) -> DoctorRules:
     """Read the section; what is missing gets its default."""
     base = DoctorRules()
-    prompts = section.section("prompts")
-    found = DoctorRules(
+    return DoctorRules(
         version=section.text("version"),
         version_args=section.strings("version_args", base.version_args),
         free=section.flag("free", default=False),
         args=section.strings("args"),
-        trust=tuple(filter(None, map(_yes, section.sections("trust", alone=True)))),
-        approve=_yes(section.section("approve")),
-        prompts=MappingProxyType({name: _prompt(prompts, name) for name in DOCTOR_PROMPTS}),
+        trust=tuple(filter(None, section.read_list("trust", _yes, alone=True))),
+        approve=section.read("approve", _yes),
+        prompts=MappingProxyType(section.read("prompts", _prompts)),
     )
-    prompts.finish()
-    section.finish()
-    return found
 
 
 def _yes(section: Section) -> DoctorYes | None:
     screen = section.pattern("screen")
     keys = section.convert("keys", key_bytes)
-    section.finish()
     if screen is None:
         return None
     return DoctorYes(screen, keys) if keys else DoctorYes(screen)
 
 
-def _prompt(prompts: Section, name: str) -> DoctorPrompt:
-    section = prompts.section(name)
+def _prompts(section: Section) -> dict[str, DoctorPrompt]:
+    return {name: section.read(name, _prompt) for name in DOCTOR_PROMPTS}
+
+
+def _prompt(section: Section) -> DoctorPrompt:
     expect = section.text("expect")
     try:
         re.compile(filled(expect, dict.fromkeys(PLACEHOLDERS, "1")))
     except re.error as error:
         section.fault("expect", f"'{expect}' is no regular expression: {error}")
-    found = DoctorPrompt(text=section.text("text").strip(), expect=expect)
-    section.finish()
-    return found
+    return DoctorPrompt(text=section.text("text").strip(), expect=expect)
 
 
 def filled(text: str, fields: dict[str, str]) -> str:
@@ -402,17 +414,17 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         sandbox=top.flag("sandbox", default=False),
         startup=_startup(top),
         submit=_submit(top),
-        interrupt=_interrupt(top.section("interrupt")),
+        interrupt=top.read("interrupt", _interrupt),
         deny=top.convert("deny", key_bytes) if top.has("deny") else (b"\x1b",),
         clear=top.convert("clear", key_bytes) if top.has("clear") else (b"\x15",),
-        hazards=_hazards(top.section("hazards")),
-        composer=_composer(top.section("composer")) if top.has("composer") else None,
-        dialogs=tuple(_dialog(section) for section in top.sections("dialogs")),
+        hazards=top.read("hazards", _hazards),
+        composer=top.read("composer", _composer) if top.has("composer") else None,
+        dialogs=top.read_list("dialogs", _dialog),
         states=_states(top),
         resume=top.strings("resume"),
-        transcript=_transcript(top.section("transcript")) if top.has("transcript") else None,
-        quirks=_quirks(top.section("quirks")),
-        doctor=read_doctor(top.section("doctor")),
+        transcript=top.read("transcript", _transcript) if top.has("transcript") else None,
+        quirks=top.read("quirks", _quirks),
+        doctor=top.read("doctor", read_doctor),
         source=path,
         origin=origin,
     )
@@ -527,7 +539,7 @@ def _interrupt(section: Section) -> Interrupt:
     number = section.convert("signal", _signal)
     keys = section.convert("keys", key_bytes) if section.has("keys") else () if number else base.keys
     stopped = section.convert("stopped", _state)
-    found = Interrupt(
+    return Interrupt(
         keys=keys,
         gap=section.number("gap", base.gap, 0, 5),
         signal=number[0] if number else 0,
@@ -538,8 +550,6 @@ def _interrupt(section: Section) -> Interrupt:
         again=section.flag("again", base.again),
         restores_draft=section.flag("restores_draft", base.restores_draft),
     )
-    section.finish()
-    return found
 
 
 def _signal(text: str) -> int:
@@ -557,12 +567,10 @@ def _state(text: str) -> AgentState:
 
 
 def _hazards(section: Section) -> Hazards:
-    found = Hazards(
+    return Hazards(
         leading=section.strings("leading", Hazards().leading),
         trailing_mention=section.flag("trailing_mention", default=True),
     )
-    section.finish()
-    return found
 
 
 def _composer(section: Section) -> ComposerRules:
@@ -570,7 +578,7 @@ def _composer(section: Section) -> ComposerRules:
     if prompt is None:
         section.fault("prompt", "is needed to find the composer")
     above, below = section.count("margin_above", 0, 0, 10), section.count("margin_below", 0, 0, 10)
-    found = ComposerRules(
+    return ComposerRules(
         prompt=prompt or _NOTHING,
         row=section.pattern("row") or re.compile(r"^\s*"),
         above=section.pattern("above"),
@@ -582,40 +590,34 @@ def _composer(section: Section) -> ComposerRules:
         right=section.pattern("right"),
         absent=section.patterns("absent"),
         cursor=section.flag("cursor", default=True),
-        placeholder=_placeholder(section.section("placeholder")),
+        placeholder=section.read("placeholder", _placeholder),
         pastes=section.patterns("pastes"),
     )
-    section.finish()
-    return found
 
 
 def _placeholder(section: Section) -> PlaceholderStyle:
-    found = PlaceholderStyle(
+    return PlaceholderStyle(
         dim=section.flag("dim", default=True),
         grey=section.flag("grey", default=False),
         text=section.pattern("text"),
     )
-    section.finish()
-    return found
 
 
 def _dialog(section: Section) -> DialogRule:
     screen = section.patterns("screen")
     if not screen:
         section.fault("screen", "must hold at least one pattern")
-    found = DialogRule(
+    return DialogRule(
         name=section.text("name", "dialog"),
         screen=screen,
         kind=section.choice("kind", get_args(DialogKind), "permission"),
         tail=section.count("tail", 40, 1, 500),
         title=section.patterns("title"),
     )
-    section.finish()
-    return found
 
 
 def _states(top: Section) -> tuple[StateRule, ...]:
-    rules = tuple(_rule(section) for section in top.sections("states"))
+    rules = top.read_list("states", _rule)
     legacy = _legacy_rules(top)
     return _with_defaults(rules or legacy, composer=top.has("composer"))
 
@@ -654,7 +656,7 @@ def _rule(section: Section) -> StateRule:
         section.fault("state", "must be given")
     if not any(section.has(key) for key in _CONDITIONS):
         section.fault("name", f"has no condition: give one of {', '.join(_CONDITIONS)}")
-    found = StateRule(
+    return StateRule(
         name=section.text("name", state.value.lower()),
         state=state,
         title=section.pattern("title"),
@@ -673,8 +675,6 @@ def _rule(section: Section) -> StateRule:
         debounce=section.number("debounce", READY_DEBOUNCE if state is AgentState.READY else 0.0, 0, 30),
         detail=section.pattern("detail"),
     )
-    section.finish()
-    return found
 
 
 def _one(section: Section, key: str, reader: Callable[[str], AgentState], default: AgentState) -> AgentState:
@@ -718,19 +718,16 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
 def _transcript(section: Section) -> Transcript:
     found = Transcript(
         path=section.text("path"),
-        user=_transcript_lines(section.section("user")),
-        agent=_transcript_lines(section.section("agent")),
+        user=section.read("user", _transcript_lines),
+        agent=section.read("agent", _transcript_lines),
     )
     if not (found.path and found.user.text and found.agent.text):
         section.fault("path", "needs 'path', 'user.text' and 'agent.text'")
-    section.finish()
     return found
 
 
 def _transcript_lines(section: Section) -> TranscriptLines:
-    found = TranscriptLines(where=section.mapping("where"), text=section.text("text"))
-    section.finish()
-    return found
+    return TranscriptLines(where=section.mapping("where"), text=section.text("text"))
 
 
 def _quirks(section: Section) -> Quirks:
@@ -738,7 +735,7 @@ def _quirks(section: Section) -> Quirks:
     if len(term) != 2:
         section.fault("term_program", "must be a list of a program and its version")
         term = ("", "")
-    found = Quirks(
+    return Quirks(
         term_program=(term[0], term[1]),
         alternate_screen=section.flag("alternate_screen", default=False),
         idle_output=section.flag("idle_output", default=False),
@@ -747,5 +744,3 @@ def _quirks(section: Section) -> Quirks:
         hides_cursor=section.flag("hides_cursor", default=False),
         half_blanks=section.flag("half_blanks", default=False),
     )
-    section.finish()
-    return found
