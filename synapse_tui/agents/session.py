@@ -57,7 +57,7 @@ from .state import Timeline
 from .tasking import Acts, Tasking
 from .transcript import AnswerReader
 from .turns import TurnTracker
-from .watcher import Post
+from .watcher import WatchedProcess
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -332,7 +332,7 @@ class AgentSession(TaskAccess):
         self._progress = Progress(self.feed, lambda: turns.running, turns.writing, loop.call_later)
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
-        self.watcher.attach(Post(self.console, self.keyboard, turns, self.console.collector))
+        self.watcher.attach(WatchedProcess(self.console, self.keyboard, turns, self.console.collector))
         self.delivery = Delivery(
             self.console,
             self.keyboard,

@@ -31,7 +31,17 @@ from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.tasks import TaskBook, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
-from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+from .watch import (
+    Do,
+    Observation,
+    Watch,
+    WatchOrder,
+    WatchReport,
+    WatchState,
+    WatchStep,
+    check_order,
+    nudges_text,
+)
 
 _COUNTS = ("sent", "helped", "in_vain", "version")
 
@@ -65,7 +75,7 @@ SOON = 1.0  # seconds after which a composer that is not to be seen for a moment
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class WatchedProcess:
     """A running process, as a watch sees it."""
 
     view: AgentTerminal
@@ -84,22 +94,22 @@ class Post:
         return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
 
 
-def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
+def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | None) -> Observation:
     """Look at an agent."""
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
     if nudge is not None and outbox.is_parked(nudge.id):
-        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+        return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
     typed = nudge is not None and nudge.delivery in BEING_TYPED
     held = why_held(post.view, post.keyboard, profile)
     if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
-        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+        return Observation(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
     asks = post.report.state is AgentState.WAITING
     soon = held.seconds if held is not None and held.seconds is not None else 0.0
-    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
+    return Observation(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
 
 
-def _held_text(post: Post, held: Hold | None) -> str:
+def _held_text(post: WatchedProcess, held: Hold | None) -> str:
     if held is None:
         return ""
     return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
@@ -111,14 +121,14 @@ def _others_text(outbox: Outbox, nudge: Task | None) -> str:
     return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
 
 
-def _turn_text(post: Post) -> str:
+def _turn_text(post: WatchedProcess) -> str:
     return "working" if post.turns.running else ""
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
-def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
+def named_task(book: TaskBook, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
     """The task of an id, if it goes on in that agent."""
     task = book.get(task_id)
     if task.state.final:
@@ -130,7 +140,7 @@ def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task
     return task
 
 
-def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
+def usual_task(book: TaskBook, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
     """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
     running = book.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
@@ -149,7 +159,7 @@ def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
     return book.change(task.id, artifacts=ended.artifacts)
 
 
-def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
+def _joined(book: TaskBook, post: WatchedProcess, by: Sender) -> Task:
     task = _made(book, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
     return book.get(task.id)
@@ -231,7 +241,7 @@ class Watcher:
         self._cancel = cancel
         self._wake = wake
         self._time = time
-        self._post: Post | None = None
+        self._post: WatchedProcess | None = None
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
@@ -301,7 +311,7 @@ class Watcher:
 
     # -- for the turns (follow_ups.Watch) ---
 
-    def attach(self, post: Post) -> None:
+    def attach(self, post: WatchedProcess) -> None:
         """Watch over that process from now on."""
         self._post = post
 
@@ -341,7 +351,7 @@ class Watcher:
             self._tell()
         return wait
 
-    async def _step(self, watch: Watch, post: Post) -> float | None:
+    async def _step(self, watch: Watch, post: WatchedProcess) -> float | None:
         task = self._task(watch)
         if task is None or task.state.final:
             self._over(watch, task)
@@ -361,13 +371,13 @@ class Watcher:
                 return verdict.seconds
         return 0.0
 
-    def _sight(self, watch: Watch, post: Post) -> Sight:
+    def _sight(self, watch: Watch, post: WatchedProcess) -> Observation:
         nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
-        sight = see(post, self.profile, self._outbox, nudge)
+        seen = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
-        if sight.hold or task is None or not is_asked(task):
-            return sight
-        return replace(sight, hold="its question waits for an answer")
+        if seen.hold or task is None or not is_asked(task):
+            return seen
+        return replace(seen, hold="its question waits for an answer")
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
@@ -455,7 +465,7 @@ class Watcher:
 
     # -- small ---
 
-    def _alive(self) -> Post:
+    def _alive(self) -> WatchedProcess:
         if self._post is None or not self._post.view.alive:
             raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
         return self._post

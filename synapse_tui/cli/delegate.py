@@ -10,7 +10,7 @@ import click
 from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.instructions import Pick, TextFile, load_rules
-from synapse_tui.instructions.files import Shelves
+from synapse_tui.instructions.files import TextFolders
 from synapse_tui.model import Sender
 
 from .caller import Caller
@@ -68,8 +68,8 @@ def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
 
     project = Path(caller.project)
     trust = TrustStore(caller.paths.trusted)
-    shelves = Shelves(project / ".synapse", caller.paths.synapse, trust.trusts)
-    loaded = load_rules(shelves)
+    folders = TextFolders(project / ".synapse", caller.paths.synapse, trust.trusts)
+    loaded = load_rules(folders)
     for fault in loaded.faults:
         note(f"synapse: left out: {fault}")
     return loaded.rules.pick(text), loaded.file

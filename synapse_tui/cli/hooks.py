@@ -9,7 +9,7 @@ import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.hooks import Dialect
-from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
+from synapse_tui.hooks.install import HookInstaller, HookStatus, HookTarget, place_of
 from synapse_tui.paths import UserPaths
 
 from .commands import CommandGroup
@@ -45,7 +45,7 @@ def install_command(*, agents: Sequence[str], as_json: bool) -> None:
     chosen = _chosen(agents, needed=True)
     installer = _installer()
 
-    def install(dialect: Dialect, place: Place) -> None:
+    def install(dialect: Dialect, place: HookTarget) -> None:
         installer.install(place)
         if place.note:
             note(f"synapse: {dialect}: {place.note}")
@@ -76,7 +76,7 @@ def _installer() -> HookInstaller:
     return HookInstaller(UserPaths.of_environment().hooks)
 
 
-def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect, Place]]:
+def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect, HookTarget]]:
     """The agents that are named, or all."""
     known = ", ".join(Dialect)
     if needed and not names:
@@ -89,7 +89,7 @@ def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect
 
 
 def _each(
-    chosen: Sequence[tuple[Dialect, Place]], work: Callable[[Dialect, Place], object]
+    chosen: Sequence[tuple[Dialect, HookTarget]], work: Callable[[Dialect, HookTarget], object]
 ) -> dict[Dialect, ConfigError]:
     """Do something for each agent; gives what was wrong: one broken file is no reason to leave the others."""
     problems: dict[Dialect, ConfigError] = {}
@@ -103,13 +103,13 @@ def _each(
 
 def _show(
     installer: HookInstaller,
-    chosen: Sequence[tuple[Dialect, Place]],
+    chosen: Sequence[tuple[Dialect, HookTarget]],
     problems: Mapping[Dialect, ConfigError],
     *,
     as_json: bool,
 ) -> None:
     """Tell how the hooks stand, and end with the exit code of what was wrong."""
-    found: dict[Dialect, Standing] = {}
+    found: dict[Dialect, HookStatus] = {}
     unread = _each(chosen, lambda dialect, place: found.update({dialect: installer.standing(place)}))
     wrong = {**unread, **problems}
     rows = [(dialect, found.get(dialect), place) for dialect, place in chosen]
@@ -118,7 +118,7 @@ def _show(
             [
                 {
                     "agent": dialect.value,
-                    "installed": standing is not Standing.MISSING if standing is not None else None,
+                    "installed": standing is not HookStatus.MISSING if standing is not None else None,
                     "state": standing.value if standing is not None else UNKNOWN,
                     "path": str(place.path),
                     "problem": wrong[dialect].message if dialect in wrong else "",

@@ -32,7 +32,7 @@ MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
 PROGRAM = b"client.py"
 
 
-class Standing(StrEnum):
+class HookStatus(StrEnum):
     """How our hooks stand in an agent's configuration."""
 
     MISSING = "not installed"
@@ -41,7 +41,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HookTarget:
     """Where an agent takes hooks from."""
 
     path: Path
@@ -50,27 +50,27 @@ class Place:
     note: str = ""  # what the user must do besides; empty for nothing
 
 
-def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
+def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> HookTarget:
 
     def folder(variable: str, usual: str) -> Path:
         return Path(environ.get(variable) or home / usual)
 
     match dialect:
         case Dialect.CLAUDE:
-            return Place(folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", claude_hooks())
+            return HookTarget(folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", claude_hooks())
         case Dialect.CODEX:
             note = "Codex runs them once you have trusted them: /hooks in Codex"
-            return Place(folder("CODEX_HOME", ".codex") / "hooks.json", codex_hooks(), note=note)
+            return HookTarget(folder("CODEX_HOME", ".codex") / "hooks.json", codex_hooks(), note=note)
         case Dialect.GEMINI:
             files = {name: _written(content) for name, content in gemini_extension().items()}
-            return Place(home / ".gemini" / "extensions" / NAME, files=files)
+            return HookTarget(home / ".gemini" / "extensions" / NAME, files=files)
         case Dialect.OPENCODE:
             config = folder("XDG_CONFIG_HOME", ".config") / "opencode"
-            return Place(config / "plugin" / "synapse.js", files={"": opencode_plugin()})
+            return HookTarget(config / "plugin" / "synapse.js", files={"": opencode_plugin()})
         case Dialect.COPILOT:
             own = {"version": 1, "hooks": copilot_hooks()}
             place = folder("COPILOT_HOME", ".copilot") / "hooks" / "synapse.json"
-            return Place(place, files={"": _written(own)})
+            return HookTarget(place, files={"": _written(own)})
 
 
 class HookInstaller:
@@ -79,31 +79,31 @@ class HookInstaller:
     def __init__(self, state: Path) -> None:
         self._state = state
 
-    def standing(self, place: Place) -> Standing:
+    def standing(self, place: HookTarget) -> HookStatus:
         if place.hooks is None:
             paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
             if not place.path.exists():
-                return Standing.MISSING
+                return HookStatus.MISSING
             same = all(_bytes(path) == data for path, data in paths.items())
-            return Standing.INSTALLED if same else Standing.OLD
+            return HookStatus.INSTALLED if same else HookStatus.OLD
         data = _bytes(place.path)
         if data is None or PROGRAM not in data:
-            return Standing.MISSING  # whatever else stands there, and in whatever form
+            return HookStatus.MISSING  # whatever else stands there, and in whatever form
         content = _document(place.path)
         ours = {name: [group for group in groups if _is_ours(group)] for name, groups in _groups(content)}
         found = {name: groups for name, groups in ours.items() if groups}
         if not found:
-            return Standing.MISSING
-        return Standing.INSTALLED if found == dict(place.hooks) else Standing.OLD
+            return HookStatus.MISSING
+        return HookStatus.INSTALLED if found == dict(place.hooks) else HookStatus.OLD
 
-    def install(self, place: Place) -> None:
+    def install(self, place: HookTarget) -> None:
         """Put our hooks there, behind those of the user; older ones of ours are replaced."""
         if place.hooks is None:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
             return
         _check_writable(place.path)
-        if self.standing(place) is not Standing.MISSING:
+        if self.standing(place) is not HookStatus.MISSING:
             self.remove(place)
         before = _bytes(place.path)
         content = _document(place.path)
@@ -120,9 +120,9 @@ class HookInstaller:
         self._remember(place.path, before, after)
         _write(place.path, after)
 
-    def remove(self, place: Place) -> bool:
+    def remove(self, place: HookTarget) -> bool:
         """Take our hooks out; gives whether there were any."""
-        if self.standing(place) is Standing.MISSING:
+        if self.standing(place) is HookStatus.MISSING:
             return False
         try:
             if place.hooks is None:
@@ -314,10 +314,10 @@ class HookConsent:
     def _look(self, dialect: Dialect) -> bool:
         place, answered = self._place(dialect), self._answers().get(dialect)
         standing = HookInstaller(self._folder).standing(place)
-        if standing is Standing.OLD and answered == Consent.YES:
+        if standing is HookStatus.OLD and answered == Consent.YES:
             HookInstaller(self._folder).install(place)
         # One that was agreed to and is missing was taken out again: no reason to ask.
-        return standing is not Standing.INSTALLED and answered is None
+        return standing is not HookStatus.INSTALLED and answered is None
 
     def _take(self, dialect: Dialect, answer: Consent) -> Path | None:
         place = self._place(dialect)
@@ -334,7 +334,7 @@ class HookConsent:
                 ) from error
         return place.path if answer is Consent.YES else None
 
-    def _place(self, dialect: Dialect) -> Place:
+    def _place(self, dialect: Dialect) -> HookTarget:
         return place_of(dialect, self._home, self._environ)
 
     def _answers(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ from synapse_tui.instructions import (
     Composed,
     Fault,
     Selection,
-    Shelves,
+    TextFolders,
     compose,
     placeholders,
 )
@@ -171,9 +171,9 @@ class Instructions:
 
         def run() -> Composed:
             store = TrustStore(self._paths.trusted)
-            shelves = Shelves(self._project / ".synapse", self._paths.synapse, store.trusts)
+            folders = TextFolders(self._project / ".synapse", self._paths.synapse, store.trusts)
             values = placeholders(own, everyone, project=self._project, command=installed_command())
-            return compose(selection, values, shelves)
+            return compose(selection, values, folders)
 
         return run
 

@@ -47,7 +47,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelves:
+class TextFolders:
     """The folders in which a file is looked for, one after the other."""
 
     project: Path | None  # `.synapse` of the project; None outside of a project

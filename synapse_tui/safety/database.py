@@ -26,7 +26,7 @@ from synapse_tui.database.naming import FileNaming
 from synapse_tui.database.schema import Adopted, Step
 from synapse_tui.errors import HistoryError
 
-from .locks import LEASE, ChangeType, Holder, Lock, Modification, ModificationQuery, Verdict, local_task
+from .locks import LEASE, ChangeType, Holder, Lock, LockResult, Modification, ModificationQuery, local_task
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect
@@ -238,7 +238,7 @@ TRIES = 5  # how often a transaction is tried that others hinder
 
 
 AGREE = timedelta(seconds=2)  # clocks that differ by less count as equal
-_ALLOWED = Verdict(allowed=True)
+_ALLOWED = LockResult(allowed=True)
 
 
 class LockDatabase:
@@ -376,16 +376,16 @@ class LockDatabase:
 
     # -- locks ---
 
-    def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
+    def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> LockResult:
         """Take a lock, or renew one's own."""
         return self.acquire_locks([file], holder, intent=intent)
 
-    def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> Verdict:
+    def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
         """Take the locks of several files, all or none."""
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 
-        def acquire(session: Session, now: datetime) -> Verdict:
+        def acquire(session: Session, now: datetime) -> LockResult:
             rows = self._living(session, wanted, now)
             foreign = [row for row in rows.values() if row.agent_name != who]
             if foreign:
@@ -395,7 +395,7 @@ class LockDatabase:
                 row.intent = intent or row.intent or ""
             session.add_all(taken)
             session.flush()
-            return Verdict(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
+            return LockResult(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
 
         return self._transact(acquire, *map(self._naming.file, wanted))
 
@@ -532,9 +532,9 @@ class LockDatabase:
             modifications = session.exec(query).one()
         return {"locks": len(self.locks()), "modifications": int(modifications)}
 
-    def _denied(self, row: LockRow, now: datetime) -> Verdict:
+    def _denied(self, row: LockRow, now: datetime) -> LockResult:
         lock = self._lock(row, now)
-        return Verdict(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
+        return LockResult(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
 
     def _lock(self, row: LockRow, now: datetime | None = None) -> Lock:
         ahead = self._clock() - now if now is not None else timedelta()

@@ -52,7 +52,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LockResult:
     """Whether a file may be written."""
 
     allowed: bool

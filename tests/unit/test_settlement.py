@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Standing
+from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Unsent
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
@@ -67,7 +67,7 @@ def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed
     task = rig.entered("what is the time?")
     rig.desk.reply(task.id, Reply("late"))
     result = TypingResult(outcome, "cannot be seen", entered=outcome is not Typed.REMOVED)
-    rig.settlement.settle(Standing(task.id, task.text, entered=True), result)
+    rig.settlement.settle(Unsent(task.id, task.text, entered=True), result)
     assert rig.turns.running == task.id, "its turn goes on, and what waits comes after it"
     assert (rig.settlement.standing, rig.settlement.covered, len(rig.outbox)) == (None, None, 0)
     now = rig.book.get(task.id)
@@ -92,7 +92,7 @@ def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed
 def test_one_that_nobody_has_answered(outcome: Typed, entered: bool, delivery: DeliveryState) -> None:
     rig = Rig()
     task = rig.entered("what is the time?")
-    rig.settlement.settle(Standing(task.id, task.text, entered), TypingResult(outcome, "why", entered))
+    rig.settlement.settle(Unsent(task.id, task.text, entered), TypingResult(outcome, "why", entered))
     now = rig.book.get(task.id)
     assert now.delivery is delivery
     assert (task.id in rig.outbox) == (outcome is not Typed.SUBMITTED)

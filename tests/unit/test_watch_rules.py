@@ -12,9 +12,9 @@ from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,
     IN_VAIN,
     WORKED,
+    Decision,
     Do,
-    Sight,
-    Verdict,
+    Observation,
     Watch,
     WatchOrder,
     check_order,
@@ -34,10 +34,10 @@ class Rig:
             WatchOrder(**({"every": EVERY} | order)), "task", lambda: T0 + timedelta(seconds=self.now)
         )
 
-    def look(self, hold: str = "", **sight: Any) -> Verdict:
-        return self.watch.look(Sight(self.now, hold, **sight))
+    def look(self, hold: str = "", **sight: Any) -> Decision:
+        return self.watch.look(Observation(self.now, hold, **sight))
 
-    def rest(self, seconds: float = EVERY) -> Verdict:
+    def rest(self, seconds: float = EVERY) -> Decision:
         """Rest for some seconds; gives what is to be done then."""
         self.look()
         self.now += seconds
@@ -52,7 +52,7 @@ class Rig:
         """Let a nudge be due and taken, and the agent work for some seconds after it."""
         assert self.rest().do is Do.NUDGE
         self.watch.asked("nudge")
-        assert self.look() == Verdict()
+        assert self.look() == Decision()
         self.watch.nudged()
         if worked:
             self.work(worked)

@@ -43,7 +43,7 @@ COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back
 
 
 @dataclass(slots=True)
-class Standing:
+class Unsent:
     """A message that stands, or may stand, unsent in the composer."""
 
     task_id: str
@@ -165,8 +165,8 @@ class Settlement:
         self._outbox = outbox
         self._turns = turns
         self._failures: Counter[str] = Counter()
-        self.covered: Standing | None = None  # under a dialog, or not read yet
-        self.standing: Standing | None = None  # left for a person to look at
+        self.covered: Unsent | None = None  # under a dialog, or not read yet
+        self.standing: Unsent | None = None  # left for a person to look at
         self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
         self.entered_at = 0.0
 
@@ -174,7 +174,7 @@ class Settlement:
         """A text was submitted, by a message or by the user: an interrupt may put it back."""
         self.submitted.append(self._typist.proof(text))
 
-    def settle(self, message: Standing, result: TypingResult) -> None:
+    def settle(self, message: Unsent, result: TypingResult) -> None:
         """A message was typed with some result."""
         if message.task_id not in self._outbox:
             self.went(message)  # the agent has answered it already, which proves more than the screen
@@ -196,7 +196,7 @@ class Settlement:
             case _:
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
 
-    def went(self, message: Standing) -> None:
+    def went(self, message: Unsent) -> None:
         """A message was submitted: a turn begins."""
         self._outbox.take(message.task_id)
         self._failures.pop(message.task_id, None)
@@ -206,7 +206,7 @@ class Settlement:
         task = self._book.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
 
-    def _leave(self, message: Standing, reason: str) -> None:
+    def _leave(self, message: Unsent, reason: str) -> None:
         """A message stays in the composer for a person, whose earlier keys must not send it."""
         self.standing = message if self._typist.stands(message.text) else None
         if self.standing is not None:
@@ -238,7 +238,7 @@ class Settlement:
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on with those of which `state` was given; they wait in the outbox already."""
         self.covered, self.standing = (
-            Standing(**state[name]) if state.get(name) else None for name in ("covered", "standing")
+            Unsent(**state[name]) if state.get(name) else None for name in ("covered", "standing")
         )
 
     @property
@@ -246,7 +246,7 @@ class Settlement:
         """Whether what stands in the composer was left there by us."""
         return self.standing is not None and self._typist.stands(self.standing.text)
 
-    def released(self, task: Task) -> Standing | None:
+    def released(self, task: Task) -> Unsent | None:
         """The message left in the composer, when a person lets it go on and it still stands there."""
         return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
 
@@ -262,7 +262,7 @@ class Settlement:
 
     # -- after a dialog ---
 
-    async def look(self, message: Standing, commit: Commit) -> TypingResult:
+    async def look(self, message: Unsent, commit: Commit) -> TypingResult:
         """Submit the message where it still stands, or find out that it does not."""
         await self._taken_in(message)
         deadline = self._view.now() + COMPOSER_BACK
@@ -279,7 +279,7 @@ class Settlement:
             return TypingResult(Typed.EXITED, EXITED, message.entered)
         return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
 
-    async def take_back(self, message: Standing) -> TypingResult:
+    async def take_back(self, message: Unsent) -> TypingResult:
         """Take the text out of the composer, so that the user has it back."""
         await self._taken_in(message)
         if not self._typist.stands(message.text):
@@ -288,12 +288,12 @@ class Settlement:
             return TypingResult(Typed.REMOVED, "taken back", entered=False)
         return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
 
-    async def _taken_in(self, message: Standing) -> None:
+    async def _taken_in(self, message: Unsent) -> None:
         if message.unread:
             await self._typist.taken_in()
             message.unread = False
 
-    def _vanished(self, message: Standing) -> TypingResult:
+    def _vanished(self, message: Unsent) -> TypingResult:
         outcome = Typed.SUBMITTED if message.entered else Typed.REMOVED
         return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
 
@@ -372,7 +372,7 @@ class Delivery:
         self._keyboard.reset()
         if typing in self._outbox:
             entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
-            self._settlement.covered = Standing(typing, "", entering)
+            self._settlement.covered = Unsent(typing, "", entering)
 
     def abandon(self) -> None:
         """The process has ended: what stood in its composer stands there no more."""
@@ -501,15 +501,15 @@ class Delivery:
             self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
             works = self._admission.into_turn(task)
             result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
-            self._settlement.settle(Standing(task.id, text, result.entered), result)
+            self._settlement.settle(Unsent(task.id, text, result.entered), result)
         finally:
             self._typing = ""
 
-    async def _submit_again(self, message: Standing) -> None:
+    async def _submit_again(self, message: Unsent) -> None:
         self._settlement.standing = None
         async with self._busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
-        self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+        self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
         """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
@@ -521,7 +521,7 @@ class Delivery:
 
     # -- what became of it ---
 
-    async def _look_again(self, message: Standing) -> float | None:
+    async def _look_again(self, message: Unsent) -> float | None:
         if self._view.alive and dialog_open(self._view):
             self._outbox.hold(dialog_words(self._view))
             return None
@@ -536,10 +536,10 @@ class Delivery:
                 result = await self._settlement.look(message, lambda: self._commit(message.task_id))
         self._settlement.covered = None
         if message.task_id in self._outbox:
-            self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+            self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
         return 0.0
 
-    def _watch(self, message: Standing) -> bool:
+    def _watch(self, message: Unsent) -> bool:
         if message.task_id not in self._outbox:
             self._settlement.standing = None
             return False
