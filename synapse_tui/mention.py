@@ -98,7 +98,7 @@ class MentionView:
     address: str  # the address as it stands, with `@`
     text: str  # the message so far; lines are separated by LF
     cursor: int  # index in `address` while it is being typed, then in `text`
-    target: str  # whom the message goes to, in a word; empty while that is open
+    target: str  # the receiver in a word; empty while it is ambiguous
     completions: tuple[Completion, ...]
     selected: int  # index of the one that is marked; -1 for none
     priority: int
@@ -481,7 +481,7 @@ class Overlay(Generic[T]):
         return Step.SENT
 
     def _standing_problem(self) -> str:
-        """What will keep Enter from sending, told before it is pressed."""
+        """What will stop Enter from sending, shown before it is pressed."""
         if not self.composing:
             return ""
         try:
@@ -534,7 +534,7 @@ SETTLE: Final = 0.15
 """Seconds in which a draft may show up after a key that types nothing but may bring up one (history, a
 suggestion): until then a mention is held on probation."""
 
-# seconds after the Enter that sent a message in which another one is its repetition
+# seconds after the Enter that sent a message in which another Enter counts as its repetition
 ENTER_REPEAT: Final = 0.7
 
 _MODIFIER = re.compile(r"(?:left|right)_(?:shift|control|alt|super|hyper|meta)|iso_level\d_shift|\w+_lock")

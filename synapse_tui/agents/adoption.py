@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from synapse_tui.content import artifact_from_json, message_from_json, to_json
 from synapse_tui.errors import HandoverError
+from synapse_tui.messages.rows import entry_from
 from synapse_tui.model import (
     AgentSpec,
     DeliveryState,
@@ -52,12 +53,13 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
     try:
         handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
         signals = signals_from_json(handover.signals)
+        reasons = {str(task["id"]): str(task["reason"]) for task in handover.tasks}
         process = Adopted(handle, handover.terminal, signals, _known(ExitStatus, handover.exit))
         return AdoptedSession(
             process,
             handover.context_id,
             tuple(task_from_json(dict(task)) for task in handover.tasks),
-            tuple(entry for found in handover.outbox if (entry := _known(OutboxEntry, found))),
+            tuple(entry_from(found, reasons.get(str(found["task_id"]), "")) for found in handover.outbox),
             dict(handover.extra.get("turn") or {}),  # type: ignore[call-overload]  # a table or an error
             bool(handover.extra.get("unseen")),
             _passages(handover.extra.get("timeline")),

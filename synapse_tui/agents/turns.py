@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from synapse_tui.content import Artifact
 from synapse_tui.messages.streams import Writing
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
@@ -103,25 +103,17 @@ class NoKeeper:
 
 
 class Conclusion:
-    """Finds the answers of turns and gives them to their tasks.
-
-    Args:
-        book: Where tasks change.
-        keeper: May keep a task open.
-        reader: Finds better texts of answers than the screen's; None for nobody.
-        clock: Monotonic seconds.
-        runs: Tells whether a turn works on a task.
-    """
+    """Finds the answers of turns and gives them to their tasks."""
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         keeper: Keeper,
         reader: AnswerReader | None,
         clock: Callable[[], float],
         runs: Callable[[str], bool],
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._keeper = keeper
         self._reader = reader
         self._clock = clock
@@ -134,33 +126,26 @@ class Conclusion:
 
     def takes(self, turn: Turn) -> bool:
         """Whether what a turn writes will be an answer to its task, as far as is known."""
-        if turn.answered or turn.task_id not in self._book:
+        if turn.answered or turn.task_id not in self._tasks:
             return False
-        task = self._book.get(turn.task_id)
+        task = self._tasks.get(turn.task_id)
         return not task.state.final and not is_asked(task)
 
     def position(self, turn: Turn) -> int:
         """Which artifact of its task the answer of a turn will be, from 1."""
-        there = len(self._book.get(turn.task_id).artifacts) - turn.again
+        there = len(self._tasks.get(turn.task_id).artifacts) - turn.again
         return max(there, 0) + 1
 
     def change(self, task_id: str, **fields: object) -> None:
         """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
-        if task_id not in self._book:
+        if task_id not in self._tasks:
             return
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if not task.state.final and not is_asked(task):
-            self._book.change(task_id, **fields)
+            self._tasks.change(task_id, **fields)
 
     def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
-        """A turn is over, and its task with it.
-
-        Args:
-            turn: The turn.
-            state: How it ended.
-            reason: Why; may be empty.
-            exited: Whether the agent's process has ended.
-        """
+        """A turn is over, and its task with it."""
         if state is TaskState.COMPLETED:
             self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
         else:
@@ -168,13 +153,7 @@ class Conclusion:
             self._end(turn, state, reason, artifact)
 
     def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
-        """A turn is over, and its task goes on.
-
-        Args:
-            turn: The turn.
-            state: How the task ends if what it is kept for goes away while the answer is read.
-            reason: Why; may be empty.
-        """
+        """A turn is over, and its task goes on."""
 
         def conclude(artifact: Artifact) -> None:
             artifacts = self._with(turn, artifact)
@@ -213,8 +192,7 @@ class Conclusion:
             self._reader.read(turn.text, seen, whole=whole, age=self._clock() - turn.begun, done=done)
 
     def _with(self, turn: Turn, artifact: Artifact) -> tuple[Artifact, ...]:
-        """The artifacts of a turn's task with what the turn wrote."""
-        there = self._book.get(turn.task_id).artifacts if turn.task_id in self._book else ()
+        there = self._tasks.get(turn.task_id).artifacts if turn.task_id in self._tasks else ()
         if not artifact.text or turn.answered:
             return there
         return (*(there[:-1] if turn.again else there), artifact)
@@ -231,26 +209,18 @@ STOPPED_BY_USER = 3.0
 
 
 class TurnTracker:
-    """Moves the task of the running turn through its states by what the detector reports.
-
-    Args:
-        book: Where tasks change.
-        clock: Monotonic seconds.
-        keeper: May keep a task open when its turn is over; None for nobody.
-        reader: Finds better texts of answers than the screen's; None for nobody.
-        queues: Whether the agent queues a message that comes in the midst of a turn; else that steers it.
-    """
+    """Moves the task of the running turn through its states by what the detector reports."""
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         clock: Callable[[], float],
         *,
         keeper: Keeper | None = None,
         reader: AnswerReader | None = None,
         queues: bool = False,
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._clock = clock
         self._keeper = keeper or NoKeeper()
         self._queues = queues
@@ -266,7 +236,7 @@ class TurnTracker:
         """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
-        self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
+        self._conclusion = Conclusion(tasks, self._keeper, reader, clock, self._runs)
 
     @property
     def collecting(self) -> bool:
@@ -329,12 +299,7 @@ class TurnTracker:
         return self.current.state() | behind
 
     def resume(self, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> None:
-        """Go on with a turn of which `state` was given.
-
-        Args:
-            state: The turn.
-            collector: Makes what collects the answer to a text.
-        """
+        """Go on with a turn of which `state` was given."""
         self.current = Turn.resumed(state, collector)
         self.newest = self.current.task_id
         self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
@@ -358,10 +323,10 @@ class TurnTracker:
         self.newest = turn.task_id
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
-        for known in map(self._book.get, {turn.task_id, task.id}):
+        for known in map(self._tasks.get, {turn.task_id, task.id}):
             asked = known.id in self._answered and known.state is TaskState.INPUT_REQUIRED
             if not (known.state.final or asked):
-                self._book.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
+                self._tasks.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
             self._into_turn(turn)
         else:
@@ -377,7 +342,6 @@ class TurnTracker:
             self._keeper.taken(turn.message_id, turn.task_id)
 
     def _into_turn(self, turn: Turn) -> None:
-        """A message was submitted while the agent worked: on a task, or on something of the user's."""
         turn.waits, turn.worked = self._queues, not self._queues
         if self.current is None:
             self.current = turn
@@ -409,7 +373,6 @@ class TurnTracker:
             self._move(turn, report)
 
     def _move(self, turn: Turn, report: StateReport) -> None:
-        """Let the turn follow what the screen shows."""
         if report.state is AgentState.PROCESSING:
             self._works(turn, TaskState.WORKING, "")
         elif report.state is AgentState.WAITING:
@@ -423,7 +386,6 @@ class TurnTracker:
         # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
 
     def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
-        """The agent is seen working, or asking in the middle of its work."""
         turn.worked = True
         self._taken(turn)
         self._conclusion.change(turn.task_id, state=state, reason=reason)
@@ -465,12 +427,7 @@ class TurnTracker:
         self._user_stop = self._clock()
 
     def stopping(self, reason: str, follows: str = "") -> None:
-        """The turn is about to be interrupted; when it ends its task is canceled.
-
-        Args:
-            reason: Why; empty when it could not be stopped.
-            follows: The task that goes on with what it is interrupted for: that one is not canceled.
-        """
+        """The turn is about to be interrupted; when it ends its task is canceled."""
         self._over_before = False
         if self.current is not None:
             self.current.stop_reason = reason
@@ -498,16 +455,7 @@ class TurnTracker:
         return self.current is not None and self.current.worked and self.current.done
 
     def check(self, report: StateReport, *, rests: bool = False) -> float | None:
-        """End a turn of an agent that is ready, once its answer stands.
-
-        Args:
-            report: The agent's state.
-            rests: Whether its programs have done nothing for longer than a frame: what they began is drawn.
-                Of an agent that has told that it is done this proves as much as a screen that stands still.
-
-        Returns:
-            Seconds until it must be checked again without output; None when that is not needed.
-        """
+        """End a turn of an agent that is ready, once its answer stands."""
         self._check_queue(report)
         turn = self.current
         if turn is None or report.state is not AgentState.READY:
@@ -527,7 +475,6 @@ class TurnTracker:
         return patience
 
     def _check_queue(self, report: StateReport) -> None:
-        """Let the message that waits in the agent's queue have its turn, once the one before it is over."""
         waiting = next((turn for turn in self._turns if turn.waits), None)
         if waiting is None or self.current is None or not self._over_before:
             return
@@ -543,7 +490,6 @@ class TurnTracker:
         self.on_report(report)
 
     def _promote(self, turn: Turn) -> None:
-        """A message that waited in the agent's queue has its turn now."""
         turn.waits, turn.worked = False, False
         turn.begun = turn.changed = self._clock()
         self._over_before = False
@@ -556,7 +502,6 @@ class TurnTracker:
             self._conclusion.end(turn, state, reason, exited=self._exited)
 
     def _next(self, end: Callable[[], None]) -> None:
-        """The turn is over: one that steered it ends too, one that waited for its end begins."""
         over, self.current, self._behind = self.current, self._behind, None
         if self.current is None or over is None:
             return
@@ -574,14 +519,7 @@ class TurnTracker:
             self.end(state, reason)
 
     def withdraw(self, text: str) -> str:
-        """A message that waited in the agent's queue was found unsent: nobody works on it.
-
-        Args:
-            text: What was found.
-
-        Returns:
-            The message; empty when the agent had begun to work on it, or it is another one.
-        """
+        """A message that waited in the agent's queue was found unsent: nobody works on it."""
         for turn in self._turns:
             if text.endswith(turn.text) and (turn.waits or not turn.worked):
                 if turn is self.current:
@@ -599,7 +537,6 @@ class TurnTracker:
             self._over(TaskState.COMPLETED)
 
     def _over(self, state: TaskState, reason: str = "") -> None:
-        """The agent has come to rest by itself: its task ends, or waits for the next turn."""
         turn = self.current
         if turn is None or not self._kept(turn):
             self.end(state, reason)
@@ -609,7 +546,6 @@ class TurnTracker:
         self._conclusion.keep(turn, state, reason)
 
     def _kept(self, turn: Turn) -> bool:
-        """Whether a task goes on after a turn."""
         others = [each for each in self._turns if each is not turn and not each.steers]
         same = any(each.task_id == turn.task_id for each in others)
         return same or bool(self._keeper.keeps(turn.task_id))

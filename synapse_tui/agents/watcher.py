@@ -28,7 +28,7 @@ from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import EventBus, Notice, WatchChanged
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
 from .watch import (
@@ -128,9 +128,9 @@ def _turn_text(post: WatchedProcess) -> str:
 AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
-def named_task(book: TaskBook, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
+def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
     """The task of an id, if it goes on in that agent."""
-    task = book.get(task_id)
+    task = tasks.get(task_id)
     if task.state.final:
         raise MessageError(
             f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
@@ -140,34 +140,34 @@ def named_task(book: TaskBook, outbox: Outbox, post: WatchedProcess, task_id: st
     return task
 
 
-def usual_task(book: TaskBook, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
+def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
     """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
-    running = book.get(post.turns.running) if post.turns.running else None
+    running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
     if running is None and post.busy:
-        return _joined(book, post, by)
+        return _joined(tasks, post, by)
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
-    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    given = (task for task in tasks.newest() if task.state.final and not (task.outgoing or task.instructs))
     ended = next(given, None)
     if ended is None:
-        return _made(book, by, AT_KEYBOARD, {})
+        return _made(tasks, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A, 3.4.1): another one goes on from it.
-    task = _made(book, by, ended.text, {"reference_task": ended.id})
-    return book.change(task.id, artifacts=ended.artifacts)
+    task = _made(tasks, by, ended.text, {"reference_task": ended.id})
+    return tasks.change(task.id, artifacts=ended.artifacts)
 
 
-def _joined(book: TaskBook, post: WatchedProcess, by: Sender) -> Task:
-    task = _made(book, by, AT_KEYBOARD, {})
+def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:
+    task = _made(tasks, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
-    return book.get(task.id)
+    return tasks.get(task.id)
 
 
-def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
-    task = book.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
-    return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
+def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
+    task = tasks.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
 PATIENCE = 5.0  # seconds that a search may take, the start of the process included
@@ -224,7 +224,7 @@ class Watcher:
         agent_id: str,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         events: EventBus,
         accept: Callable[[MessageRequest], Task],
@@ -234,7 +234,7 @@ class Watcher:
     ) -> None:
         self._agent_id = agent_id
         self.profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._events = events
         self._accept = accept
@@ -284,9 +284,9 @@ class Watcher:
         if not self.profile.receives:
             raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
         if order.task:
-            task = named_task(self._book, self._outbox, post, order.task)
+            task = named_task(self._tasks, self._outbox, post, order.task)
         else:
-            task = usual_task(self._book, self._outbox, post, order.by)
+            task = usual_task(self._tasks, self._outbox, post, order.by)
         before = self._watch.version if self._watch is not None else 0
         self._watch = Watch(order, task.id, self._time, version=before)
         self._searched = ()
@@ -372,7 +372,7 @@ class Watcher:
         return 0.0
 
     def _sight(self, watch: Watch, post: WatchedProcess) -> Observation:
-        nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
+        nudge = self._tasks.get(watch.nudge_id) if watch.nudge_id else None
         seen = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
         if seen.hold or task is None or not is_asked(task):
@@ -434,7 +434,7 @@ class Watcher:
         task = self._task(watch)
         if task is not None and not task.state.final and not self._goes_on(watch, task):
             delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
-            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+            self._tasks.change(task.id, state=state, delivery=delivery, reason=reason)
         self._drop(watch.nudge_id)
 
     def _goes_on(self, watch: Watch, task: Task) -> bool:
@@ -445,7 +445,7 @@ class Watcher:
     def _drop(self, nudge_id: str) -> None:
         if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
             return
-        if self._book.get(nudge_id).delivery not in BEING_TYPED:
+        if self._tasks.get(nudge_id).delivery not in BEING_TYPED:
             self._outbox.cancel(nudge_id, "the watch is over")
 
     # -- handed over ---
@@ -476,7 +476,7 @@ class Watcher:
         return self._watch
 
     def _task(self, watch: Watch) -> Task | None:
-        return self._book.get(watch.task_id) if watch.task_id in self._book else None
+        return self._tasks.get(watch.task_id) if watch.task_id in self._tasks else None
 
     def _now(self) -> float:
         return self._post.view.now() if self._post is not None else 0.0

@@ -15,7 +15,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.collector import Collector
 from synapse_tui.daemon.logs import follow_log_level, log_to
 from synapse_tui.daemon.project import ProjectFiles, check_any
-from synapse_tui.driver import driver_class, restore_terminal
+from synapse_tui.driver import DriverOptions, driver_class, restore_terminal
 from synapse_tui.files import private_folder
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
@@ -49,7 +49,7 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> N
         host,
         specs=wanted,
         layout=layout or project.settings.text("tui.layout"),
-        driver_class=driver_class(sys.stdin.fileno(), sys.stdout.fileno(), on_hangup=hung_up.set),
+        driver_class=driver_class(DriverOptions(sys.stdin.fileno(), sys.stdout.fileno(), hung_up.set)),
         trust=lambda: project.trust(host),
         read_again=lambda: project.read_again(host),
         settings_files=project.settings_files,

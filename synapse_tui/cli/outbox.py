@@ -30,7 +30,7 @@ from .tables import one_line, show_table
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from synapse_tui.messages.records import Kept
+    from synapse_tui.messages.records import Undelivered
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 EVERY = "all"
@@ -134,9 +134,9 @@ class Desk:
         self.done: list[tuple[Address, PeerTask]] = []
         self.places: dict[str, int] = {}
         """Where messages stand that were moved, from 1; 0 for one that is gone."""
-        self.kept: list[Kept] = []
+        self.kept: list[Undelivered] = []
         """Messages for agents that are not open."""
-        self.canceled: list[Kept] = []
+        self.canceled: list[Undelivered] = []
         """Those of them that were taken back."""
         self.left: list[str] = []
         """What was not listed, or not meant by `all`, and why."""
@@ -272,7 +272,7 @@ class Desk:
             show_json(self._json(listed=listed))
         elif listed and (self.waiting or self.kept):
             rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
-            rows += [_row(each.whom.agent_id, kept_json(each), kept_status(each)) for each in self.kept]
+            rows += [_row(each.addressee.agent_id, kept_json(each), kept_status(each)) for each in self.kept]
             show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not (self.errors or self.left):
             note("no message waits")
@@ -289,7 +289,7 @@ class Desk:
             where = f", now at place {place}" if place else ""
             show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]}){where}")
         for kept in self.canceled:
-            show(f"{kept.whom}: {kept.task.state.value} (task {kept.task.short_id})")
+            show(f"{kept.addressee}: {kept.task.state.value} (task {kept.task.short_id})")
 
     def _json(self, *, listed: bool) -> object:
         rows: list[dict[str, Any]] = [
@@ -297,7 +297,8 @@ class Desk:
             for agent, message in (self.waiting if listed else ())
         ]
         rows += [
-            {"agent": each.whom.agent_id, "task_id": each.task.id, **kept_json(each)} for each in self.kept
+            {"agent": each.addressee.agent_id, "task_id": each.task.id, **kept_json(each)}
+            for each in self.kept
         ]
         rows += [
             {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from synapse_tui.addresses import ALL, fold
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import HistoryError, MessageError
-from synapse_tui.model import IN_INBOX
+from synapse_tui.model import Parked
 
 from .caller import Caller
 from .output import note
@@ -19,7 +19,7 @@ from .settings_layers import Layers
 
 if TYPE_CHECKING:
     from synapse_tui.messages.archive import Archive
-    from synapse_tui.messages.records import Kept
+    from synapse_tui.messages.records import Undelivered
 
 BEGINNING = 500
 """Characters of each text that the list tells, as of messages of open agents."""
@@ -34,9 +34,9 @@ class Shelf:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._read: Sequence[Kept] | None = None
+        self._read: Sequence[Undelivered] | None = None
 
-    def find(self, address: str) -> Sequence[Kept]:
+    def find(self, address: str) -> Sequence[Undelivered]:
         """The messages for whom an address would mean, were they open; an empty one means all.
 
         That the history cannot be read is told, and hinders nothing else.
@@ -52,15 +52,15 @@ class Shelf:
             return self._read
         return [each for each in self._read if wanted in map(fold, _names(each))]
 
-    def may_cancel(self, kept: Kept) -> bool:
+    def may_cancel(self, kept: Undelivered) -> bool:
         """Whether the caller may take a message back: an agent its own alone."""
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
-    def is_in_all(self, kept: Kept) -> bool:
+    def is_in_all(self, kept: Undelivered) -> bool:
         """Whether `cancel all` means a message: not what lies in an inbox, as with open agents."""
-        return self.may_cancel(kept) and kept.task.reason != IN_INBOX
+        return self.may_cancel(kept) and kept.hold is not Parked.INBOX
 
-    def cancel(self, kept: Kept) -> Kept:
+    def cancel(self, kept: Undelivered) -> Undelivered:
         """Take a message back.
 
         Returns:
@@ -79,7 +79,7 @@ class Shelf:
         with self._archive() as archive:
             return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
 
-    def _all(self) -> Sequence[Kept]:
+    def _all(self) -> Sequence[Undelivered]:
         """Those of agents that are not open; what an open agent has, it tells itself."""
         with self._archive() as archive:
             found = archive.kept(self._caller.project)
@@ -88,7 +88,7 @@ class Shelf:
         return [
             each
             for each in found
-            if not any(each.whom.is_meant(agent.agent_id, agent.name) for agent in here)
+            if not any(each.addressee.is_meant(agent.agent_id, agent.name) for agent in here)
         ]
 
     @contextmanager
@@ -105,13 +105,13 @@ class Shelf:
             archive.close()
 
 
-def kept_json(kept: Kept) -> dict[str, Any]:
+def kept_json(kept: Undelivered) -> dict[str, Any]:
     """A kept message with the beginning of its text, as servers tell of one that waits for an open agent."""
     task = kept.task
     return {
         "id": task.id,
         "open": False,
-        "name": kept.whom.called or "",
+        "name": kept.addressee.called or "",
         "position": 0,
         "sender": {
             "sender_id": task.sender.sender_id,
@@ -124,7 +124,7 @@ def kept_json(kept: Kept) -> dict[str, Any]:
         "reason": task.reason,
         "held": True,
         "uncertain": kept.uncertain,
-        "unread": task.reason == IN_INBOX,
+        "unread": kept.hold is Parked.INBOX,
         "text": task.text[:BEGINNING],
         "length": len(task.text),
         "created_at": task.created_at.isoformat(),
@@ -132,17 +132,17 @@ def kept_json(kept: Kept) -> dict[str, Any]:
     }
 
 
-def kept_status(kept: Kept) -> str:
+def kept_status(kept: Undelivered) -> str:
     """What the list says in place of a state of the delivery."""
-    who = f"'{kept.whom.called}'" if kept.whom.called else "agent"
+    who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
     return f"kept: {who} not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
 
 
-def canceled_json(kept: Kept) -> dict[str, Any]:
+def canceled_json(kept: Undelivered) -> dict[str, Any]:
     """What became of a kept message, as of one of an open agent."""
     task = kept.task
     return {
-        "agent": kept.whom.agent_id,
+        "agent": kept.addressee.agent_id,
         "task_id": task.id,
         "status": task.state.value,
         "delivery": task.delivery.value,
@@ -150,15 +150,15 @@ def canceled_json(kept: Kept) -> dict[str, Any]:
     }
 
 
-def not_open(kept: Kept, action: str) -> MessageError:
+def not_open(kept: Undelivered, action: str) -> MessageError:
     """Why nothing but `cancel` can be done with a kept message."""
     return MessageError(
-        f"message {kept.task.short_id} is kept for {kept.whom}, which is not open: no {action}",
-        f"open it again: {kept.whom.command}; or take the message back: synapse outbox cancel",
+        f"message {kept.task.short_id} is kept for {kept.addressee}, which is not open: no {action}",
+        f"open it again: {kept.addressee.command}; or take the message back: synapse outbox cancel",
     )
 
 
-def _names(kept: Kept) -> tuple[str, ...]:
+def _names(kept: Undelivered) -> tuple[str, ...]:
     """All that its agent would be called."""
-    agent_id = kept.whom.agent_id
-    return agent_id, agent_id.removeprefix("synapse-"), kept.agent_type, kept.whom.called or agent_id
+    agent_id = kept.addressee.agent_id
+    return agent_id, agent_id.removeprefix("synapse-"), kept.agent_type, kept.addressee.called or agent_id

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.driver import TerminalLink, detached_driver_class
+from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
@@ -226,8 +226,14 @@ class Display:
             specs=opening.specs,
             defaults=opening.defaults,
             layout=opening.layout or self._host.settings.text("tui.layout"),
-            driver_class=detached_driver_class(
-                self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
+            driver_class=driver_class(
+                DriverOptions(
+                    detached=True,
+                    size=self._present_size(),
+                    link=link,
+                    taps=self._taps,
+                    on_hangup=self._hung_up,
+                )
             ),
             trust=lambda: self._project.trust(self._host),
             read_again=lambda: self._project.read_again(self._host),

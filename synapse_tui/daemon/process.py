@@ -21,13 +21,13 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceKeeper, WorkspaceStore
+from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceStore
 
 from .display import Display, Opening
 from .logs import follow_log_level, log_to
 from .project import ProjectFiles
-from .restore import LostWorkspace, find_lost
 from .server import SessionServer
+from .workspace import LostWorkspace, WorkspaceSaver, find_lost
 
 log = logging.getLogger(__name__)
 
@@ -94,15 +94,15 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
             return lost.view
         return SavedView(VIEW_VERSION, dict(display.view()))
 
-    keeper = WorkspaceKeeper(
+    saver = WorkspaceSaver(
         host,
         store,
         saved_view,
         session=order.name,
         scrollback=project.settings.flag("tui.save_scrollback"),
     )
-    keeper.lost = pending
-    host.following.listeners.append(lambda now: keeper.keep_lines(now.flag("tui.save_scrollback")))
+    saver.lost = pending
+    host.following.listeners.append(lambda now: saver.keep_lines(now.flag("tui.save_scrollback")))
     follow_log_level(host.following)
     _handle_signals(display)
     succession: Succession | None = None
@@ -114,7 +114,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
             lost = await find_lost(host, store, display.restore)
             display.offer(lost.offer() if lost is not None else None)
             server.lost = lost
-        keeper.start()
+        saver.start()
         server.ready.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_REQUEST):
@@ -124,7 +124,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
         if display.successor:
             server.refuse()
         undecided = server.idle and bool(pending())  # nobody answered the offer: it is made again
-        await keeper.stop(clean=display.wanted and not undecided)
+        await saver.stop(clean=display.wanted and not undecided)
         if display.successor:
             succession = await _hand_over(host, display)
     finally:

@@ -23,7 +23,7 @@ from synapse_tui.sessions.wire import Line, spec_from_json
 from .connection import Connection
 from .display import Display
 from .project import ProjectFiles, check_any
-from .restore import LostWorkspace
+from .workspace import LostWorkspace
 
 START_SECONDS = 20.0
 """How long another version may take to tell what it is."""

@@ -66,24 +66,13 @@ class _Texts(Protocol):
 
 
 def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path) -> Location:
-    """Where the history and the locks are.
-
-    Args:
-        settings: The settings that hold.
-        file: The database of this machine, where they name no server.
-        paths: Folders of the user.
-        project: Folder of the project.
-    """
+    """Where the history and the locks are."""
     url = settings.text(SETTING).strip()
     return TeamDatabase(url, machine_name(paths.machines), project) if url else file
 
 
 def connection_url(database: TeamDatabase) -> str:
-    """The URL for libpq.
-
-    Raises:
-        DatabaseNameError: It is none; the message shows no part of it, since that could be the password.
-    """
+    """The URL for libpq."""
     problem = problem_of(database.url)
     if problem is not None:
         raise problem

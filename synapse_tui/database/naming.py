@@ -115,11 +115,7 @@ class LocalNaming:
 
 
 class FileNaming(LocalNaming):
-    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them.
-
-    Args:
-        project: Folder of the project.
-    """
+    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them."""
 
     def __init__(self, project: Path) -> None:
         self._keys = FileKeys(project)
@@ -143,9 +139,6 @@ class TeamNaming:
     Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
     of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems know but one
     case; all others `laptop-3f9a1c:/home/me/notes.txt`.
-
-    Args:
-        database: The database; the files of the project are looked at when the first file is named.
     """
 
     def __init__(self, database: TeamDatabase) -> None:

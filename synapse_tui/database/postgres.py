@@ -70,11 +70,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
 
 
 def load_driver() -> Any:  # noqa: ANN401 - a module
-    """The module `psycopg`.
-
-    Raises:
-        HistoryError: It is not installed.
-    """
+    """The module `psycopg`."""
     try:
         import psycopg  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -85,12 +81,7 @@ def load_driver() -> Any:  # noqa: ANN401 - a module
 
 
 class Connector:
-    """Makes connections to a server.
-
-    Args:
-        database: Which one.
-        patience: Seconds that an answer is waited for.
-    """
+    """Makes connections to a server."""
 
     def __init__(self, database: TeamDatabase, patience: float) -> None:
         self._database = database
@@ -98,11 +89,7 @@ class Connector:
         self._failed: tuple[float, HistoryError] | None = None
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A connection.
-
-        Raises:
-            HistoryError: There is none.
-        """
+        """A connection."""
         if self._failed is not None and time.monotonic() - self._failed[0] < REST:
             told = self._failed[1]
         else:
@@ -170,7 +157,6 @@ class Connector:
         )
 
     def _clean(self, text: str) -> str:
-        """A text of the driver in one line and without the password."""
         for secret in sorted(self._database.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         parts = (part.strip() for part in text.splitlines())
@@ -191,11 +177,6 @@ def _timed(
     """The class of connections that wait no longer than that for an answer.
 
     The server's own limits do not hold where the server itself stands still.
-
-    Args:
-        driver: The module `psycopg`.
-        patience: Seconds to wait.
-        fail: Told when one has waited for so long.
     """
 
     class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
@@ -248,12 +229,7 @@ _HELD = """WITH held AS MATERIALIZED (
 
 
 class Postgres:
-    """A server; its clock counts for leases, and what must not happen twice at a time waits for a lock there.
-
-    Args:
-        database: Which one.
-        busy: Seconds that an answer is waited for.
-    """
+    """A server; its clock counts for leases, and its advisory locks keep transactions apart."""
 
     def __init__(self, database: TeamDatabase, *, busy: float) -> None:
         self.shown = str(database)
@@ -390,6 +366,5 @@ def _try_trigrams(connection: Connection) -> None:
 
 
 def _lock_key(name: str) -> int:
-    """The number of an advisory lock."""
     digest = hashlib.sha256(f"synapse-tui:{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -3,7 +3,7 @@
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .link import LinkOptions, TerminalLink
 from .outer import OuterTerminal, restore_terminal
-from .synapse_driver import DriverOptions, SynapseDriver, detached_driver_class, driver_class
+from .synapse_driver import DriverOptions, SynapseDriver, driver_class
 
 __all__ = [
     "DriverOptions",
@@ -15,7 +15,6 @@ __all__ = [
     "TerminalKeyRelease",
     "TerminalLink",
     "TerminalText",
-    "detached_driver_class",
     "driver_class",
     "restore_terminal",
 ]

@@ -11,7 +11,7 @@ from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, Mou
 from .outer import OuterTerminal
 from .tokenizer import TextToken
 
-UNKNOWN_NAME = "<unknown>"  # name of a sequence that nobody knows: no binding can have it
+UNKNOWN_NAME = "<unknown>"  # for an unknown sequence: no binding can have this name
 
 _RENAMED = {"page_up": "pageup", "page_down": "pagedown", "kp_enter": "enter"}
 _CONTROL_CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"}
@@ -70,7 +70,7 @@ RELEASE = "<release>"  # name of the key of every release: no binding can have i
 
 
 class TerminalKey(events.Key):
-    """A key: for ordinary widgets the same as `events.Key`, for a pane with all that the terminal told.
+    """A key: for ordinary widgets the same as `events.Key`, for a pane with everything the terminal reported.
 
     Handled by `on_key` like its base.
 
@@ -125,7 +125,7 @@ class TerminalText(events.Event, bubble=False):
 
 
 class OuterTerminalChanged(events.Event, bubble=False):
-    """The outer terminal told its colours or its colour scheme."""
+    """The outer terminal reported its colours or its colour scheme."""
 
     def __init__(self, outer: OuterTerminal) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from synapse_tui.terminal.input import (
     KeyKind,
 )
 
-UNKNOWN: Final = KeyEvent("")  # the event of a sequence that nobody knows
+UNKNOWN: Final = KeyEvent("")  # the event of an unknown sequence
 
 _CSI = re.compile(rb"\x1b\[(?P<params>[\d:;]*)(?P<final>[A-Za-z~^@$])", re.ASCII)
 _SS3 = re.compile(rb"\x1bO(?P<modifiers>[1-9]?)(?P<final>[A-Za-z])", re.ASCII)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from . import outer
 from .outer import Handshake, OuterTerminal, Reaction
 from .tokenizer import ESCAPE_DELAY, ReplyToken, Token, Tokenizer
 from .tty import (
@@ -71,7 +70,6 @@ class TerminalLink:
         self._tokenizer = Tokenizer(options.escape_delay)
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
-        self._missed = outer.MissedState()
         self._reading = False
         self._hung_up = False
         self._output = OpenTerminal(options.output_fd)
@@ -127,7 +125,7 @@ class TerminalLink:
         self._release()
 
     async def close_soon(self, *, abandoned: bool = False) -> None:
-        """The same as `close`, in a thread: a terminal that does not read holds nobody up."""
+        """The same as `close`, in a thread: a terminal that does not read blocks nothing."""
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
@@ -158,7 +156,7 @@ class TerminalLink:
             return
         data = self._handshake.fit(data)
         if not self._queue.write(data.encode("utf-8", "replace")):
-            self._missed.note(data)
+            self._handshake.missed(data)
 
     def flush(self) -> None:
         if self._queue is not None:
@@ -236,7 +234,7 @@ class TerminalLink:
 
     def _resumed(self) -> None:
         log.info("terminal reads again; painting anew")
-        self.write(self._handshake.resume() + self._missed.take())
+        self.write(self._handshake.resume())
         if self.listener is not None:
             self.listener.resumed()
 

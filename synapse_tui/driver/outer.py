@@ -1,4 +1,4 @@
-"""What the outer terminal told about itself: its colours, its protocols, its name."""
+"""What the outer terminal reports about itself, the modes set on it, and what is said to it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class OuterTerminal:
     # its kitty keyboard flags at the start; None when it does not know the protocol
     kitty_flags: int | None = None
     modes: dict[int, int] = field(default_factory=dict)
-    last_mode: int = 0  # the mode that it told last
+    last_mode: int = 0  # the mode it reported last
     attributes: tuple[int, ...] = ()  # its primary device attributes (DA1); empty until it answered
     version: str = ""  # its name and version (XTVERSION)
     clipboard: str = ""  # the text of its clipboard when it was last asked (OSC 52)
 
     @property
     def dark(self) -> bool | None:
-        """Whether it shows light text on a dark ground; None when it told nothing of it."""
+        """Whether it shows light text on a dark ground; None when it did not report it."""
         if self.scheme_dark is not None or self.background is None:
             return self.scheme_dark
         red, green, blue = self.background
@@ -123,7 +123,7 @@ _CSI_HANDLERS: Final[dict[str, Callable[[OuterTerminal, list[int]], Subject]]] =
 
 
 def parse_color(text: str) -> Color | None:
-    """A colour as terminals tell it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`."""
+    """A colour as terminals report it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`."""
     if match := _RGB.fullmatch(text):
         red, green, blue = (round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in match.groups())
         return red, green, blue
@@ -190,22 +190,6 @@ UNDO_ALL: Final = (
 ).encode()
 
 
-class ModeStack:
-    """Modes that are set, to be undone in the reverse order."""
-
-    def __init__(self) -> None:
-        self._undo: list[str] = []
-
-    def enter(self, mode: tuple[str, str]) -> str:
-        self._undo.append(mode[1])
-        return mode[0]
-
-    def leave_all(self) -> str:
-        undo = "".join(reversed(self._undo))
-        self._undo.clear()
-        return undo
-
-
 def is_limited(environ: Mapping[str, str]) -> bool:
     """Whether the terminal is one that shows unknown sequences as text (the Linux console, a dumb one)."""
     return environ.get("TERM", "").lower().startswith(_LIMITED)
@@ -224,28 +208,6 @@ def keyboard(child_flags: int) -> int:
     """The kitty flags to ask the outer terminal for, so that a child gets what it asked for."""
     wanted = KEYBOARD_FLAGS | child_flags & KITTY_EVENT_TYPES
     return wanted | KITTY_ALL_KEYS | KITTY_TEXT if child_flags & KITTY_ALL_KEYS else wanted
-
-
-def strip_unknown(output: str) -> str:
-    """The output without operating system commands and cursor shapes, which limited terminals show."""
-    return _UNKNOWN.sub("", output)
-
-
-class MissedState:
-    """The last of each lasting setting among strings that the terminal did not get, to be made up for."""
-
-    def __init__(self) -> None:
-        self._settings: dict[str, str] = {}
-
-    def note(self, output: str) -> None:
-        for match in _LASTING.finditer(output):
-            self._settings[match.lastgroup or ""] = match[0]
-
-    def take(self) -> str:
-        """What makes up for all that was noted; it is forgotten."""
-        settings = "".join(self._settings.values())
-        self._settings.clear()
-        return settings
 
 
 def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float = 0.5) -> None:
@@ -281,8 +243,8 @@ class Reaction:
     """What follows from a reply."""
 
     write: str = ""  # what to write to the terminal
-    colors: bool = False  # whether its colours or its colour scheme were told
-    synchronized: bool = False  # whether it was told that it can hold a frame back until it is whole
+    colors: bool = False  # whether it reported colours or a colour scheme
+    synchronized: bool = False  # whether it can hold a frame back until it is complete (mode 2026)
 
 
 class Handshake:
@@ -292,7 +254,8 @@ class Handshake:
         self._environ = environ
         self._mouse = mouse
         self._outer = outer
-        self._modes = ModeStack()
+        self._undo: list[str] = []
+        self._missed: dict[str, str] = {}  # the last of each lasting setting that the terminal did not get
         self._flags = KEYBOARD_FLAGS
         self._kitty = False
         self._limited = is_limited(environ)
@@ -308,7 +271,7 @@ class Handshake:
             wanted += [CURSOR_SHAPE, POINTER_SHAPE]
         questions = queries(self._environ)
         self.waiting = bool(questions)
-        return "".join(self._modes.enter(mode) for mode in wanted) + questions
+        return "".join(self._enter(mode) for mode in wanted) + questions
 
     def take(self, reply: bytes) -> Reaction:
         dark = self._outer.dark
@@ -336,36 +299,49 @@ class Handshake:
         return f"\x1b[={flags}u" if self._kitty else ""
 
     def fit(self, output: str) -> str:
-        """The output without what the terminal would show as text."""
-        return strip_unknown(output) if self._limited else output
+        """The output without what a limited terminal would show as text (OSC, cursor shapes)."""
+        return _UNKNOWN.sub("", output) if self._limited else output
+
+    def missed(self, output: str) -> None:
+        """Note that the terminal did not get some output."""
+        for match in _LASTING.finditer(output):
+            self._missed[match.lastgroup or ""] = match[0]
 
     def resume(self) -> str:
-        """What brings a terminal to the present state that has missed some of the output."""
+        """What brings a terminal that has missed some of the output to the present state."""
         synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
-        return synchronized + (f"\x1b[={self._flags}u" if self._kitty else "")
+        settings = "".join(self._missed.values())
+        self._missed.clear()
+        return synchronized + (f"\x1b[={self._flags}u" if self._kitty else "") + settings
 
     def end(self) -> str:
         """What undoes all that was set, in the reverse order."""
         synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
         self._kitty = False
-        return synchronized + self._modes.leave_all()
+        undo = "".join(reversed(self._undo))
+        self._undo.clear()
+        return synchronized + undo
+
+    def _enter(self, mode: tuple[str, str]) -> str:
+        self._undo.append(mode[1])
+        return mode[0]
 
     def _push_keyboard(self) -> str:
         if self._kitty:
             return ""
         self._kitty = True
-        return self._modes.enter((f"\x1b[>{self._flags}u", "\x1b[<u"))
+        return self._enter((f"\x1b[>{self._flags}u", "\x1b[<u"))
 
     def _take_attributes(self) -> str:
         answered, self.waiting = not self.waiting, False
         if answered or self._outer.kitty_flags is not None or self._limited:
             return ""
-        return self._modes.enter(OTHER_KEYS)
+        return self._enter(OTHER_KEYS)
 
     def _take_mode(self) -> Reaction:
         mode = self._outer.last_mode
         if not self._outer.settable(mode):
             return Reaction()
         if mode == COLOR_SCHEME_MODE:
-            return Reaction(self._modes.enter(COLOR_SCHEME))
+            return Reaction(self._enter(COLOR_SCHEME))
         return Reaction(synchronized=mode == SYNCHRONIZED)

@@ -141,7 +141,7 @@ class SynapseDriver(Driver):
 
     @property
     def is_headless(self) -> bool:
-        """Whether nobody sees what is drawn: Textual then draws nothing."""
+        """Whether there is neither a terminal nor a tap: Textual then draws nothing."""
         return self.link is None and not self.taps
 
     @property
@@ -150,11 +150,11 @@ class SynapseDriver(Driver):
 
     @property
     def dropping(self) -> bool:
-        """Whether nobody gets what is drawn now: all is painted anew afterwards."""
+        """Whether output is being dropped: everything is painted again afterwards."""
         return self.is_headless or (self.link is not None and self.link.dropping)
 
     def terminal_size(self) -> TerminalSize:
-        """The terminal's size as it is now; the last one while nobody is attached."""
+        """The terminal's size as it is now; the last known one while none is attached."""
         return self.link.size if self.link is not None else TerminalSize(*(self._size or DETACHED_SIZE))
 
     def resized(self) -> None:
@@ -269,41 +269,10 @@ class SynapseDriver(Driver):
             self.options.on_hangup()
 
 
-def driver_class(
-    input_fd: int | None = None,
-    output_fd: int | None = None,
-    *,
-    on_hangup: Callable[[], object] | None = None,
-    on_reply: Callable[[bytes], object] | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> type[SynapseDriver]:
-    """A driver class for `App(driver_class=...)` that drives a given terminal."""
-    return _driver_with(
-        DriverOptions(
-            input_fd, output_fd, on_hangup, on_reply, dict(os.environ) if environ is None else environ
-        )
-    )
+def driver_class(given: DriverOptions) -> type[SynapseDriver]:
+    """A driver class for `App(driver_class=...)`."""
 
-
-def detached_driver_class(
-    size: tuple[int, int] = DETACHED_SIZE,
-    *,
-    link: TerminalLink | None = None,
-    taps: list[Tap] | None = None,
-    on_hangup: Callable[[], object] | None = None,
-) -> type[SynapseDriver]:
-    """A driver class without a terminal of its own; `attach` gives it one."""
-    return _driver_with(
-        DriverOptions(
-            detached=True, size=size, link=link, taps=[] if taps is None else taps, on_hangup=on_hangup
-        )
-    )
-
-
-def _driver_with(given: DriverOptions) -> type[SynapseDriver]:
     class GivenTerminalDriver(SynapseDriver):
-        """Drives the given terminal."""
-
         options = given
 
     return GivenTerminalDriver

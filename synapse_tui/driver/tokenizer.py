@@ -183,7 +183,7 @@ def _event(code: int, x: int, y: int, *, released: bool) -> MouseEvent | None:
 class KeyToken:
     """A key."""
 
-    event: KeyEvent  # the key as it was understood; without key and text when nobody knows it
+    event: KeyEvent  # the key as it was understood; without key and text when it is unknown
     raw: bytes  # the bytes that it was
 
 
@@ -232,7 +232,7 @@ ESCAPE_DELAY: Final = 0.03  # seconds after which a lone ESC is the Escape key
 SEQUENCE_DELAY: Final = 0.15  # seconds to wait for the rest of a sequence or a character
 STRING_DELAY: Final = 1.0  # seconds to wait for the rest of a reply
 PASTE_DELAY: Final = 10.0  # seconds without a byte after which a paste counts as over: its terminal is lost
-# longest reply that is kept, in bytes; a longer one is skipped up to its end
+# longest reply, in bytes; a longer one is skipped up to its end
 MAX_STRING: Final = 16 * 1024 * 1024
 
 _NEAR = 64

@@ -184,7 +184,7 @@ _FLAGS: Final = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class TerminalSize:
-    """Size of a terminal in cells, and in pixels (0 where it does not tell)."""
+    """Size of a terminal in cells, and in pixels (0 where it does not report them)."""
 
     columns: int
     lines: int

@@ -25,7 +25,7 @@ from synapse_tui.events import Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
 from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
-from synapse_tui.model import IN_INBOX, ReplyState
+from synapse_tui.model import Parked, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 
@@ -47,13 +47,7 @@ PATIENCE = 60.0
 
 
 class IdleIndex:
-    """Indexes in small steps what has changed.
-
-    Args:
-        index: Indexes so many tasks at most and tells how many they were.
-        clock: Monotonic seconds.
-        sleep: Waits so many seconds.
-    """
+    """Indexes in small steps what has changed."""
 
     def __init__(
         self,
@@ -88,11 +82,6 @@ class IdleIndex:
                 await self._sleep(PATIENCE)
 
     async def _step(self) -> bool:
-        """Index some tasks and rest.
-
-        Returns:
-            Whether more are left.
-        """
         begun = self._clock()
         count = await self._index(STEP)
         await self._sleep(max(LEAST, SHARE * (self._clock() - begun)))
@@ -106,11 +95,7 @@ NEWEST = 40
 
 
 class HistoryReader:
-    """Answers one question after the other; one that nobody waits for any more is ended.
-
-    Args:
-        location: The database.
-    """
+    """Answers one question after the other; one that nobody waits for any more is ended."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -124,11 +109,7 @@ class HistoryReader:
         self._is_stale = False
 
     async def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted; the newest have been indexed before they are searched.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
+        """The tasks that are wanted; the newest have been indexed before they are searched."""
 
         def read(archive: Archive) -> Page:
             if wanted.query and not wanted.after:
@@ -138,29 +119,11 @@ class HistoryReader:
         return await self._ask(read)
 
     async def story(self, task_id: str) -> Story:
-        """A task with its steps.
-
-        Raises:
-            TaskNotFound: It is not in the history.
-            HistoryError: The history cannot be read.
-        """
+        """A task with its steps."""
         return await self._ask(lambda archive: Story(*archive.find(task_id)))
 
     async def export(self, wanted: Wanted, form: str, path: Path) -> int:
-        """Write all tasks that are wanted to a new file, private to the user.
-
-        Args:
-            wanted: Which are, whatever their limit is.
-            form: One of `store.export.FORMATS`.
-            path: The file.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            InvalidValue: The file is there already, or cannot be written.
-            HistoryError: The history cannot be read.
-        """
+        """Write all tasks that are wanted to a new file, private to the user."""
 
         def write_all(archive: Archive) -> int:
             from synapse_tui.messages.export import write  # noqa: PLC0415 - seldom needed
@@ -179,17 +142,7 @@ class HistoryReader:
         return await self._ask(write_all)
 
     async def index(self, most: int) -> int:
-        """Put changed tasks into the search index, and remove as much of what is of no use any more there.
-
-        Args:
-            most: How many tasks at most.
-
-        Returns:
-            How many were; fewer when nothing more is left to do.
-
-        Raises:
-            HistoryError: The history cannot be written.
-        """
+        """Put changed tasks into the search index, and remove as much of what is of no use any more there."""
         return await self._ask(lambda archive: max(archive.tidy(most), archive.index(most)))
 
     def renew(self) -> None:
@@ -263,16 +216,7 @@ OPENED = 5.0
 
 
 class HistoryKeeper:
-    """Makes the tasks and outboxes of a host's agents durable.
-
-    Args:
-        location: Where the database is.
-        project: Folder of the project.
-        events: Told when the history cannot be written, and of messages from before.
-        agents: The sessions, by agent id.
-        days: How long ended tasks are kept; 0 for ever.
-        keeps: Whether they are kept at all; else they go as soon as nobody waits for them.
-    """
+    """Makes the tasks and outboxes of a host's agents durable."""
 
     def __init__(
         self,
@@ -318,7 +262,6 @@ class HistoryKeeper:
         self._forgets.set()
 
     async def _forget(self) -> None:
-        """Remove what is not kept, as long as there may be some."""
         while True:
             await self._forgets.wait()
             left = FORGET_ROUNDS
@@ -359,13 +302,7 @@ class HistoryKeeper:
         return HistoryPushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
-        """Give a new session the messages that still wait for its agent, as soon as they are read.
-
-        Args:
-            session: The session; it types nothing until then.
-            release: Whether they go on by themselves, but those that may have been sent already.
-            adopted: Whether it goes on with a running agent and its messages: they are this process's now.
-        """
+        """Give a new session the messages that still wait for its agent, as soon as they are read."""
         journal = self._journals[session.agent_id]
         journal.called = session.name
         if adopted:
@@ -399,11 +336,7 @@ class HistoryKeeper:
             log.warning("messages of %s not let go: %s", agent_id, error.message)
 
     async def unfinished(self) -> dict[Addressee, int]:
-        """How many messages wait for each agent of this project, open or not.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """How many messages wait for each agent of this project, open or not."""
         await self._loading.wait()
         return await self._history.unfinished(self._project)
 
@@ -424,11 +357,7 @@ class HistoryKeeper:
             return False
 
     async def owed(self) -> list[Owed]:
-        """The tasks of this project of which earlier processes did not tell the senders.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The tasks of this project of which earlier processes did not tell the senders."""
         await self._loading.wait()
         known = {task.id for session in self._agents.values() for task in session.tasks}
         return await self._history.replies_due(self._project, known)
@@ -474,14 +403,7 @@ class HistoryKeeper:
             log.warning("old tasks were not removed: %s", error.message)
 
     async def tidy(self, before: datetime) -> None:
-        """Remove the tasks that ended before a time, and the files that came with messages before it.
-
-        Args:
-            before: The time, aware.
-
-        Raises:
-            HistoryError: The tasks cannot be removed.
-        """
+        """Remove the tasks that ended before a time, and the files that came with messages before it."""
         folders = {self._folder, *(str(session.cwd) for session in self._agents.values())}
         for folder in folders:
             await asyncio.to_thread(remove_old, Path(folder), before.timestamp())
@@ -498,7 +420,7 @@ class HistoryKeeper:
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
-        waiting = [each.task for each in found if each.entry is not None and each.task.reason != IN_INBOX]
+        waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
             closed = all(task.reason == WHILE_CLOSED for task in waiting)
@@ -512,20 +434,17 @@ class HistoryKeeper:
         await self._tell_of_namesakes(session)
 
     async def _tell_of_namesakes(self, session: AgentSession) -> None:
-        """Tell of messages for an agent of the same id and another name: this one does not get them."""
         for whom, count in (await self._left()).items():
             if whom.agent_id == session.agent_id and not whom.fits(session.name):
                 text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
     async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
-        """Let an agent that goes on where it was take the answers to what it had asked."""
         for task in await journal.asked():
             if task.id not in session.tasks:
                 session.tasks.adopt(task)
 
     def _note_all(self) -> None:
-        """The database is a new and empty one: note all that goes on."""
         self.reader.renew()
         for session in self._agents.values():
             self._note(session, "the history began anew")
@@ -533,7 +452,6 @@ class HistoryKeeper:
             note_all()
 
     def _note(self, session: AgentSession, why: str) -> None:
-        """Note all that goes on in a session."""
         for task in session.tasks:
             if not task.state.final:
                 session.tasks.journal.record(task, why)
@@ -541,11 +459,7 @@ class HistoryKeeper:
             session.tasks.journal.place(message.entry)
 
     async def changes(self, task_id: str) -> Sequence[Change]:
-        """The steps of a task, oldest first.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The steps of a task, oldest first."""
         return await self._history.changes(task_id)
 
     async def close(self) -> None:

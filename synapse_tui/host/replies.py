@@ -28,7 +28,7 @@ from synapse_tui.messages.records import Owed
 from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import about_reply, late_message, reply_of, told_before
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import Parked, Reply, ReplyState, Sender, Task, TaskState
 
 from .history import HistoryKeeper
 
@@ -53,13 +53,6 @@ class Replies:
 
     What is owed is a property of the task (`Task.reply`), so it survives this process: by the history, or by
     the handover to a newer version.
-
-    Args:
-        events: Tells when a task has ended.
-        agents: The sessions, by agent id.
-        client: Gives the client towards all endpoints.
-        history: Knows what earlier processes owed.
-        uncollected: Seconds in which an answer is fetched by the one who waits for it.
     """
 
     def __init__(
@@ -105,12 +98,29 @@ class Replies:
         elif isinstance(event, AgentAdded):
             session = self._agents[event.agent_id]
             self._sessions[event.agent_id] = session
+            session.tasks.reply_here = self._reply_here
             for task in session.tasks:
                 if task.reply is ReplyState.DUE:
                     self._owe(task)
             self._give_left(session)
         elif isinstance(event, AgentRemoved):
             self._sessions.pop(event.agent_id, None)
+
+    def _reply_here(self, task: Task) -> bool:
+        waits = task.response_expected and not peer_task(task)  # for this very task, which it may fetch
+        if task.outgoing or waits or (session := self._sender_here(task)) is None:
+            return False
+        try:
+            _give_reply(session, task)
+        except Exception as error:  # it is tried again, and reported, as with senders elsewhere
+            log.warning("a reply was not given at once: %s", error, extra={"task": task.id})
+            return False
+        return True
+
+    def _sender_here(self, task: Task) -> AgentSession | None:
+        session = self._agents.get(task.sender.sender_id)
+        here = session is not None and session.endpoint == task.sender.sender_endpoint
+        return session if here else None
 
     def _owe(self, task: Task) -> None:
         keeper = task.sender.sender_id if task.outgoing else task.target
@@ -133,17 +143,15 @@ class Replies:
     # -- senders ---
 
     async def _tell(self, debt: _Debt) -> None:
-        """Tell the sender of a task what came of it."""
         task = debt.task
         if not peer_task(task) and task.response_expected:
             await asyncio.sleep(self._uncollected)  # the sender waits for this very task
         await self._insist(debt, self._call)
 
     async def _call(self, debt: _Debt, told: Task) -> None:
-        session = self._agents.get(told.sender.sender_id)
-        if session is not None and session.endpoint == told.sender.sender_endpoint:
+        if (session := self._sender_here(told)) is not None:
             try:
-                await _tell_here(session, told)
+                _give_reply(session, told)
             except SynapseError:
                 raise
             except Exception as error:  # over HTTP it would be a 500: tried again, too
@@ -183,7 +191,6 @@ class Replies:
     # -- agents of ours that asked ---
 
     async def _hand_in(self, debt: _Debt) -> None:
-        """Tell an agent of an answer that nobody has fetched: the command that waited for it is gone."""
         await asyncio.sleep(self._uncollected)
         await self._insist(debt, self._type)
 
@@ -197,7 +204,7 @@ class Replies:
             try:
                 message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))
                 if not session.spec.restore:
-                    session.outbox.park(message.id, BEFORE_RESTART)
+                    session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
                 self._history.note_reply(owed, ReplyState.TOLD)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)
@@ -239,7 +246,6 @@ class Replies:
         self._settle(debt, told, ReplyState.FAILED)
 
     def _settle(self, debt: _Debt, told: Task, state: ReplyState) -> None:
-        """Note what came of it, unless there is something newer to tell by now."""
         now = debt.now()
         if now.artifacts != told.artifacts or now.state is not told.state:
             return
@@ -250,7 +256,6 @@ class Replies:
             debt.session.tasks.change(debt.task.id, reply=state)
 
     async def _read(self) -> None:
-        """Take over what earlier processes owed."""
         found: list[Owed] = []
         while True:
             with contextlib.suppress(HistoryError):
@@ -287,40 +292,33 @@ class _Debt:
         return self.task
 
 
-async def _tell_here(session: AgentSession, task: Task) -> None:
-    """Tell an agent of this host what came of its message.
-
-    Raises:
-        TaskNotFound: It has not asked for an answer that there is.
-        MessageError: It has asked another agent for that.
-    """
-    reply, sender, taken = reply_of(task), _sender(task.target), None
+def _give_reply(session: AgentSession, task: Task) -> None:
+    """Tell an agent of this host what came of its message."""
+    reply = reply_of(task)
     if outgoing := peer_task(task):
         try:
-            asked = session.desk.outgoing(outgoing)
+            asked = session.service.outgoing(outgoing)
             if asked.target != task.target:
                 raise MessageError(f"task {asked.short_id} is answered by {asked.target} only")
-            taken = session.desk.answered(outgoing, reply, verified=True)
+            if session.service.answered(outgoing, reply, verified=True) is not None:
+                return
         except TaskNotFound:
             # An agent of another life has asked for nothing, and has nothing to learn of a failure.
             if reply.state is not TaskState.COMPLETED:
                 return
             raise
-    if taken is None:
-        message = late_message(reply, sender)
-        taken = told_before(session.tasks, message) or session.accept(message)
-    await session.control.saved(taken)
+    message = late_message(reply, _sender(task.target))
+    if told_before(session.tasks, message) is None:
+        session.accept(message)
 
 
 def _sender(agent_id: str) -> Sender:
-    """An agent of ours, or of the process before, as a sender."""
     parsed = parse_agent_id(agent_id)
     kind, port = parsed or ("external", 0)
     return Sender(agent_id, kind, f"http://127.0.0.1:{port}" if port else "", verified=True)
 
 
 def _answerer(task: Task) -> Sender:
-    """Who answered an outgoing task."""
     parsed = parse_agent_id(task.target)
     endpoint = task.metadata.get("target_endpoint")
     return Sender(
@@ -332,7 +330,6 @@ def _answerer(task: Task) -> Sender:
 
 
 def _answer(task: Task) -> Reply:
-    """What an outgoing task was answered."""
     found = task.metadata.get("in_reply_to")
     return dataclasses.replace(
         reply_of(task),

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from synapse_tui.model import OutboxEntry, Task
-
-from .recovery import UNCERTAIN
+from synapse_tui.model import OutboxEntry, Parked, Task
 
 MAX_NOTED = 5_000
 """How many notes wait at most to be written; what was delivered goes first."""
@@ -384,23 +382,25 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A message that waits for an agent of which the history alone knows.
+class Undelivered:
+    """A message that waits for an agent which may be closed, as the database has it.
 
     Attributes:
         task: Its task, as it stands when nobody works on it.
-        whom: The agent.
+        addressee: The agent.
         agent_type: Type of the agent.
+        hold: Why it does not go on by itself.
     """
 
     task: Task
-    whom: Addressee
+    addressee: Addressee
     agent_type: str
+    hold: Parked
 
     @property
     def uncertain(self) -> bool:
         """Whether it may have been sent already."""
-        return self.task.reason.startswith(UNCERTAIN)
+        return self.hold is Parked.UNCERTAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,38 +86,16 @@ class Dialect(Protocol):
         """Make the index where there is none; what is there already is indexed by and by."""
 
     def index(self, connection: Connection, most: int) -> int:
-        """Put changed tasks into the index, the newest first.
-
-        Args:
-            connection: In a transaction.
-            most: How many at most.
-
-        Returns:
-            How many were; fewer than `most` when no more are left.
-        """
+        """Put changed tasks into the index, the newest first."""
 
     def tidy(self, connection: Connection, most: int) -> int:
-        """Remove what is of no use any more to the index, in about the time in which tasks are indexed.
-
-        Args:
-            connection: In a transaction.
-            most: How many tasks these would be.
-
-        Returns:
-            `most`, or 0 when nothing is left.
-        """
+        """Remove what is of no use any more to the index, in about the time in which tasks are indexed."""
 
     def left(self, connection: Connection) -> int:
         """How many changed tasks are not in the index yet."""
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted.
-
-        Args:
-            connection: For reading.
-            wanted: Which are.
-            terms: What must stand in them, of `terms_of`; may be empty.
-        """
+        """The tasks that are wanted."""
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
         """How many tasks there are, by agent and state, whatever their words."""
@@ -127,12 +105,7 @@ class Dialect(Protocol):
 
 
 def dialect_of(engine: Engine, naming: Naming) -> Dialect:
-    """The way in which a database lists and searches tasks.
-
-    Args:
-        engine: The database.
-        naming: What projects are called in it.
-    """
+    """The way in which a database lists and searches tasks."""
     if engine.dialect.name == "sqlite":
         from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
 
@@ -174,12 +147,6 @@ def conditions(
     """What a task must fulfil besides its words, as SQL with its parameters.
 
     What stands for the sender's own answers is none.
-
-    Args:
-        wanted: Which tasks are wanted.
-        made: The column that tells when a task was made.
-        time: A time as that column has it.
-        of: What comes before the names of the other columns.
     """
     parts = [f"{of}sender_id != {of}agent_name"]
     values: dict[str, Any] = {}

@@ -83,13 +83,7 @@ class Chosen:
 
 
 class Lookup:
-    """Finds documents, the newest first.
-
-    Args:
-        connection: For reading.
-        words: What is looked up in each index, at least in one.
-        chosen: Which documents may be found.
-    """
+    """Finds documents, the newest first."""
 
     def __init__(self, connection: Connection, words: Sequence[Words], chosen: Chosen) -> None:
         self._connection = connection
@@ -132,7 +126,6 @@ class Lookup:
         return found[:limit]
 
     def _read_one(self, limit: int) -> list[Doc]:
-        """Read the one index from its end, as far as needed."""
         [words] = self._words
         query = (
             f"SELECT id, task_id FROM {words.table} f CROSS JOIN search_documents ON id = f.rowid"  # noqa: S608
@@ -142,7 +135,6 @@ class Lookup:
         return [(row[0], row[1]) for row in self._run(query, words=words.match, most=limit)]
 
     def _in_all(self) -> Iterator[list[int]]:
-        """The numbers of what stands in both indices, some at a time, the newest first."""
         low, high = self._chosen.low, self._chosen.high
         heads = [(self._numbers(each, low, high, FEW), each) for each in self._words]
         (least, first), (_, other) = sorted(heads, key=lambda head: len(head[0]))
@@ -166,13 +158,11 @@ class Lookup:
         return [row[0] for row in self._connection.execute(text(query), values)]
 
     def _long(self, numbers: Collection[int]) -> bool:
-        """Whether documents are too long, together, to be looked into."""
         query = "SELECT size FROM search_documents WHERE id IN :numbers AND task_id IS NOT NULL"
         size: int = sum(row[0] for row in self._among(query, numbers, {}))
         return size > LONG
 
     def _looked_into(self, numbers: Collection[int], words: Sequence[Words]) -> set[int]:
-        """Those documents in whose texts all words stand."""
         parts = [part for each in words for part in each.parts]
         query = (
             "SELECT d.id, t.input, t.output FROM search_documents d JOIN tasks t ON t.id = d.task_id"
@@ -186,7 +176,6 @@ class Lookup:
         return stands
 
     def _passed(self, numbers: Collection[int]) -> list[Doc]:
-        """Those documents that are chosen, the newest first."""
         query = (
             "SELECT id, task_id FROM search_documents WHERE id IN :numbers"  # noqa: S608 - ours
             f" AND task_id IS NOT NULL AND {self._chosen.sql}"
@@ -389,13 +378,7 @@ class SqliteDialect:
 
 
 def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[str]) -> None:
-    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest.
-
-    Args:
-        run: Executes a statement, in a transaction.
-        drop: What removes everything else.
-        indices: Names of the indices.
-    """
+    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest."""
     for statement in drop:
         run(statement)
     tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
@@ -406,11 +389,7 @@ def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[s
 
 
 def drop_former(engine: Engine) -> None:
-    """Remove the indices of versions that held the texts twice, unless another process may use them.
-
-    Args:
-        engine: The database, just opened.
-    """
+    """Remove the indices of versions that held the texts twice, unless another process may use them."""
     with engine.execution_options(**{READS: True}).connect() as connection:
         if connection.execute(text(_IS_FORMER)).first() is None:
             return
@@ -445,7 +424,6 @@ def words_of(terms: Sequence[str]) -> list[Words]:
 
 
 def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of `index`
-    """Give a text a number, and say what is looked up of it."""
     task_id, made, _, message, answer, *chosen = row
     names = ("project", "agent_name", "agent_type", "sender_id", "status")
     body = indexed(message, answer)
@@ -474,7 +452,6 @@ def _quoted(term: str) -> str:
 
 
 def _short_words(body: str) -> Iterator[str]:
-    """The words of the short index: pairs of characters outside ASCII, the last alone, short ASCII words."""
     for run in runs_of(body):
         if run.isascii():
             if len(run) < SHORTEST:
@@ -498,5 +475,4 @@ def _short_query(term: str) -> list[tuple[str, re.Pattern[str]]]:
 
 @lru_cache(maxsize=65_536)
 def _name(word: str) -> str:
-    """A word that the index takes as one, whatever its characters are: six digits for each."""
     return "w" + "".join(f"{ord(char):06x}" for char in word)

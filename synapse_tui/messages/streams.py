@@ -14,7 +14,7 @@ from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.errors import SlowReader
 from synapse_tui.model import Task
 
-from .tasks import TaskBook
+from .tasks import TaskStore
 
 LIMIT = 256
 """How many events may wait for one reader."""
@@ -63,13 +63,7 @@ TaskEvent = Snapshot | Chunk
 
 
 class Subscription:
-    """The events of one task for one reader, from its making on; ends after the final snapshot.
-
-    Args:
-        task: The task as it is now, with what its agent has written so far: what comes after builds on it.
-        limit: How many events may wait.
-        leave: Takes the reader off.
-    """
+    """The events of one task for one reader, from its making on; ends after the final snapshot."""
 
     def __init__(self, task: Task, limit: int, leave: Callable[[Subscription], None]) -> None:
         self.task = task
@@ -142,30 +136,18 @@ class _Told:
     position: int = 0
 
 
-class TaskFeed:
-    """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads.
+class TaskStreams:
+    """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads."""
 
-    Args:
-        book: The tasks.
-    """
-
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
+    def __init__(self, tasks: TaskStore) -> None:
+        self._tasks = tasks
         self._readers: dict[str, list[Subscription]] = {}
         self._told: dict[str, _Told] = {}
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
 
     def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
-        """Read a task from now on: between `task` of the subscription and its first event is no gap.
-
-        Args:
-            task_id: Its id or unique prefix.
-            limit: How many events may wait for this reader.
-
-        Raises:
-            TaskNotFound: There is none of that id in memory.
-        """
-        task = self._book.get(task_id)
+        """Read a task from now on: between `task` of the subscription and its first event is no gap."""
+        task = self._tasks.get(task_id)
         subscription = Subscription(self._so_far(task), limit, self._leave)
         if task.state.final:
             subscription.end()
@@ -179,13 +161,7 @@ class TaskFeed:
         return task_id in self._readers
 
     def written(self, task_id: str, text: str, position: int) -> None:
-        """The agent has written that much of an answer so far.
-
-        Args:
-            task_id: The task.
-            text: All of the answer that can be told.
-            position: Which artifact of the task that will be, from 1.
-        """
+        """The agent has written that much of an answer so far."""
         told = self._told.get(task_id)
         if told is None or not text or (text, position) == (told.text, told.position):
             return
@@ -202,7 +178,6 @@ class TaskFeed:
                 reader.close()
 
     def _so_far(self, task: Task) -> Task:
-        """A task with what its readers were told of its next artifact."""
         told = self._told.get(task.id)
         if told is None or told.text is None:
             return task
@@ -225,7 +200,6 @@ class TaskFeed:
                 self._leave(reader)
 
     def _complete(self, task_id: str, told: _Told, artifact: Artifact, position: int) -> None:
-        """Tell the rest of an artifact, or all of it where it is not what was told before."""
         begun = told.text if position == told.position else None
         goes_on = begun is not None and not artifact.parts and artifact.text.startswith(begun)
         text = artifact.text[len(begun or "") :] if goes_on else artifact.text
@@ -289,24 +263,17 @@ class Progress:
 
     Told is what two looks found alike, up to the row that may still grow: so neither a spinner nor a half
     painted screen is part of it. The text of the artifact replaces it where it does not go on with it.
-
-    Args:
-        feed: Who reads.
-        running: Id of the task of the running turn; empty for none.
-        look: Reads what was written so far; None for nothing that can be told.
-        later: Calls something after so many seconds.
-        now: Monotonic seconds.
     """
 
     def __init__(
         self,
-        feed: TaskFeed,
+        streams: TaskStreams,
         running: Callable[[], str],
         look: Callable[[], Writing | None],
         later: Callable[[float, Callable[[], None]], Timer],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._feed = feed
+        self._streams = streams
         self._running = running
         self._look = look
         self._later = later
@@ -322,7 +289,7 @@ class Progress:
     def output(self) -> None:
         """The agent has put something out."""
         idle = self._timer is None and self._reading is None
-        if idle and self._feed.wanted(self._running()):
+        if idle and self._streams.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
@@ -336,7 +303,7 @@ class Progress:
 
     def _due(self) -> None:
         self._timer = None
-        if not self._feed.wanted(self._running()) or (writing := self._look()) is None:
+        if not self._streams.wanted(self._running()) or (writing := self._look()) is None:
             return
         if writing.rows > MANY:
             self._reading = asyncio.get_running_loop().create_task(self._read(writing), name="read-progress")
@@ -344,7 +311,6 @@ class Progress:
             self._told_by(writing, writing.read())
 
     async def _read(self, writing: Writing) -> None:
-        """Read a long answer beside the loop."""
         begun = self._now()
         text = await asyncio.to_thread(writing.read)
         self._reading = None
@@ -357,11 +323,6 @@ class Progress:
             self._timer = self._later(max(LOOK, pause), self._due)
 
     def _tell(self, writing: Writing, text: str) -> bool:
-        """Tell what stands.
-
-        Returns:
-            Whether another look may find more without another output.
-        """
         if writing.turn != self._turn:
             self._turn, self._seen, self._told = writing.turn, [], ""
         lines = text.split("\n")
@@ -374,7 +335,7 @@ class Progress:
         stands = "\n".join(lines[: min(same, len(lines) - 1)])
         if self._tells_more(stands):
             self._told, self._told_at = stands, self._now()
-            self._feed.written(writing.task_id, stands, writing.position)
+            self._streams.written(writing.task_id, stands, writing.position)
         return not settled
 
     def _tells_more(self, text: str) -> bool:

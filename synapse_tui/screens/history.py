@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -161,14 +162,16 @@ class HistoryView(Dialog[None]):
             self._renew()
 
     def _renew(self, after: float = 0.0) -> None:
-        self._run(self._read_first(after), "history")
+        self._run(partial(self._read_first, after), "history")
 
-    def _run(self, work: Awaitable[None], group: str) -> None:
-        self.run_worker(self._guard(work), exclusive=True, exit_on_error=False, group=group)
+    def _run(self, work: Callable[[], Awaitable[None]], group: str) -> None:
+        # A coroutine made here would never run where the next worker of the group comes first.
+        guard: Any = partial(self._guard, work)
+        self.run_worker(guard, exclusive=True, exit_on_error=False, group=group)
 
-    async def _guard(self, work: Awaitable[None]) -> None:
+    async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except SynapseError as error:
             self._is_loading = self._gets_more = False
             self.show_error(error)
@@ -197,7 +200,7 @@ class HistoryView(Dialog[None]):
     def _near_end(self) -> None:
         if self._after and not self._gets_more and not self._is_loading:
             self._gets_more = True
-            self._run(self._read_more(self.filters), "history")
+            self._run(partial(self._read_more, self.filters), "history")
 
     async def _read_more(self, filters: Filters) -> None:
         page = await self._page(self._after)
@@ -219,7 +222,7 @@ class HistoryView(Dialog[None]):
     def _look_for_news(self) -> None:
         self._news = self._news[1:]
         if not self._is_loading:
-            self._run(self._read_news(self.filters), "history-news")
+            self._run(partial(self._read_news, self.filters), "history-news")
 
     async def _read_news(self, filters: Filters) -> None:
         page = await self._page()
@@ -246,7 +249,7 @@ class HistoryView(Dialog[None]):
             self._story = None
         self._draw()
         if record is not None:
-            self._run(self._read_story(record.task.id), "history-story")
+            self._run(partial(self._read_story, record.task.id), "history-story")
 
     async def _read_story(self, task_id: str) -> None:
         await asyncio.sleep(TYPING)

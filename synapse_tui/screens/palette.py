@@ -136,7 +136,7 @@ def _waiting(commands: Commands) -> Iterator[Offer]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
         title = f"Waiting for {commands.label(task.target)}: {text}"
         place, mark = listing.places.get(task.id), delivery_mark(task)
-        stands = f"{mark.word} #{place.position}" if place is not None else mark.word
+        stands = f"{mark.word} #{place[0]}" if place is not None else mark.word
         about = f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now."
         yield Offer(title, stands, about, "outbox cancel hold release retry", show)
 

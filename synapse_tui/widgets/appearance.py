@@ -12,7 +12,7 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
-# what a terminal tells of itself and its user by the environment
+# by which a terminal describes itself and its user
 TERMINAL_VARIABLES = (
     "TERM",
     "COLORTERM",
@@ -28,7 +28,7 @@ TERMINAL_VARIABLES = (
 
 
 def adopt_environment(environ: Mapping[str, str]) -> None:
-    """Let this process's own environment tell of another terminal; an app made afterwards suits it."""
+    """Describe another terminal in this process's environment, for an app made afterwards."""
     for name in TERMINAL_VARIABLES:
         if name in environ:
             os.environ[name] = environ[name]

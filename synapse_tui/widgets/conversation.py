@@ -163,7 +163,7 @@ class ConversationLines:
 
 
 def _belongs(before: Entry, entry: Entry) -> bool:
-    """Whether what is said goes on with what was said before, without a head of its own."""
+    """Whether an entry continues the one before, without a header."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
@@ -407,7 +407,7 @@ class ConversationComposer(FaultTolerant, TextArea):
 
         key: str
 
-    choosing: var[bool] = var(False)  # whether keys choose among what was said in place of writing
+    choosing: var[bool] = var(False)  # whether keys choose an entry of the log instead of writing
 
     def __init__(self) -> None:
         super().__init__(

@@ -171,7 +171,7 @@ class Deck(FaultTolerant, Container):
 
     @property
     def layout(self) -> TextualLayout:
-        """Our own arithmetic in place of Textual's layouts; styles can only name those."""
+        """Our own arithmetic: styles can only name Textual's layouts."""
         return self._tiling
 
     @property

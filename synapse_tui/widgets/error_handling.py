@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# the same error is told again only after so long; a widget that cannot be drawn fails at every frame
+# before the same error is shown again; a widget that cannot be drawn fails at every frame
 REPEAT_SECONDS = 30.0
 
 
 @runtime_checkable
 class Reporter(Protocol):
-    """An application that can be told of an error nobody expected."""
+    """An application that handles unexpected errors."""
 
     def report(self, error: Exception) -> None:
-        """Log it and tell the person; before the first frame it ends the application."""
+        """Log and show it; before the first frame it ends the application."""
 
     def notice_error(self, error: Exception) -> None:
         """Tell the person about an error that may happen."""
@@ -45,17 +45,19 @@ class ErrorGate:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self.count = 0  # how many errors there were
 
     def passes(self, error: BaseException) -> bool:
-        """Whether an error was not told a moment ago; it is logged then."""
+        """Log an error and return True, unless it was just reported."""
         self.count += 1
         now = self._clock()
-        self._told = {known: when for known, when in self._told.items() if now - when < REPEAT_SECONDS}
+        self._reported = {
+            known: when for known, when in self._reported.items() if now - when < REPEAT_SECONDS
+        }
         key = f"{type(error).__name__}: {error}"
-        if key in self._told:
+        if key in self._reported:
             return False
-        self._told[key] = now
+        self._reported[key] = now
         log.error("unhandled error in the application", exc_info=error)
         return True

@@ -112,7 +112,7 @@ class Look:
     now: datetime  # the time now, aware
     labels: Mapping[str, str]  # what agents are called, by id
     terms: Sequence[str] = ()  # what was searched for, folded
-    projects: bool = False  # whether the project is told
+    projects: bool = False  # whether the project is shown
 
 
 def history_row(record: Record, look: Look) -> tuple[list[Piece], list[Piece]]:
@@ -206,7 +206,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         super().__init__(id=id)
         self.now = now
         self.rows: list[Record] = []
-        self.note = ""  # what is told where there is no task
+        self.note = ""  # shown while the list is empty
         self._marked = 0
         self._labels: Mapping[str, str] = {}
         self._terms: Sequence[str] = ()
@@ -219,7 +219,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         return self.rows[self._marked] if self.rows else None
 
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
-        """Take what agents are called, what was searched for, and whether projects are told."""
+        """Set what agents are called, what was searched for, and whether projects are shown."""
         self._labels, self._terms, self._projects = labels, terms, projects
         self._draw_anew()
 

@@ -60,7 +60,7 @@ class LockPanel(FaultTolerant, Vertical):
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
-        # tells the locks that hold; None where file safety is off, and nothing is shown
+        # reads the locks; None where file safety is off: the panel is hidden
         self.look: Look | None = None
         self._labels: Mapping[str, str] = {}
         self.locks: Sequence[Lock] = ()
@@ -74,7 +74,7 @@ class LockPanel(FaultTolerant, Vertical):
         yield Choices(id="locks", markup=False, compact=True)
 
     def on_mount(self) -> None:
-        """Be there only where there can be locks; the clock stands still until somebody looks."""
+        """Show the panel only with file safety; the clock runs only while it is visible."""
         self.set_class(self.look is not None, "-on")
         self._clock = self.set_interval(SECOND, self._tick, pause=True)
 
@@ -116,7 +116,7 @@ class LockPanel(FaultTolerant, Vertical):
             self._fill()
 
     def show_news(self) -> None:
-        """Look again, unless nobody sees it; while a look is under way, once more after it."""
+        """Look again if the panel is visible; while a look is under way, once more after it."""
         if self.seen:
             self._again = True
             if not self._looking:

@@ -1,4 +1,4 @@
-"""What the panes of an app share: the frame clock, the outer cursor, and the way past Textual's compositor.
+"""What the panes of an app share: the frame clock, the outer cursor, and writing past Textual's compositor.
 
 The compositor is always right and costs three times as much as writing the changed rows to the driver. A pane
 may write them itself while it is in full view; this module knows when that is. It leans on internals of
@@ -34,7 +34,9 @@ log = logging.getLogger(__name__)
 FRAME_INTERVAL = 1 / 30  # seconds between two ticks; busy panes paint on ticks, all of them in one write
 QUIET = 5  # intervals without a frame after which a pane is quiet and paints at once
 
-COST_FACTOR = 4  # the rhythm of a pane is at least so many times what drawing one of its frames takes
+COST_FACTOR = (
+    4  # the frame interval of a pane is at least this many times what drawing one of its frames takes
+)
 LONGEST_INTERVAL = 0.2  # seconds between two frames of the costliest pane
 
 
@@ -46,7 +48,7 @@ class Painter(Protocol):
     """A pane, as the clock sees it."""
 
     def held_until(self, now: float) -> float:
-        """Return until when on the loop's clock the child keeps its frame back; the past if it does not."""
+        """Until when on the loop's clock the child holds its frame back; the past if it does not."""
 
     def paint_frame(self) -> str:
         """Bring the pane up to date and return what is to be written for it; empty when Textual paints it."""
@@ -71,7 +73,7 @@ class FrameClock:
         self._loop = loop or asyncio.get_running_loop()
         self._cpu = cpu
         # Frames are asked for by agents, who may have begun under an application that is gone by now: Textual
-        # tells by the context which one is running.
+        # finds the running one by the context.
         self._context = contextvars.copy_context()
         self._due: dict[Painter, float] = {}
         # those whose frame a person waits for: they go first, and their frame is written at once
@@ -180,12 +182,12 @@ class OuterCursor:
         return self._shape != HIDDEN
 
     def lend(self, owner: object, shape: int) -> None:
-        """Lend the cursor to a pane; the one that had it has it no more."""
+        """Lend the cursor to a pane; the one that had it loses it."""
         self._owner = owner
         self._set(shape)
 
     def take_back(self, owner: object) -> None:
-        """Take the cursor back from a pane and hide it; of no effect when another pane has it."""
+        """Take the cursor back from a pane and hide it, unless another pane has it."""
         if self._owner is owner:
             self._owner = None
             self._set(HIDDEN)
@@ -234,7 +236,7 @@ class PaneOutput:
         return output
 
     def begin(self) -> None:
-        """Look at the outer terminal: another one that was attached has been set up anew."""
+        """Notice that another outer terminal was attached: its cursor is in its initial state."""
         self._driver = driver = self._app._driver
         terminal = driver.link if isinstance(driver, SynapseDriver) else driver
         if terminal is not self._terminal:
@@ -290,7 +292,7 @@ class PaneOutput:
 
     @property
     def cell_pixels(self) -> tuple[int, int] | None:
-        """Width and height of a cell of the outer terminal in pixels; None when it does not tell."""
+        """Width and height of a cell of the outer terminal in pixels; None when it does not report them."""
         driver = self._app._driver
         size = driver.terminal_size() if isinstance(driver, SynapseDriver) else None
         if size is None or not (size.columns and size.lines):
@@ -306,7 +308,7 @@ class PaneOutput:
         driver.flush()
 
     def ask_keys(self, kitty_flags: int) -> None:
-        """Ask the outer terminal for the keys that the child in focus wants to hear of."""
+        """Ask the outer terminal to report the keys that the child in focus asked for."""
         if isinstance(self._driver, SynapseDriver) and self.live:
             self._driver.request_keyboard(kitty_flags)
 

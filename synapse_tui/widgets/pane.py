@@ -198,11 +198,11 @@ class ExitBar(SegmentBar, can_focus=True):
             return [], []
         ink = "$ink-muted" if status.ok else "bold $state-error"
         mark = Piece(" × ", "bold $state-error on $raised")
-        told = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
+        ended = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
         for words in (True, False):  # the hints give way first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
-            if width_of(told) + width_of(ways) <= width:
-                return told, ways
+            if width_of(ended) + width_of(ways) <= width:
+                return ended, ways
         return [mark, Piece(f"{status.words} ", f"{ink} on $raised")], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
@@ -216,7 +216,7 @@ class ExitBar(SegmentBar, can_focus=True):
         self.post_message(self.Chosen(self.agent_id, event.target))
 
     def on_key(self, event: events.Key) -> None:
-        """`r` and `x` choose; other keys go nowhere, since nobody is there to take them."""
+        """`r` and `x` choose; other keys are dropped: there is no agent to take them."""
         event.stop()
         event.prevent_default()
         choice = {"r": RESTART, "x": CLOSE, "R": RESTART, "X": CLOSE}.get(event.character or "")
@@ -224,13 +224,13 @@ class ExitBar(SegmentBar, can_focus=True):
             self.post_message(self.Chosen(self.agent_id, choice))
 
 
-SETTLED_SECONDS = 15.0  # how long a title tells of a message of which nothing more will be heard
+SETTLED_SECONDS = 15.0  # how long a title shows a message that is done
 
 PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
 
 
 class Pane(FaultTolerant, Widget, can_focus=False):
-    """Frames a terminal view; it is given its picture, and tells what was asked for by the mouse."""
+    """Frames a terminal view with a title and an exit bar; clicks post `Asked`."""
 
     DEFAULT_CSS = """
     Pane { layout: vertical; background: ansi_default; color: ansi_default; }

@@ -28,7 +28,7 @@ class Piece:
     text: str  # plain text; never read as markup
     style: str = ""  # a style in Textual's words, with theme variables (`bold $ink on $raised`)
     target: str = ""  # what a click on it means; empty when it means nothing
-    tip: str = ""  # what the pointer over it tells
+    tip: str = ""  # tooltip
 
     @property
     def width(self) -> int:
@@ -129,16 +129,16 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
 
 def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
     """The pieces that fit a width, the last one shortened."""
-    kept: list[Piece] = []
+    fitting: list[Piece] = []
     for piece in pieces:
         if piece.width > width:
             text = shorten(piece.text, width)
             if text:
-                kept.append(Piece(text, piece.style, piece.target, piece.tip))
+                fitting.append(Piece(text, piece.style, piece.target, piece.tip))
             break
-        kept.append(piece)
+        fitting.append(piece)
         width -= piece.width
-    return kept
+    return fitting
 
 
 class Section(SegmentBar):

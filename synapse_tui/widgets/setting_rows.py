@@ -1,4 +1,4 @@
-"""The settings as rows and texts: a list of them, and what is told of one."""
+"""The settings as rows and texts: a list of them, and the details of one."""
 
 from __future__ import annotations
 

@@ -38,46 +38,30 @@ if TYPE_CHECKING:
     from synapse_tui.addresses import Address
     from synapse_tui.agents.session import AgentSession
 
-_IN_OUTBOX = (
-    DeliveryState.QUEUED,
-    DeliveryState.HELD,
-    DeliveryState.TYPING,
-    DeliveryState.SUBMITTING,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message stands among those that wait for the same agent."""
-
-    position: int
-    count: int
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Messages as they are listed."""
 
-    tasks: Sequence[Task] = ()  # the messages, what concerns a person most last
-    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+    tasks: Sequence[Task] = ()  # what concerns a person most last
+    # by task id: place from 1 and count of the messages that wait for the same agent
+    places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
-    known = {task.id: task for task in tasks}
+    """What has ended, what goes on, then what waits in the order in which it will be typed."""
+    unsent = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPING, DeliveryState.SUBMITTING)
+    waits = {task.id: task for task in tasks if not task.state.final and task.delivery in unsent}
     queue: list[Task] = []
-    places: dict[str, Place] = {}
+    places: dict[str, tuple[int, int]] = {}
     for session in sessions:
         ids = [message.task.id for message in session.control.waiting()]
-        waiting = [known[task_id] for task_id in ids if task_id in known and _waits(known[task_id])]
-        places |= {task.id: Place(at, len(waiting)) for at, task in enumerate(waiting, 1)}
+        waiting = [waits[task_id] for task_id in ids if task_id in waits]
+        places |= {task.id: (at, len(waiting)) for at, task in enumerate(waiting, 1)}
         queue += waiting
     ended = [task for task in tasks if task.state.final]
     going = [task for task in tasks if not task.state.final and task.id not in places]
     return Listing((*ended, *going, *queue), MappingProxyType(places))
-
-
-def _waits(task: Task) -> bool:
-    return not task.state.final and task.delivery in _IN_OUTBOX
 
 
 _REPLY = "↳ "
@@ -114,14 +98,13 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
 
 
 def message_row(
-    task: Task, labels: Mapping[str, str], width: int, now: datetime, place: Place | None = None
+    task: Task, labels: Mapping[str, str], width: int, now: datetime, place: tuple[int, int] = (1, 1)
 ) -> Content:
     """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer."""
     mark = delivery_mark(task)
     old = age((now - task.updated_at).total_seconds())
-    tail = (
-        f"{mark.word} {old}" if place is None or place.count < 2 else f"{mark.word} #{place.position} {old}"
-    )
+    position, count = place
+    tail = f"{mark.word} {old}" if count < 2 else f"{mark.word} #{position} {old}"
     room = width - 4 - cell_len(tail)
     sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
     sender = shorten(sender, max(4, room // 2 - 2))
@@ -154,11 +137,11 @@ def peer_row(peer: Address, width: int) -> Content:
     return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
 
 
-def external_row(picture: ConversationModel, width: int) -> Content:
+def external_row(conversation: ConversationModel, width: int) -> Content:
     """One line: the state of the conversation, alias, name."""
-    mark = picture.mark if picture.entries else None
-    alias = shorten(picture.alias, width - 4)
-    name = shorten(one_line(picture.name), max(0, width - 6 - cell_len(alias)))
+    mark = conversation.mark if conversation.entries else None
+    alias = shorten(conversation.alias, width - 4)
+    name = shorten(one_line(conversation.name), max(0, width - 6 - cell_len(alias)))
     return Content.assemble(
         (f" {mark.glyph} " if mark else "   ", f"bold ${mark.colour}" if mark else ""),
         (alias, f"bold ${agent_colour('external')}"),
@@ -176,8 +159,32 @@ MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
 
-class MessageList(FaultTolerant, Choices):
-    """Messages, newest last; follows the newest while the last one is marked."""
+ExternalCommand = Literal["open_external", "external_card", "remove_external"]
+
+
+class CommandList(FaultTolerant, Choices):
+    """Rows with which something can be done by a key."""
+
+    @dataclass
+    class Commanded(Message):
+        """Something is to be done with the highlighted row."""
+
+        view: CommandList
+        row: str
+        command: str
+
+        @property
+        def control(self) -> CommandList:
+            return self.view
+
+    def action_command(self, command: str) -> None:
+        option = self.highlighted_option
+        if option is not None and option.id is not None:
+            self.post_message(self.Commanded(self, option.id, command))
+
+
+class MessageList(CommandList):
+    """Messages, newest last; follows the newest while the last one is highlighted."""
 
     BINDINGS: ClassVar = [
         ("c,delete", "command('cancel')", "Cancel"),
@@ -187,23 +194,8 @@ class MessageList(FaultTolerant, Choices):
         ("s", "command('send_now')", "Send now"),
     ]
 
-    @dataclass
-    class Commanded(Message):
-        """Something is to be done with the marked message."""
 
-        task_id: str
-        command: MessageCommand
-
-    def action_command(self, command: MessageCommand) -> None:
-        option = self.highlighted_option
-        if option is not None and option.id is not None:
-            self.post_message(self.Commanded(option.id, command))
-
-
-ExternalCommand = Literal["open_external", "external_card", "remove_external"]
-
-
-class ExternalList(FaultTolerant, Choices):
+class ExternalList(CommandList):
     """External agents; Enter opens the conversation."""
 
     BINDINGS: ClassVar = [
@@ -211,21 +203,9 @@ class ExternalList(FaultTolerant, Choices):
         ("x,delete", "command('remove_external')", "Remove"),
     ]
 
-    @dataclass
-    class Commanded(Message):
-        """Something is to be done with the marked agent."""
-
-        alias: str
-        command: ExternalCommand
-
-    def action_command(self, command: ExternalCommand) -> None:
-        option = self.highlighted_option
-        if option is not None and option.id is not None:
-            self.post_message(self.Commanded(option.id, command))
-
 
 class Sidebar(FaultTolerant, Vertical):
-    """Shows what it is given; tells which agent, message or peer was chosen."""
+    """Shows what it is given; posts which agent, message or peer was chosen."""
 
     DEFAULT_CSS = """
     Sidebar {
@@ -317,16 +297,14 @@ class Sidebar(FaultTolerant, Vertical):
     def watch_agents(self) -> None:
         self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
-            self._fill(
-                "agents",
-                [
-                    Option(
-                        agent_row(a, self._width, self.clock(), active=a.agent_id == self.active),
-                        id=a.agent_id,
-                    )
-                    for a in self.agents
-                ],
-            )
+            now = self.clock()
+            rows = [
+                Option(
+                    agent_row(each, self._width, now, active=each.agent_id == self.active), id=each.agent_id
+                )
+                for each in self.agents
+            ]
+            self._fill("agents", rows)
             self.query_one("#agents-title", Section).count = str(len(self.agents) or "")
 
     def watch_active(self) -> None:
@@ -338,7 +316,7 @@ class Sidebar(FaultTolerant, Vertical):
         labels = {agent.agent_id: agent.label for agent in self.agents}
         now, places, tasks = self.now(), self.listing.places, self.listing.tasks
         rows = [
-            Option(message_row(task, labels, self._width, now, places.get(task.id)), id=task.id)
+            Option(message_row(task, labels, self._width, now, places.get(task.id, (1, 1))), id=task.id)
             for task in tasks[-MAX_MESSAGES:]
         ]
         if not rows:
@@ -351,9 +329,8 @@ class Sidebar(FaultTolerant, Vertical):
     def watch_peers(self) -> None:
         self.set_class(not self.peers, "-no-peers")
         if self._shown():
-            self._fill(
-                "peers", [Option(peer_row(peer, self._width), id=peer.agent_id) for peer in self.peers]
-            )
+            rows = [Option(peer_row(peer, self._width), id=peer.agent_id) for peer in self.peers]
+            self._fill("peers", rows)
 
     def watch_externals(self) -> None:
         self.set_class(not self.externals, "-no-externals")
@@ -455,33 +432,23 @@ class Sidebar(FaultTolerant, Vertical):
     def action_leave(self) -> None:
         self.post_message(self.Left())
 
-    @on(OptionList.OptionSelected, "#agents")
-    def _agent_selected(self, event: OptionList.OptionSelected) -> None:
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.post_message(self.AgentChosen(event.option.id or ""))
+        row = event.option.id or ""
+        messages: dict[str | None, Message] = {
+            "agents": self.AgentChosen(row),
+            "peers": self.PeerChosen(row),
+            "externals": self.ExternalChosen(row, "open_external"),
+            "messages": self.MessageChosen(row, "show"),
+        }
+        self.post_message(messages[event.option_list.id])
 
-    @on(OptionList.OptionSelected, "#peers")
-    def _peer_selected(self, event: OptionList.OptionSelected) -> None:
+    @on(CommandList.Commanded)
+    def _commanded(self, event: CommandList.Commanded) -> None:
         event.stop()
-        self.post_message(self.PeerChosen(event.option.id or ""))
-
-    @on(OptionList.OptionSelected, "#externals")
-    def _external_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.post_message(self.ExternalChosen(event.option.id or "", "open_external"))
-
-    def on_external_list_commanded(self, event: ExternalList.Commanded) -> None:
-        event.stop()
-        self.post_message(self.ExternalChosen(event.alias, event.command))
-
-    @on(OptionList.OptionSelected, "#messages")
-    def _message_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.post_message(self.MessageChosen(event.option.id or "", "show"))
-
-    def on_message_list_commanded(self, event: MessageList.Commanded) -> None:
-        event.stop()
-        self.post_message(self.MessageChosen(event.task_id, event.command))
+        chosen = self.ExternalChosen if isinstance(event.view, ExternalList) else self.MessageChosen
+        self.post_message(chosen(event.row, event.command))  # type: ignore[arg-type]
 
     def on_key(self, event: events.Key) -> None:
         lists = [view for view in self.query(OptionList) if view.display and _can_choose(view)]

@@ -89,7 +89,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """The text cut to a width in its middle: of a path, the name of the file is what tells most."""
+    """The text cut to a width in its middle: the file's name is the most useful part of a path."""
     if cell_len(text) <= width or width <= 2:
         return shorten(text, width)
     head = shorten(text, (width + 2) // 3)

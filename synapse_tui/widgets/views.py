@@ -1,4 +1,4 @@
-"""What the widgets are given of an agent: a frozen picture, taken whenever something changed."""
+"""Snapshots of agents for the widgets, and the marks and words for their states."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class AgentView:
     watch: str = ""  # how the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none
     gave_up: bool = False  # whether the watch was given up, and nothing has happened since
     external: bool = False  # whether it is an A2A agent elsewhere
-    # whether its hooks have not been heard of yet, so that no lock keeps it from writing
+    # whether none of its hooks has run yet, so that no lock stops it from writing
     unproved: bool = False
 
     @property
@@ -162,7 +162,7 @@ class AgentView:
             return self.exit.words
         if self.state in (AgentState.WAITING, AgentState.ERROR):
             parts = _KIND.sub("", self.detail).split(" · ")
-            # "Bash command · rm -rf build · Do you want to proceed?": what is to be done tells most.
+            # "Bash command · rm -rf build · Do you want to proceed?": what it wants is the best part.
             return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark().word
         return self.watch if self.gave_up else self.mark().word
 
@@ -191,7 +191,7 @@ def still_title(title: str, known: Collection[str] = ()) -> str:
 
 
 def expected_view(spec: AgentSpec, number: int) -> AgentView:
-    """Picture of an agent that is being opened; it has no id yet."""
+    """An agent that is being opened; it has no id yet."""
     return AgentView("", number, one_line(spec.name or spec.profile), spec.profile)
 
 
@@ -211,7 +211,7 @@ def view_agents(
     unproved: AbstractSet[str] = frozenset(),
     now: datetime | None = None,
 ) -> list[AgentView]:
-    """Pictures of all agents in the order of their places."""
+    """All agents in the order of their places."""
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     views = (
@@ -232,7 +232,7 @@ def _view(
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
-    held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
+    held = [task for task in list(session.tasks) if task.delivery is DeliveryState.HELD]
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
     unparked = [task.updated_at for task in held if task.reason != HELD_BY_USER]

@@ -1,7 +1,7 @@
 """What outlives a host: the saved workspace with its scrollback, and the handover to a newer version."""
 
 from .handover import AgentHandover, GuardianHandover, Handover
-from .store import SavedAgent, SavedView, SavedWorkspace, WorkspaceKeeper, WorkspaceStore, boot_id
+from .store import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
 
 __all__ = [
     "AgentHandover",
@@ -10,7 +10,6 @@ __all__ = [
     "SavedAgent",
     "SavedView",
     "SavedWorkspace",
-    "WorkspaceKeeper",
     "WorkspaceStore",
     "boot_id",
 ]

@@ -141,7 +141,7 @@ class Agents:
         return self.on
 
     def tasks(self, agent_id: str) -> Sequence[Task]:
-        return tuple(self.agent.book)
+        return tuple(self.agent.tasks)
 
 
 @asynccontextmanager

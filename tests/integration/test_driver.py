@@ -8,7 +8,7 @@ import re
 import signal
 import termios
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar
 
@@ -18,7 +18,14 @@ from textual.app import App
 from textual.binding import Binding
 from textual.widgets import Input, Static
 
-from synapse_tui.driver import SynapseDriver, TerminalKey, TerminalKeyRelease, driver_class, restore_terminal
+from synapse_tui.driver import (
+    DriverOptions,
+    SynapseDriver,
+    TerminalKey,
+    TerminalKeyRelease,
+    driver_class,
+    restore_terminal,
+)
 from synapse_tui.driver.outer import UNDO_ALL
 from synapse_tui.errors import TerminalUnfit
 from synapse_tui.terminal.input import KeyEvent
@@ -97,10 +104,12 @@ async def running(
     *,
     environ: dict[str, str] = XTERM,
     app_class: type[ProbeApp] = ProbeApp,
-    **options: Callable[..., object],
+    **options: Any,
 ) -> AsyncIterator[ProbeApp]:
     """An application on the terminal, until the block ends or it ends itself."""
-    app = app_class(driver_class=driver_class(end.slave, end.slave, environ=environ, **options))
+    app = app_class(
+        driver_class=driver_class(DriverOptions(end.slave, end.slave, environ=environ, **options))
+    )
     task = asyncio.create_task(app.run_async())
     await end.until(lambda: app.is_running and app._driver is not None and app.focused is not None)
     try:
@@ -149,7 +158,7 @@ class TestStart:
 
     async def test_no_mouse_when_not_wanted(self):
         end = OuterEnd(KITTY_ANSWERS)
-        app = ProbeApp(driver_class=driver_class(end.slave, end.slave, environ=XTERM))
+        app = ProbeApp(driver_class=driver_class(DriverOptions(end.slave, end.slave, environ=XTERM)))
         task = asyncio.create_task(app.run_async(mouse=False))
         await end.shows(b"the probe")
         app.exit()
@@ -159,7 +168,7 @@ class TestStart:
 
     async def test_what_is_no_terminal_is_refused(self):
         reader, writer = os.pipe()
-        app = ProbeApp(driver_class=driver_class(reader, writer, environ=XTERM))
+        app = ProbeApp(driver_class=driver_class(DriverOptions(reader, writer, environ=XTERM)))
         driver = app.driver_class(app)
         with pytest.raises(TerminalUnfit):
             driver.start_application_mode()
@@ -358,7 +367,7 @@ class TestEnd:
 
     async def test_answers_that_come_late_are_not_typed_into_the_shell(self):
         end = OuterEnd()
-        app = ProbeApp(driver_class=driver_class(end.slave, end.slave, environ=XTERM))
+        app = ProbeApp(driver_class=driver_class(DriverOptions(end.slave, end.slave, environ=XTERM)))
         driver = app.driver_class(app)
         driver.start_application_mode()
         late = threading.Timer(0.03, end.type, (b"\x1b]11;rgb:0/0/0\x07\x1b[?62c",))

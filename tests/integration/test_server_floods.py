@@ -77,7 +77,7 @@ async def test_a_flood_is_told_to_come_again_and_another_agent_is_not_touched(
 
 
 async def test_beyond_the_lobby_connections_are_closed(stack: contextlib.AsyncExitStack) -> None:
-    room = Room(each=2, in_all=10)
+    room = Room(each=2, in_all=10, patience=Patience(head=120, lobby=120))
     agent, _ = await stack.enter_async_context(running(room=room))
     crowd = await opened(stack, agent.port, 2 + LOBBY)
     last = (await opened(stack, agent.port, 1))[0]

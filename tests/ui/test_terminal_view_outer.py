@@ -9,7 +9,7 @@ import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from synapse_tui.driver import driver_class
+from synapse_tui.driver import DriverOptions, driver_class
 from tests.integration.driver_terminal import OuterEnd
 from tests.ui.terminal_view_kit import FakeSession, PanesApp
 
@@ -19,7 +19,9 @@ class OuterApp(PanesApp):
 
     def __init__(self, outer: OuterEnd, session: FakeSession) -> None:
         super().__init__(session)
-        self.driver_class = driver_class(outer.slave, outer.slave, environ={"TERM": "xterm-256color"})
+        self.driver_class = driver_class(
+            DriverOptions(outer.slave, outer.slave, environ={"TERM": "xterm-256color"})
+        )
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -24,10 +24,10 @@ def agent() -> FakeAgent:
 
 def admission(agent: FakeAgent, begin: float = BEGIN) -> Admission:
     profile, keyboard = make_profile(submit=Submit(begin=begin)), agent.keyboard
-    book = TaskBook("synapse-fake-1", "ctx", EventBus())
+    book = TaskStore("synapse-fake-1", "ctx", EventBus())
     outbox = Outbox(book)
     turns = TurnTracker(book, agent.now)
-    return Admission(agent, keyboard, profile, book=book, outbox=outbox, turns=turns)
+    return Admission(agent, keyboard, profile, tasks=book, outbox=outbox, turns=turns)
 
 
 def test_a_message_waits_until_the_turn_of_the_users_prompt_has_begun(agent: FakeAgent) -> None:

@@ -47,8 +47,8 @@ def test_the_fate_of_a_task_and_of_a_receipt():
     agent = FakeAgent()
     task = agent.wait("hello")
     assert fate_of_task(task, "bob").words == "bob: queued"
-    agent.book.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
-    assert fate_of_task(agent.book.get(task.id), "bob").settled
+    agent.tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    assert fate_of_task(agent.tasks.get(task.id), "bob").settled
     refused = fate_of_receipt(Receipt("x", "", "failed", SynapseError("no")), "bob")
     assert (refused.words, refused.settled) == ("bob: failed: no", False)
     elsewhere = fate_of_receipt(Receipt("x", "1", "queued"), "bob")

@@ -76,7 +76,7 @@ async def test_a_call_waits_for_the_end(client: httpx.AsyncClient, agent: GivenA
     answer = (await call)["task"]
     assert answer["status"]["state"] == "TASK_STATE_COMPLETED"
     assert answer["artifacts"] == [{"artifactId": "artifact-1", "parts": [{"text": "Done."}]}]
-    assert not agent.feed.wanted(task.id)
+    assert not agent.streams.wanted(task.id)
 
 
 async def test_a_call_returns_when_a_dialog_is_open(client: httpx.AsyncClient, agent: GivenAgent) -> None:
@@ -93,12 +93,12 @@ async def test_a_message_goes_on_with_a_task(client: httpx.AsyncClient, agent: G
     task = await begun(client)
     await agent.works()
     question = TaskMessage("q-1", "agent", (Part(text="Which one?"),))
-    agent.book.change(
+    agent.tasks.change(
         task["id"],
         state=TaskState.INPUT_REQUIRED,
         delivery=DeliveryState.DONE,
         reason="Which one?",
-        messages=(*agent.book.get(task["id"]).messages, question),
+        messages=(*agent.tasks.get(task["id"]).messages, question),
     )
     asked = await rpc(client, "GetTask", {"id": task["id"]})
     assert asked["status"]["message"]["messageId"] == "q-1"
@@ -150,7 +150,7 @@ async def test_the_beginning_of_an_id_is_none(client: httpx.AsyncClient) -> None
 async def test_a_message_alone_may_be_the_answer(client: httpx.AsyncClient, agent: GivenAgent) -> None:
     call = asyncio.create_task(rpc(client, "SendMessage", said()))
     task = await agent.works()
-    agent.book.change(
+    agent.tasks.change(
         task.id,
         state=TaskState.COMPLETED,
         delivery=DeliveryState.DONE,
@@ -302,7 +302,7 @@ async def test_an_agent_that_has_ended(client: httpx.AsyncClient, agent: GivenAg
 async def test_histories_are_as_long_as_they_are_wanted(client: httpx.AsyncClient, agent: GivenAgent) -> None:
     task = await begun(client)
     messages = tuple(TaskMessage(f"m{n}", "user", (Part(text=str(n)),)) for n in range(5))
-    agent.book.change(task["id"], messages=messages)
+    agent.tasks.change(task["id"], messages=messages)
     for wanted, expected in (({}, 5), ({"historyLength": 2}, 2), ({"historyLength": 9}, 5)):
         found = await rpc(client, "GetTask", {"id": task["id"], **wanted})
         assert [each["messageId"] for each in found["history"]] == [f"m{n}" for n in range(5)][-expected:]
@@ -328,7 +328,7 @@ async def test_lists(client: httpx.AsyncClient, agent: GivenAgent) -> None:
     done = await rpc(client, "ListTasks", {"status": "TASK_STATE_COMPLETED", "includeArtifacts": True})
     assert [task["artifacts"][0]["parts"][0]["text"] for task in done["tasks"]] == ["Done."]
     assert (await rpc(client, "ListTasks", {"status": "TASK_STATE_AUTH_REQUIRED"}))["tasks"] == []
-    after = agent.book.get(made[0]["id"]).updated_at.isoformat()
+    after = agent.tasks.get(made[0]["id"]).updated_at.isoformat()
     assert len((await rpc(client, "ListTasks", {"statusTimestampAfter": after}))["tasks"]) == 1
 
 
@@ -343,7 +343,7 @@ async def test_a_page_is_no_longer_than_an_answer_should_be(
         token = pages[-1]["nextPageToken"]
     assert [task["id"] for page in pages for task in page["tasks"]] == ids[::-1]
     assert [len(page["tasks"]) for page in pages] == [4, 4, 1]
-    one = TaskPage((agent.task(ids[0]),), "", 9)
+    one = TaskPage((agent.tasks.get(ids[0]),), "", 9)
     assert within(one, most=1) == one, "a task that is longer than a page is a page"
 
 

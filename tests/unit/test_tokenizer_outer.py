@@ -8,13 +8,11 @@ from synapse_tui.driver.outer import (
     QUERY_COLORS,
     UNDO_ALL,
     Handshake,
-    MissedState,
     OuterTerminal,
     Reaction,
     keyboard,
     parse_color,
     queries,
-    strip_unknown,
 )
 
 XTERM = {"TERM": "xterm-256color"}
@@ -137,6 +135,13 @@ class TestHandshake:
         assert handshake.keyboard(0) == "\x1b[=5u"
         assert handshake.resume() == "\x1b[=5u"
 
+    def test_missed_settings_are_made_up_for_by_the_last_of_each_kind(self):
+        handshake, _ = self.start()
+        handshake.missed("x\x1b[?25l\x1b[2 q\x1b]22;text\x07")
+        handshake.missed("\x1b[?25h\x1b]2;title\x07 and text")
+        assert handshake.resume() == "\x1b[?25h\x1b[2 q\x1b]22;text\x07\x1b]2;title\x07"
+        assert handshake.resume() == ""
+
     def test_without_mouse(self):
         _, begin = self.start(mouse=False)
         assert "1000" not in begin
@@ -145,7 +150,9 @@ class TestHandshake:
         handshake, begin = self.start({"TERM": "linux"})
         assert not handshake.waiting
         assert "]" not in begin + handshake.end()
-        assert handshake.fit("a\x1b]22;text\x07b\x1b[2 qc\x1b[1m") == "abc\x1b[1m"
+        assert (
+            handshake.fit("a\x1b]8;;http://x\x1b\\b\x1b]22;text\x07\x1b[ q\x1b[2 qc\x1b[1m") == "abc\x1b[1m"
+        )
         handshake, _ = self.start()
         assert handshake.fit("\x1b]22;text\x07") == "\x1b]22;text\x07"
 
@@ -161,15 +168,3 @@ def test_questions():
     assert queries(XTERM).endswith("\x1b[c")
     assert queries({"TERM": "dumb"}) == ""
     assert "$p" not in queries({**XTERM, "TERM_PROGRAM": "Apple_Terminal"})
-
-
-def test_missed_state_is_the_last_of_each_kind():
-    missed = MissedState()
-    missed.note("x\x1b[?25l\x1b[2 q\x1b]22;text\x07")
-    missed.note("\x1b[?25h\x1b]2;title\x07 and text")
-    assert missed.take() == "\x1b[?25h\x1b[2 q\x1b]22;text\x07\x1b]2;title\x07"
-    assert missed.take() == ""
-
-
-def test_strip_unknown():
-    assert strip_unknown("a\x1b]8;;http://x\x1b\\b\x1b]8;;\x1b\\c\x1b[ q") == "abc"

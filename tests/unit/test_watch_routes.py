@@ -24,7 +24,7 @@ CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
 @pytest.fixture
 def agent() -> FakeAgent:
     agent, screen = FakeAgent(), FakeScreen()
-    turns = TurnTracker(agent.book, screen.now)
+    turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(
         WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )

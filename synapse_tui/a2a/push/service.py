@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, TaskChanged
-from synapse_tui.messages.history import NoPushJournal, PushJournal
+from synapse_tui.messages.history import PushJournal
 from synapse_tui.messages.records import Delivery, PushLeft, Subscription
 from synapse_tui.model import Task
 
@@ -95,7 +95,7 @@ class PushDesk:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
-        self._journal = journal or NoPushJournal()
+        self._journal = journal or PushJournal()
         self._policy = policy or TargetPolicy(Resolver())
         self._agents = agents or NoAgents()
         self._sender = send or _nobody

@@ -17,8 +17,7 @@ from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.recovery import UNCERTAIN
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
 from .gate import (
@@ -70,14 +69,14 @@ class Admission:
         keyboard: Keyboard,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
     ) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
         self._retry_at = self._retry_in_turn_at = float("-inf")
@@ -117,7 +116,7 @@ class Admission:
         hold = why_held(self._view, self._keyboard, self._profile, works=works)
         if hold is not None:
             return hold
-        if problem := self._book.journal.problem:
+        if problem := self._tasks.journal.problem:
             # Without a note that survives, a crash after Enter would have the message typed twice.
             return Hold(problem, RETRY)
         if not self._turns.takes(into_turn=works):
@@ -153,7 +152,7 @@ class Settlement:
         typist: Typist,
         admission: Admission,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
     ) -> None:
@@ -161,7 +160,7 @@ class Settlement:
         self._keyboard = keyboard
         self._typist = typist
         self._admission = admission
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
         self._failures: Counter[str] = Counter()
@@ -186,15 +185,15 @@ class Settlement:
                 self.went(message)
             case Typed.BLOCKED | Typed.UNREAD:
                 self.covered = replace(message, unread=result.outcome is Typed.UNREAD)
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
+                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)
             case Typed.EXITED if not result.entered:
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
             case Typed.LEFT:
                 self._leave(message, result.reason)
             case _:
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+                self._outbox.doubt(message.task_id, result.reason)
 
     def went(self, message: Unsent) -> None:
         """A message was submitted: a turn begins."""
@@ -203,7 +202,7 @@ class Settlement:
         self.note_submitted(message.text)
         if (turn := self._turns.current) is not None:
             self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
-        task = self._book.get(message.task_id)
+        task = self._tasks.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
 
     def _leave(self, message: Unsent, reason: str) -> None:
@@ -214,8 +213,8 @@ class Settlement:
         self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
 
     def _failed(self, task_id: str, reason: str) -> None:
-        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
+        self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._tasks.journal.problem:
             return  # it gave way to another or to the user, or could not be noted; that is no failure
         if self._view.report.state is AgentState.PROCESSING:
             self._admission.try_later_in_turn()
@@ -255,7 +254,7 @@ class Settlement:
         for standing in (self.covered, self.standing):
             if standing is not None and standing.task_id in self._outbox:
                 if standing.entered:
-                    self._outbox.park(standing.task_id, UNCERTAIN)
+                    self._outbox.doubt(standing.task_id)
                 elif self._outbox.is_parked(standing.task_id):
                     self._outbox.release(standing.task_id)
         self.covered = self.standing = None
@@ -311,7 +310,7 @@ class Delivery:
         keyboard: Keyboard,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
         compose: Callable[[Task], str],
@@ -320,7 +319,7 @@ class Delivery:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
         self._compose = compose
@@ -329,9 +328,9 @@ class Delivery:
         self._interrupter = Interrupter(view, keyboard, profile)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._admission = Admission(view, keyboard, profile, book=book, outbox=outbox, turns=turns)
+        self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
         self._settlement = Settlement(
-            view, keyboard, self._typist, self._admission, book=book, outbox=outbox, turns=turns
+            view, keyboard, self._typist, self._admission, tasks=tasks, outbox=outbox, turns=turns
         )
         self._started = False
         self._stopped_at = float("-inf")
@@ -371,7 +370,7 @@ class Delivery:
         await self._halt()
         self._keyboard.reset()
         if typing in self._outbox:
-            entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
+            entering = self._tasks.get(typing).delivery is DeliveryState.SUBMITTING
             self._settlement.covered = Unsent(typing, "", entering)
 
     def abandon(self) -> None:
@@ -459,7 +458,7 @@ class Delivery:
             return False
         async with self._busy:
             await self._withdraw(standing.task_id)
-            self._outbox.park(standing.task_id, f"{UNCERTAIN}: something urgent goes first")
+            self._outbox.doubt(standing.task_id, "something urgent goes first")
         return True
 
     def _why_not(self, task: Task | None) -> Hold | None:
@@ -498,7 +497,7 @@ class Delivery:
         self._typing = task.id
         self._outbox.note_entered(task.id, entered=False)
         try:
-            self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
+            self._tasks.change(task.id, delivery=DeliveryState.TYPING, reason="")
             works = self._admission.into_turn(task)
             result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
             self._settlement.settle(Unsent(task.id, text, result.entered), result)
@@ -514,10 +513,10 @@ class Delivery:
     async def _commit(self, task_id: str) -> None:
         """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
         self._outbox.note_entered(task_id, entered=True)
-        self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        self._tasks.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
         self._settlement.entered_at = self._view.now()
-        await self._book.flush()
+        await self._tasks.flush()
 
     # -- what became of it ---
 
@@ -552,7 +551,7 @@ class Delivery:
         elif self._view.empty_for() >= STEADY:
             self._settlement.standing = None
             if self._outbox.is_parked(message.task_id):
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
+                self._outbox.doubt(message.task_id, "it is no longer in the composer")
         return self._view.reading().empty
 
     # -- interrupts and cancellation ---
@@ -576,7 +575,7 @@ class Delivery:
 
     def _given_back(self, text: str) -> None:
         if text and (task_id := self._turns.withdraw(text)):
-            task = self._book.change(
+            task = self._tasks.change(
                 task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
             )
             self._outbox.put(task)
@@ -586,12 +585,12 @@ class Delivery:
         if self._started:
             outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
             if not outcome.stopped and task.id in self._outbox:
-                self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+                self._tasks.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
         return 0.0
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back in whatever state it is."""
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if task.state.final:
             return task
         if task.id == self._typing:
@@ -601,18 +600,18 @@ class Delivery:
                 await self._withdraw(task.id)
                 return self._outbox.cancel(task.id)
         if self._turns.queues(task.id):
-            return self._book.change(task.id, reason="not canceled: it waits in the agent's own queue")
+            return self._tasks.change(task.id, reason="not canceled: it waits in the agent's own queue")
         turn = self._turns.current
         if turn is not None and turn.task_id == task.id:
             outcome = await self.interrupt("canceled")
             if not outcome.stopped:
-                return self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
-        if not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
+                return self._tasks.change(task.id, reason=f"not canceled: {outcome.reason}")
+        if not (self._turns.works_on(task.id) or self._tasks.get(task.id).state.final):
             # It was typed, and stays open for what goes on with it, as for the answer to a question.
-            self._book.change(
+            self._tasks.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
             )
-        return self._book.get(task.id)
+        return self._tasks.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.

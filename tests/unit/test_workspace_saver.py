@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from blockbuster import blockbuster_ctx
 
+from synapse_tui.daemon.workspace import WorkspaceSaver
 from synapse_tui.events import AgentAdded, AgentBell, AgentRemoved, AgentRenamed, EventBus, Notice
+from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.terminal import Terminal
-from synapse_tui.workspace import SavedView, SavedWorkspace, WorkspaceKeeper, WorkspaceStore, boot_id
+from synapse_tui.workspace import SavedView, SavedWorkspace, WorkspaceStore, boot_id
 from tests.integration.session_rig import until
 
 NOW = datetime(2026, 11, 21, 18, 3, tzinfo=UTC)
@@ -77,14 +79,14 @@ class CountingStore(WorkspaceStore):
 
 
 class Rig:
-    """A keeper with all that is around it."""
+    """A saver with all that is around it."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.host = FakeHost()
         self.store = CountingStore(folder)
         self.view: dict[str, object] = {"layout": "tabs"}
-        self.keeper = WorkspaceKeeper(
-            self.host,
+        self.saver = WorkspaceSaver(
+            cast("Host", self.host),
             self.store,
             lambda: SavedView(1, dict(self.view)),
             session="main",
@@ -104,9 +106,9 @@ class Rig:
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path)
-    rig.keeper.start()
+    rig.saver.start()
     yield rig
-    await rig.keeper.stop(clean=False)
+    await rig.saver.stop(clean=False)
 
 
 async def test_agents_are_saved_as_they_come_and_go(rig: Rig) -> None:
@@ -149,30 +151,30 @@ async def test_agents_that_are_still_asked_about_stay_saved_with_their_lines(rig
     lost = (await rig.saved(1)).agents
     rig.store.save_scrollback(one.agent_id, b"lines of before")
     rig.host.close(one)
-    rig.keeper.lost = lambda: lost
+    rig.saver.lost = lambda: lost
     rig.host.open(8100)
     rig.host.open(8101)
     found = await rig.saved(2)
     assert found.agents[0] == lost[0]
     assert not found.clean
     rig.host.agents[one.agent_id].terminal.feed(b"other lines\r\n")
-    await rig.keeper.save_lines()
+    await rig.saver.save_lines()
     assert rig.store.load_scrollback(one.agent_id) == b"lines of before"
     rig.host.agents.clear()
-    rig.keeper.lost = tuple
+    rig.saver.lost = tuple
     assert (await rig.saved(0)).clean, "the person did not want them"
 
 
 async def test_many_changes_are_saved_at_once(tmp_path: Path) -> None:
     rig = Rig(tmp_path, debounce=0.3)
-    rig.keeper.start()
+    rig.saver.start()
     for port in range(8100, 8120):
         rig.host.open(port)
         await asyncio.sleep(0)
     await rig.saved(20)
     assert rig.store.saves == 1
     rig.host.events.publish(AgentBell("synapse-claude-8100"))
-    await rig.keeper.stop(clean=False)
+    await rig.saver.stop(clean=False)
     assert rig.store.saves == 2
 
 
@@ -180,7 +182,7 @@ async def test_many_changes_are_saved_at_once(tmp_path: Path) -> None:
 async def test_the_end(rig: Rig, clean: bool) -> None:
     agent = rig.host.open(8100)
     agent.terminal.feed(b"last words")
-    await rig.keeper.stop(clean=clean)
+    await rig.saver.stop(clean=clean)
     found = rig.store.load()
     assert found is not None
     assert (found.clean, len(found.agents)) == (clean, 1)
@@ -191,14 +193,14 @@ async def test_the_end(rig: Rig, clean: bool) -> None:
 
 async def test_lines_are_saved_only_where_they_changed(tmp_path: Path) -> None:
     rig = Rig(tmp_path, interval=0.05)
-    rig.keeper.start()
+    rig.saver.start()
     quiet, busy = rig.host.open(8100), rig.host.open(8101)
     quiet.terminal.feed(b"said once")
     for number in range(3):
         busy.terminal.feed(f"line {number}\r\n".encode())
         wanted = f"line {number}".encode()
         await until(lambda: rig.store.load_scrollback(busy.agent_id).endswith(wanted), str(wanted))  # noqa: B023
-    await rig.keeper.stop(clean=False)
+    await rig.saver.stop(clean=False)
     assert rig.store.load_scrollback(quiet.agent_id) == b"said once"
     assert rig.store.scrollbacks.count(quiet.agent_id) == 1
     # Once more where the end came while the last one was still being written.
@@ -208,10 +210,10 @@ async def test_lines_are_saved_only_where_they_changed(tmp_path: Path) -> None:
 async def test_a_terminal_after_a_restart_is_another_one(rig: Rig) -> None:
     agent = rig.host.open(8100)
     agent.terminal.feed(b"old")
-    await rig.keeper.save_lines()
+    await rig.saver.save_lines()
     agent.terminal = Terminal(40, 5)
     agent.terminal.feed(b"new")
-    await rig.keeper.save_lines()
+    await rig.saver.save_lines()
     assert rig.store.load_scrollback(agent.agent_id) == b"new"
 
 
@@ -220,9 +222,9 @@ async def test_no_lines_are_kept_when_that_is_turned_off(tmp_path: Path) -> None
     agent = rig.host.open(8100)
     rig.store.save_scrollback(agent.agent_id, b"secret of before")
     agent.terminal.feed(b"secret")
-    rig.keeper.start()
+    rig.saver.start()
     await until(lambda: not rig.store.load_scrollback(agent.agent_id), "the end of the old file")
-    await rig.keeper.stop(clean=False)
+    await rig.saver.stop(clean=False)
     assert rig.store.load_scrollback(agent.agent_id) == b""
 
 
@@ -231,12 +233,12 @@ async def test_a_disk_that_is_full_is_told_once(rig: Rig) -> None:
     rig.host.events.subscribe(heard.append)
     rig.store.fails = True
     for _ in range(2):
-        await rig.keeper.save()
+        await rig.saver.save()
     notices = [event for event in heard if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "No space left on device" in notices[0].text
     rig.store.fails = False
-    await rig.keeper.save()
+    await rig.saver.save()
     assert rig.store.load() is not None
 
 
@@ -245,7 +247,7 @@ async def test_nothing_blocks_the_loop(tmp_path: Path) -> None:
     agent = rig.host.open(8100)
     agent.terminal.feed(b"\x1b[31mline\x1b[0m\r\n" * 3000)
     with blockbuster_ctx():
-        rig.keeper.start()
+        rig.saver.start()
         await until(lambda: rig.store.scrollbacks, "the lines")
-        await rig.keeper.stop(clean=True)
+        await rig.saver.stop(clean=True)
     assert rig.store.load_scrollback(agent.agent_id).count(b"line") == 3000

@@ -1,0 +1,365 @@
+"""The workspace of a session: saved while it changes, offered after a crash or a reboot, and opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from synapse_tui.agents.console import Past
+from synapse_tui.agents.session import resumed_spec
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, Notice
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.terminal import Terminal, capture_history
+from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
+
+log = logging.getLogger(__name__)
+
+DEBOUNCE = 1.0
+"""Seconds between a change and its saving, so that several are saved at once."""
+SCROLLBACK_INTERVAL = 60.0
+"""Seconds between two looks for terminals whose lines are to be saved again."""
+
+
+class WorkspaceSaver:
+    """Saves the workspace soon after each change, and the lines of the terminals now and then.
+
+    Args:
+        host: Whose agents are saved.
+        store: Where.
+        view: Gives what the application shows.
+        session: Name of the session.
+        scrollback: Whether the lines of the terminals are kept; if not, those kept earlier are removed.
+        debounce: Seconds between a change and its saving.
+        interval: Seconds between two looks for terminals that have changed.
+        clock: The time now, aware.
+
+    Attributes:
+        lost: Gives agents of before that a person is still asked about: they stay saved, with their lines.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: WorkspaceStore,
+        view: Callable[[], SavedView],
+        *,
+        session: str = "",
+        scrollback: bool = True,
+        debounce: float = DEBOUNCE,
+        interval: float = SCROLLBACK_INTERVAL,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._view = view
+        self._session = session
+        self._scrollback = scrollback
+        self._debounce = debounce
+        self._interval = interval
+        self.lost: Callable[[], Sequence[SavedAgent]] = tuple
+        self._arranged: object = None
+        """What of the view was saved last."""
+        self._clock = clock
+        self._boot_id = ""
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._seen: dict[str, tuple[Terminal, int]] = {}
+        """Terminal and tick of it that were saved last."""
+        self._failed = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Save from now on; called in the running loop."""
+        self._unsubscribe = self._host.events.subscribe(self._on_event)
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._save_changes(), name="workspace"),
+            loop.create_task(self._save_lines_now_and_then(), name="workspace-scrollback"),
+            loop.create_task(self._watch_view(), name="workspace-view"),
+        ]
+        self.touch()
+
+    def touch(self) -> None:
+        """What the application shows has changed: it is saved soon."""
+        self._changed.set()
+
+    async def stop(self, *, clean: bool) -> None:
+        """Save for the last time; called while the agents are still there.
+
+        Args:
+            clean: Whether a person ends the agents, so that there is nothing to be offered at the next start.
+        """
+        self._unsubscribe()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self.save(clean=clean)
+        await self.save_lines()
+
+    async def save(self, *, clean: bool = False) -> None:
+        """Save the workspace now; a failure is told once."""
+        self._arranged = self._arrangement()
+        workspace = self._workspace(clean=clean)
+        await self._write(lambda: self._store.save(workspace))
+
+    def keep_lines(self, keep: bool) -> None:
+        self._scrollback = keep
+
+    async def save_lines(self) -> None:
+        """Save the lines of every terminal that has changed since, one after the other."""
+        if not self._scrollback:
+            if self._seen:  # some were kept until a moment ago
+                self._seen.clear()
+                await self._write(self._store.forget_scrollbacks)
+            return
+        lost = {agent.agent_id for agent in self.lost()}
+        agents = {agent_id: agent for agent_id, agent in self._host.agents.items() if agent_id not in lost}
+        self._seen = {agent_id: seen for agent_id, seen in self._seen.items() if agent_id in agents}
+        for agent_id, agent in agents.items():
+            terminal = agent.terminal
+            seen = (terminal, terminal.screen.tick)
+            if self._seen.get(agent_id) == seen:
+                continue
+            history = capture_history(terminal)
+            await self._write(lambda: self._store.save_scrollback(agent_id, history.render()))  # noqa: B023
+            self._seen[agent_id] = seen
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, AgentAdded | AgentRemoved | AgentRenamed | AgentInstructed):
+            self.touch()
+
+    async def _save_changes(self) -> None:
+        self._boot_id = await asyncio.to_thread(boot_id)
+        if not self._scrollback:
+            await self._write(self._store.forget_scrollbacks)
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(self._debounce)
+            self._changed.clear()
+            await self.save()
+
+    async def _save_lines_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval)
+            await self.save_lines()
+
+    async def _watch_view(self) -> None:
+        while True:
+            await asyncio.sleep(2 * self._debounce)  # nobody tells what a person arranges
+            if self._arrangement() != self._arranged:
+                self.touch()
+
+    def _arrangement(self) -> object:
+        return self._view(), tuple(self.lost())
+
+    async def _write(self, write: Callable[[], None]) -> None:
+        async with self._writing:
+            task = asyncio.ensure_future(asyncio.to_thread(write))
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                with contextlib.suppress(OSError):
+                    await task
+                raise
+            except OSError as error:
+                self._tell(error)
+            else:
+                self._failed = False
+
+    def _tell(self, error: OSError) -> None:
+        log.warning("workspace cannot be saved", extra={"error": str(error)})
+        if not self._failed:
+            text = f"the workspace cannot be saved in {self._store.path}: {error.strerror or error}"
+            self._host.events.publish(Notice(text, "warning"))
+        self._failed = True
+
+    def _workspace(self, *, clean: bool) -> SavedWorkspace:
+        agents = tuple(
+            SavedAgent(
+                profile=agent.agent_type,
+                agent_id=agent.agent_id,
+                port=agent.port,
+                cwd=str(agent.cwd),
+                name=agent.name,
+                args=agent.spec.args,
+                order=order,
+                told_as=agent.told_as,
+                began=agent.began,
+            )
+            for order, agent in enumerate(self._host.agents.values())
+        )
+        lost = tuple(self.lost())
+        ids = {agent.agent_id for agent in lost}
+        agents = (*lost, *(agent for agent in agents if agent.agent_id not in ids))
+        return SavedWorkspace(
+            project=str(self._host.project),
+            session=self._session,
+            saved_at=self._clock(),
+            clean=clean or not agents,
+            boot_id=self._boot_id,
+            pid=os.getpid(),
+            agents=agents,
+            view=self._view(),
+        )
+
+
+class LostWorkspace:
+    """A workspace that was not closed by a person.
+
+    Args:
+        host: Opens its agents.
+        store: Where the lines of their terminals are.
+        saved: What was open.
+        arrange: Arranges the panes as they were, when all is open.
+        ask: Whether the person is asked first.
+
+    Attributes:
+        ask: Whether the person is asked first.
+        pending: The agents, until the person has decided: when the host ends before, they are offered again.
+        decided: Set when they are open again, or not wanted.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: WorkspaceStore,
+        saved: SavedWorkspace,
+        arrange: Callable[[Mapping[str, object]], None],
+        *,
+        ask: bool,
+    ) -> None:
+        self.ask = ask
+        self.pending = saved.agents
+        self.decided = asyncio.Event()
+        self._host = host
+        self._store = store
+        self._saved = saved
+        self._arrange = arrange
+        self._pasts: dict[str, bytes] = {}
+        self._opened: list[SavedAgent] = []
+        host.reserve([agent.port for agent in saved.agents])
+
+    @property
+    def view(self) -> SavedView:
+        return self._saved.view
+
+    async def load(self) -> None:
+        """Read the lines of before: the files are replaced as soon as new agents run."""
+        for agent in self._saved.agents:
+            self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
+
+    def offer(self) -> RestoreOffer:
+        agents = [_words(agent) for agent in self._saved.agents]
+        saved = self._saved
+        return RestoreOffer(
+            agents,
+            saved.saved_at,
+            self.ask,
+            saved.view.state,
+            self.open,
+            self._forget,
+            self._count_waiting,
+            self._missing,
+        )
+
+    def _missing(self, specs: Sequence[AgentSpec]) -> list[AgentSpec]:
+        left, missing = list(self._opened), []
+        for spec in specs:
+            same = next((agent for agent in left if self._is_same(spec, agent)), None)
+            if same is None:
+                missing.append(spec)
+            else:
+                left.remove(same)
+        return missing
+
+    def _is_same(self, spec: AgentSpec, agent: SavedAgent) -> bool:
+        return (
+            spec.profile == agent.profile
+            and spec.name.casefold() == agent.name.casefold()
+            and spec.args in ((), agent.args)
+            and not spec.prompt
+            and spec.port in (0, agent.port)
+            and (spec.cwd or self._host.folder) == Path(agent.cwd)
+        )
+
+    async def _count_waiting(self) -> int:
+        unfinished = await self._host.history.unfinished()
+        saved = self._saved.agents
+        return sum(
+            count
+            for whom, count in unfinished.items()
+            if any(whom.is_meant(agent.agent_id, agent.name) for agent in saved)
+        )
+
+    async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
+        """Open the agents again and arrange them.
+
+        Args:
+            sizes: Columns and lines of each.
+
+        Returns:
+            What could not be opened, and why.
+        """
+        problems = []
+        agents = sorted(self._saved.agents, key=lambda each: each.order)
+        for agent, (columns, lines) in zip(agents, sizes, strict=False):
+            try:
+                await self._open(agent, columns, lines)
+                self._opened.append(agent)
+            except SynapseError as error:
+                problems.append(f"{_words(agent)}: {error}")
+        self._forget()
+        self._arrange(self._saved.view.state)
+        return problems
+
+    def _forget(self) -> None:
+        self.pending = ()
+        self._pasts.clear()
+        self._host.reserve(())
+        self.decided.set()
+
+    async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
+        profile = self._host.profiles.find(agent.profile)
+        history = self._pasts.get(agent.agent_id, b"")
+        await self._host.open(
+            resumed_spec(agent, profile),
+            columns=columns,
+            lines=lines,
+            before=Past(history, self._saved.saved_at) if history else None,
+        )
+
+
+def _words(agent: SavedAgent) -> str:
+    name = f" '{agent.name}'" if agent.name else ""
+    return f"{agent.profile}{name} in {agent.cwd}"
+
+
+async def find_lost(
+    host: Host, store: WorkspaceStore, arrange: Callable[[Mapping[str, object]], None]
+) -> LostWorkspace | None:
+    """The workspace to offer, if the last host of the session did not end as a person wanted.
+
+    Args:
+        host: Opens its agents.
+        store: Where workspaces are kept.
+        arrange: Arranges the panes.
+    """
+    how = host.settings.text("tui.restore")
+    saved = await asyncio.to_thread(store.load)
+    if store.problem:
+        host.events.publish(Notice(store.problem, "warning"))
+    if saved is None or saved.clean or not saved.agents or how == "never":
+        return None
+    lost = LostWorkspace(host, store, saved, arrange, ask=how == "ask")
+    await lost.load()
+    return lost
