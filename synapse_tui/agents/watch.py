@@ -66,7 +66,7 @@ def check_order(order: WatchOrder) -> WatchOrder:
         re.compile(order.until)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidValue(
-            f"'{order.until}' is no pattern: {error}", "give a regular expression of Python"
+            f"'{order.until}' is not a pattern: {error}", "give a regular expression of Python"
         ) from error
     return order
 

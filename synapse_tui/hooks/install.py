@@ -109,11 +109,11 @@ class HookInstaller:
         content = _document(place.path)
         hooks = content.setdefault("hooks", {})
         if not isinstance(hooks, dict):
-            raise ConfigError(f"{place.path}: 'hooks' is no table", "correct the file first")
+            raise ConfigError(f"{place.path}: 'hooks' is not a table", "correct the file first")
         for name, groups in place.hooks.items():
             theirs = hooks.get(name, [])
             if not isinstance(theirs, list):
-                raise ConfigError(f"{place.path}: 'hooks.{name}' is no list", "correct the file first")
+                raise ConfigError(f"{place.path}: 'hooks.{name}' is not a list", "correct the file first")
             # At the end: Codex knows the user's own hooks by their place.
             hooks[name] = [*theirs, *_list(groups)]
         after = _text(content, before)
@@ -216,7 +216,7 @@ def _document(path: Path) -> dict[str, Any]:
         content = json.loads(data) if data and data.strip() else {}
     except ValueError as error:
         raise ConfigError(
-            f"{path} is no valid JSON: {error}",
+            f"{path} is not valid JSON: {error}",
             "correct it first (comments would be lost); nothing was changed",
         ) from error
     if not isinstance(content, dict):

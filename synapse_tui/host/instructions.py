@@ -186,5 +186,5 @@ class Instructions:
     def _session(self, agent_id: str) -> AgentSession:
         session = self._agents.get(agent_id)
         if session is None:
-            raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
+            raise AgentNotFound(f"no agent named '{agent_id}' here", "see the sidebar or 'synapse list'")
         return session

@@ -89,7 +89,7 @@ class TextFolders:
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            return f"byte {error.start + 1} is no UTF-8"
+            return f"byte {error.start + 1} is not UTF-8"
         return UNTRUSTED if origin == "project" and not self.trusted(path, data) else ""
 
 

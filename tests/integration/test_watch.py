@@ -215,7 +215,7 @@ async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) 
         (["gemini", "--stop", "--every", "5"], "--list and --stop"),
         (["all"], "watch over one at a time"),
         (["gemini", "--every", "-1"], "every -1 s"),
-        (["gemini", "--until", "("], "is no pattern"),
+        (["gemini", "--until", "("], "is not a pattern"),
         (["gemini", "--nudge", ""], "--nudge is empty"),
         (["gemini", "--until", " "], "--until is empty"),
     ],

@@ -193,7 +193,7 @@ def test_hooks_in_a_file_that_is_broken_since_are_not_said_to_be_missing(
     installer.install(place)
     place.path.write_text(place.path.read_text() + "// mine")
     for ask in (installer.standing, installer.remove):
-        with pytest.raises(ConfigError, match="no valid JSON"):
+        with pytest.raises(ConfigError, match="not valid JSON"):
             ask(place)
 
 

@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_told_and_the_next_one_is_used(project: Path, use
         (project / "claude.md", "it is longer than 64 KiB"),
         (user / "claude.md", "it is no regular file"),
         (project / "default.md", "it is no regular file"),
-        (user / "default.md", "byte 4 is no UTF-8"),
+        (user / "default.md", "byte 4 is not UTF-8"),
     ]
 
 

@@ -166,7 +166,7 @@ def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | Non
     stack.callback(os.close, found)
     status = os.fstat(found)
     if status.st_uid != os.geteuid():
-        raise NotADirectoryError(f"{path} is no folder of this user")
+        raise NotADirectoryError(f"{path} is not a folder of this user")
     if stat.S_IMODE(status.st_mode) & 0o077:
         os.fchmod(found, 0o700)
     return found

@@ -57,7 +57,7 @@ class Intake:
         task = self._tasks.get(task_id)
         if task.outgoing or task.follows:
             raise MessageError(
-                f"task {task.short_id} is none that {self._agent_id} was given", "send a message of its own"
+                f"task {task.short_id} was not given to {self._agent_id}", "send a new message"
             )
         if task.state.final:
             raise TaskEnded(f"task {task.short_id} is {task.state.value} already", "send a new message")

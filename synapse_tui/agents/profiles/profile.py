@@ -267,7 +267,7 @@ def key_bytes(name: str) -> bytes:
     if len(name) == 1 or name[:1] == "\x1b":
         return name.encode()
     near = difflib.get_close_matches(word, _NAMED, 1)
-    raise ValueError(f"there is no key '{name}'" + (f": did you mean '{near[0]}'?" if near else ""))
+    raise ValueError(f"no key named '{name}'" + (f": did you mean '{near[0]}'?" if near else ""))
 
 
 def key_names(keys: tuple[bytes, ...]) -> str:

@@ -281,7 +281,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text, re.MULTILINE)
     except re.error as error:
-        raise ValueError(f"'{text}' is no regular expression: {error}") from error
+        raise ValueError(f"'{text}' is not a regular expression: {error}") from error
 
 
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
@@ -297,10 +297,10 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
-        faults.found.append(ProfileError(path, line, f"no valid YAML: {error.problem or error.context}"))
+        faults.found.append(ProfileError(path, line, f"invalid YAML: {error.problem or error.context}"))
         return None
     except yaml.YAMLError as error:
-        faults.add(None, f"no valid YAML: {error}")
+        faults.add(None, f"invalid YAML: {error}")
         return None
     if not isinstance(node, MappingNode):
         faults.add(node, "the file must hold one mapping of keys to values")
@@ -343,7 +343,7 @@ def _prompt(section: Section) -> DoctorPrompt:
     try:
         re.compile(filled(expect, dict.fromkeys(PLACEHOLDERS, "1")))
     except re.error as error:
-        section.fault("expect", f"'{expect}' is no regular expression: {error}")
+        section.fault("expect", f"'{expect}' is not a regular expression: {error}")
     return DoctorPrompt(text=section.text("text").strip(), expect=expect)
 
 
@@ -440,7 +440,7 @@ def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, 
     try:
         words = [text] if os.path.exists(text) else shlex.split(text)  # noqa: PTH110 - never raises
     except ValueError as error:
-        top.fault("command", f"is no command line: {str(error).lower()}")
+        top.fault("command", f"is not a command line: {str(error).lower()}")
         words = [text]
     if not text:
         top.fault("command", "must name the program to start")
@@ -461,7 +461,7 @@ def _name(top: Section, path: Path) -> str:
     if not _NAME.fullmatch(name) or name in _RESERVED or re.search(r"-\d{4,5}$", name):
         top.fault(
             "name",
-            f"'{name}' is no name for a profile: use letters, digits and '-', and none of {_reserved()}",
+            f"'{name}' is not a name for a profile: use letters, digits and '-', and none of {_reserved()}",
         )
     return name
 
@@ -477,7 +477,7 @@ def _ports(top: Section) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,5})\s*-\s*(\d{1,5})", text)
     first, last = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1024 <= first <= last <= 65535:
-        top.fault("ports", f"'{text}' is no range of ports such as 8300-8309 (1024 to 65535)")
+        top.fault("ports", f"'{text}' is not a range of ports such as 8300-8309 (1024 to 65535)")
         return DEFAULT_PORTS
     return first, last
 
@@ -527,7 +527,7 @@ def _sequence(text: str) -> bytes:
         try:
             text = text.encode("ascii").decode("unicode_escape")
         except ValueError:
-            raise ValueError(f"'{text}' is no escape such as \\r or \\n") from None
+            raise ValueError(f"'{text}' is not an escape such as \\r or \\n") from None
     if text and ord(text[0]) < 0x20:
         return text.encode()
     return key_bytes(text)
@@ -557,12 +557,12 @@ def _signal(text: str) -> int:
     try:
         return int(signal.Signals[word])
     except KeyError:
-        raise ValueError(f"there is no signal '{text}'") from None
+        raise ValueError(f"no signal named '{text}'") from None
 
 
 def _state(text: str) -> AgentState:
     if text.lower() not in _STATE_WORDS:
-        raise ValueError(f"'{text}' is no state: use {', '.join(_STATE_WORDS)}")
+        raise ValueError(f"'{text}' is not a state: use {', '.join(_STATE_WORDS)}")
     return AgentState(text.upper())
 
 
@@ -685,7 +685,7 @@ def _one(section: Section, key: str, reader: Callable[[str], AgentState], defaul
 def _word(words: tuple[str, ...]) -> Callable[[str], str]:
     def reader(text: str) -> str:
         if text not in words:
-            raise ValueError(f"'{text}' is none of {', '.join(words)}")
+            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
         return text
 
     return reader
