@@ -47,7 +47,6 @@ _COUNTS = ("sent", "helped", "in_vain", "version")
 
 
 def watch_to_json(watch: Watch) -> dict[str, Any]:
-    """A watch that goes on."""
     return {
         "order": dataclasses.asdict(watch.order),
         "task_id": watch.task_id,
@@ -85,17 +84,14 @@ class WatchedProcess:
 
     @property
     def report(self) -> StateReport:
-        """The agent's state."""
         return self.view.report
 
     @property
     def busy(self) -> bool:
-        """Whether the agent works, or asks in the middle of its work."""
         return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
 
 
 def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | None) -> Observation:
-    """Look at an agent."""
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
     if nudge is not None and outbox.is_parked(nudge.id):
         return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
@@ -181,7 +177,6 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
 
 
 async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
-    """Search a text."""
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -253,7 +248,6 @@ class Watcher:
 
     @property
     def on(self) -> bool:
-        """Whether a watch is on."""
         return self._watch is not None and self._watch.on
 
     @property
@@ -274,7 +268,6 @@ class Watcher:
         return self.report
 
     def begin(self, order: WatchOrder) -> WatchReport:
-        """Watch over a task."""
         check_order(order)
         post = self._alive()
         if self._watch is not None and self._watch.on:
@@ -301,7 +294,6 @@ class Watcher:
         return self._tell()
 
     def ended(self, reason: str) -> None:
-        """The agent has ended, and the watch with it."""
         if self._watch is None or not self._watch.on:
             return
         watch = self._watch
@@ -312,11 +304,9 @@ class Watcher:
     # -- for the turns (follow_ups.Watch) ---
 
     def attach(self, post: WatchedProcess) -> None:
-        """Watch over that process from now on."""
         self._post = post
 
     def begun(self, task: Task) -> None:
-        """A message was taken by the agent, perhaps the nudge."""
         watch = self._watch
         if watch is not None and watch.on and task.id == watch.nudge_id:
             watch.nudged()
@@ -330,7 +320,6 @@ class Watcher:
     # -- for the watchdog ---
 
     def wake(self) -> None:
-        """Something that the watch must know of has changed."""
         self._woken = True
         self._wake()
 
@@ -342,7 +331,6 @@ class Watcher:
             self._woken = False
 
     async def step(self) -> float | None:
-        """Do what is due."""
         watch, post = self._watch, self._post
         if watch is None or not watch.on or post is None:
             return None

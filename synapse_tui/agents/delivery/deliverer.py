@@ -87,7 +87,6 @@ class Admission:
         self._prompted_at = self._view.now()
 
     def look(self) -> None:
-        """Look at the agent, which has changed."""
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
             self._prompted_at = float("-inf")
@@ -111,7 +110,6 @@ class Admission:
         )
 
     def why_not(self, task: Task | None) -> Hold | None:
-        """Why a message is not typed now."""
         works = self.into_turn(task)
         hold = why_held(self._view, self._keyboard, self._profile, works=works)
         if hold is not None:
@@ -174,7 +172,6 @@ class Settlement:
         self.submitted.append(self._typist.proof(text))
 
     def settle(self, message: Unsent, result: TypingResult) -> None:
-        """A message was typed with some result."""
         if message.task_id not in self._outbox:
             self.went(message)  # the agent has answered it already, which proves more than the screen
             return
@@ -228,7 +225,6 @@ class Settlement:
     # -- in the composer, unsent ---
 
     def state(self) -> dict[str, Any]:
-        """Both as JSON."""
         return {
             "covered": self.covered and dataclasses.asdict(self.covered),
             "standing": self.standing and dataclasses.asdict(self.standing),
@@ -338,7 +334,6 @@ class Delivery:
         self._interrupted: set[str] = set()
 
     def start(self) -> None:
-        """Begin to deliver."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
     async def rest(self) -> None:
@@ -395,7 +390,6 @@ class Delivery:
             self._settlement.note_submitted(text)
 
     def already_interrupted(self, task_id: str) -> None:
-        """The turn was interrupted for that message already."""
         self._interrupted.add(task_id)
 
     # -- the loop ---
@@ -589,7 +583,6 @@ class Delivery:
         return 0.0
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back in whatever state it is."""
         task = self._tasks.get(task_id)
         if task.state.final:
             return task
