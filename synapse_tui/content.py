@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -101,6 +100,8 @@ def part_words(part: Part, path: str = "") -> str:
         case "url":
             return f"Attached URL: {part.text}{kind}"
         case "data":
+            import json  # noqa: PLC0415 - the help of commands loads this module
+
             return f"Attached data: {json.dumps(part.data, ensure_ascii=False, default=str)}"
         case "file":
             return f"Attached file: {path or part.path}{kind}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
 import os
 import re
 import resource
-import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -129,6 +126,8 @@ def machine_name(folder: Path) -> str:
     Args:
         folder: Where it is kept (`~/.synapse/machines`); one that cannot be written is done without.
     """
+    import hashlib  # noqa: PLC0415 - every command loads this module
+
     digest = hashlib.sha256(f"synapse-tui:{_system()}:{os.getuid()}".encode()).hexdigest()
     path = folder / digest[:32]
     with suppress(OSError):
@@ -136,7 +135,7 @@ def machine_name(folder: Path) -> str:
         known = path.read_text(encoding="utf-8", errors="replace").strip()
         if _NAME.fullmatch(known):
             return known
-    label = re.sub(r"[^A-Za-z0-9-]", "", socket.gethostname().split(".")[0])[:_LABEL].strip("-") or "machine"
+    label = re.sub(r"[^A-Za-z0-9-]", "", _host_name().split(".")[0])[:_LABEL].strip("-") or "machine"
     name = f"{label}-{digest[:6]}"
     with suppress(OSError):
         private_folder(folder)
@@ -144,18 +143,26 @@ def machine_name(folder: Path) -> str:
     return name
 
 
+def _host_name() -> str:
+    import socket  # noqa: PLC0415 - every command loads this module
+
+    return socket.gethostname()
+
+
 def _system() -> str:
     if sys.platform == "darwin":
-        return _host_uuid() or socket.gethostname()
+        return _host_uuid() or _host_name()
     for path in _ID_FILES:
         with suppress(OSError):
             if found := path.read_text(encoding="ascii", errors="replace").strip():
                 # Containers of one image have the same id; each has a host name of its own as a rule.
-                return f"{found}:{socket.gethostname()}" if Path("/.dockerenv").exists() else found
-    return socket.gethostname()
+                return f"{found}:{_host_name()}" if Path("/.dockerenv").exists() else found
+    return _host_name()
 
 
 def _host_uuid() -> str:
+    import ctypes  # noqa: PLC0415 - every command loads this module
+
     class Timespec(ctypes.Structure):
         _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 

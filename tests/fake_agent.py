@@ -24,6 +24,7 @@ from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     USER,
+    AgentSpec,
     AgentState,
     DeliveryState,
     MessageRequest,
@@ -43,6 +44,7 @@ class FakeAgent:
         self.agent_type = agent_type
         self.port = port
         self.name = name
+        self.spec = AgentSpec(agent_type)
         self.context_id = str(uuid.uuid4())
         self.state = AgentState.READY
         self.screen = "> "

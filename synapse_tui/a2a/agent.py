@@ -20,7 +20,7 @@ from .access import Access
 from .bodies import LargeBodies
 from .external.service import ExternalAgents
 from .network import LOOPBACK, Network
-from .push import PushDesk
+from .push import PushService
 
 
 class HostedAgent(Protocol):
@@ -145,7 +145,7 @@ class Services:
 
     service_of: Callable[[str], TaskService | None] = no_service
     access: Access | None = None
-    push: PushDesk | None = None
+    push: PushService | None = None
     network: Network = LOOPBACK
     card: CardForm = "dual"
     external: ExternalAgents | None = None

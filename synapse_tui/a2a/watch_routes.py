@@ -18,7 +18,7 @@ from synapse_tui.model import USER, Sender
 from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted
 from .problems import HttpProblem
-from .push import PushDesk, Webhook
+from .push import PushService, Webhook
 from .push.subscriptions import WebhookRequest
 from .wire import check_unicode
 
@@ -146,7 +146,7 @@ class WebhookBody(BaseModel):
     persist: bool = False
 
 
-def _desk(shared: Shared, verified_id: VerifiedId) -> PushDesk:
+def _desk(shared: Shared, verified_id: VerifiedId) -> PushService:
     """The desk, for a person.
 
     Raises:
@@ -164,7 +164,7 @@ def _desk(shared: Shared, verified_id: VerifiedId) -> PushDesk:
     return shared.push
 
 
-Desk = Annotated[PushDesk, Depends(_desk)]
+Desk = Annotated[PushService, Depends(_desk)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many deliveries at most")]
 
 

@@ -81,7 +81,7 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         handover.profile,
         name=handover.name,
         args=tuple(map(str, args)) if isinstance(args, list) else (),
-        # A version that told no agent anything handed it over in the middle of its work: it is left alone.
+        # A version without instructions handed it over in the middle of its work: it is left alone.
         told_as=str(content.get("told_as", handover.agent_id)),
         began=began if isinstance(began := content.get("began"), float) else 0.0,
     )

@@ -19,43 +19,26 @@ from .transcript import AnswerReader
 
 @dataclass(slots=True)
 class Turn:
-    """A turn that works on a task.
-
-    Attributes:
-        task_id: The task.
-        text: What was typed.
-        begun: When Enter was pressed, on the session's clock.
-        answer: Collects what the agent writes.
-        worked: Whether the agent was seen working or asking since.
-        done: Whether the agent itself has told that it is done (OSC 7501), and not since that it works.
-        changed: When the screen last changed.
-        stop_reason: Why the turn is being stopped; empty while it is not.
-        prompts: What the user submitted meanwhile.
-        steered_by: What was submitted into it and changed it.
-        waits: Whether the message waits in the agent's own queue, behind a turn that runs.
-        steers: Whether the message came into the turn of another one, and ends with it.
-        message_id: The message that began it; another one than the task where it goes on with that.
-        again: Whether its answer takes the place of the one before.
-        answered: Whether the agent has answered by itself meanwhile: what it wrote is no answer then.
-        makes_way: Whether it is being stopped for a message that goes on with its task.
-    """
+    """A turn that works on a task."""
 
     task_id: str
-    text: str
-    begun: float
-    answer: AnswerCollector
-    worked: bool = False
+    text: str  # what was typed
+    begun: float  # when Enter was pressed, on the session's clock
+    answer: AnswerCollector  # collects what the agent writes
+    worked: bool = False  # whether the agent was seen working or asking since
+    # whether the agent itself reported that it is done (OSC 7501), and not since that it works
     done: bool = False
-    changed: float = 0.0
-    stop_reason: str = ""
-    prompts: list[str] = field(default_factory=list)
-    steered_by: list[str] = field(default_factory=list)
-    waits: bool = False
-    steers: bool = False
-    message_id: str = ""
-    again: bool = False
+    changed: float = 0.0  # when the screen last changed
+    stop_reason: str = ""  # why the turn is being stopped; empty while it is not
+    prompts: list[str] = field(default_factory=list)  # what the user submitted meanwhile
+    steered_by: list[str] = field(default_factory=list)  # what was submitted into it and changed it
+    waits: bool = False  # whether the message waits in the agent's own queue, behind a turn that runs
+    steers: bool = False  # whether the message came into the turn of another one, and ends with it
+    message_id: str = ""  # the message that began it; another one than the task where it goes on with that
+    again: bool = False  # whether its answer takes the place of the one before
+    # whether the agent has answered by itself meanwhile: what it wrote is no answer then
     answered: bool = False
-    makes_way: bool = False
+    makes_way: bool = False  # whether it is being stopped for a message that goes on with its task
 
     def state(self) -> dict[str, object]:
         """All of it as JSON."""
@@ -95,7 +78,7 @@ class NoKeeper:
         return task.id
 
     def taken(self, message_id: str, task_id: str) -> None:
-        """Every message is a task of its own."""
+        """Every message is a separate task."""
 
     def keeps(self, _task_id: str) -> str:
         """Nothing."""
@@ -201,7 +184,7 @@ class Conclusion:
 SETTLED = 1.0
 """Seconds without a change on the screen after which an agent that was never seen working has answered."""
 SETTLED_SIGNAL = 0.2
-"""The same when it was seen working, or told that it worked."""
+"""The same when it was seen working, or reported that it worked."""
 UNANSWERED = 15.0
 """Seconds after which a turn that was never seen working and left no text is over."""
 STOPPED_BY_USER = 3.0
@@ -230,7 +213,7 @@ class TurnTracker:
         self._behind: Turn | None = None
         """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
         self._over_before = False
-        """Whether the agent has told that it was done since a message was put into its queue."""
+        """Whether the agent has reported that it was done since a message was put into its queue."""
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
         """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
@@ -383,7 +366,7 @@ class TurnTracker:
             self.end_all(TaskState.FAILED, "agent exited")
         elif report.state is AgentState.READY and turn.stop_reason:
             self._ready(turn)
-        # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
+        # Otherwise check() ends it a moment later: agents report that they are done before they draw it.
 
     def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
         turn.worked = True
@@ -404,12 +387,12 @@ class TurnTracker:
             answer.scrolled(row)
 
     def on_signal(self, event: TerminalEvent) -> None:
-        """The terminal told that the agent works, perhaps for too short a time to become its state."""
+        """The terminal reported that the agent works, perhaps for too short a time to become its state."""
         turn = self.current
         if turn is None:
             return
         status = event.state if isinstance(event, ProgramStatus) else ""
-        # It may be told for too short a time to become the agent's state.
+        # It may be reported for too short a time to become the agent's state.
         self._over_before = self._over_before or status in ("idle", "done")
         if status:
             turn.done = status in ("idle", "done")
@@ -446,12 +429,12 @@ class TurnTracker:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the agent has told since that it was done, also if it went on with its queue at once."""
+        """Whether the agent has reported since that it was done, even if its queue went on at once."""
         return self._over_before
 
     @property
     def told_done(self) -> bool:
-        """Whether the agent itself has told that the turn is over: only its last frame may be missing."""
+        """Whether the agent itself has reported that the turn is over: only its last frame may be missing."""
         return self.current is not None and self.current.worked and self.current.done
 
     def check(self, report: StateReport, *, rests: bool = False) -> float | None:
@@ -519,7 +502,7 @@ class TurnTracker:
             self.end(state, reason)
 
     def withdraw(self, text: str) -> str:
-        """A message that waited in the agent's queue was found unsent: nobody works on it."""
+        """A message that waited in the agent's queue was found unsent: it is not being worked on."""
         for turn in self._turns:
             if text.endswith(turn.text) and (turn.waits or not turn.worked):
                 if turn is self.current:

@@ -19,10 +19,8 @@ from synapse_tui.settings.files import SettingsFile, turn_at
 from synapse_tui.settings.keys import DEFAULT_CEILING, ApiKey, digest_of, read_keys
 
 from .caller import Caller
-from .commands import CommandGroup
-from .options import json_option
-from .output import note, show, show_json
-from .tables import show_table
+from .commands import CommandGroup, json_option
+from .output import note, show, show_json, show_table
 
 ADMIN = "admin"
 FIRST = "default"
@@ -33,13 +31,7 @@ _BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made.
-
-    Attributes:
-        name: Whose it is.
-        secret: The key; it is shown and forgotten.
-        max_priority: The highest priority of the messages that it may send.
-    """
+    """A key that was just made: its secret is shown and forgotten."""
 
     name: str
     secret: str
@@ -47,30 +39,27 @@ class NewKey:
 
     @classmethod
     def make(cls, name: str, max_priority: int = DEFAULT_CEILING) -> NewKey:
-        """Make a key that nobody can guess."""
+        """Make a random key."""
         return cls(name, f"syn_{secrets.token_urlsafe(_BYTES)}", max_priority)
 
     @property
     def hashed(self) -> ApiKey:
-        """What is kept of it."""
+        """What is stored."""
         return ApiKey(self.name, digest_of(self.secret), self.max_priority)
 
 
 class KeyFile:
     """The keys in the user's settings.
 
-    Args:
-        caller: Who runs the command.
-
     Raises:
-        InvalidValue: An agent does.
+        InvalidValue: An agent runs the command.
         ConfigError: The file cannot be read, or its keys are broken.
     """
 
     def __init__(self, caller: Caller) -> None:
         if caller.agent_id:
             raise InvalidValue(
-                f"keys are for the person to make, not for {caller.agent_id}", "run it in a shell of your own"
+                f"only a person can make keys, not {caller.agent_id}", "run it in a shell of your own"
             )
         self.path = caller.paths.settings
         check_safe(self.path)
@@ -81,7 +70,7 @@ class KeyFile:
         broken = sorted(content.doubtful)
         if broken:
             raise ConfigError(
-                f"{self.path}: what is set for {broken[0]} cannot be read", "correct it: synapse config edit"
+                f"{self.path}: the value of {broken[0]} cannot be read", "correct it: synapse config edit"
             )
         self.keys = read_keys(content.words(KEYS))
         self.admin_keys = tuple(
@@ -94,24 +83,37 @@ class KeyFile:
         """The names that are taken."""
         return [key.name for key in (*self.admin_keys, *self.keys)]
 
-    def check_name(self, name: str) -> None:
-        """Make sure that a name can be a key's.
+    @property
+    def admins(self) -> list[str]:
+        """The names of admin keys."""
+        return [key.name for key in self.admin_keys]
 
-        Raises:
-            InvalidValue: It cannot.
-        """
+    def check_name(self, name: str) -> None:
+        """Raise InvalidValue where a key cannot have that name."""
         try:
             read_keys([f"{name}=key"])
         except ValueError:
             name = ""
         if not name or name == ADMIN:
             raise InvalidValue(
-                "that is no name for a key",
+                "that is not a valid name for a key",
                 f"use letters, digits, '.', '_', '-', 64 at most, and neither '{ADMIN}' nor an agent's id",
             )
 
+    def change(self, name: str, change: Callable[[Sequence[ApiKey]], tuple[ApiKey, ...]]) -> None:
+        """Change the keys that contain a name; InvalidValue where there are none."""
+        if name not in self.names:
+            hint = (
+                f"existing: {', '.join(dict.fromkeys(self.names))}" if self.names else "`synapse auth setup`"
+            )
+            raise InvalidValue(f"no key '{name}' in {self.path}", hint)
+        if name in self.admins:
+            self.admin_keys = change(self.admin_keys)
+        else:
+            self.keys = change(self.keys)
+
     def save(self, *, enable: bool = False) -> None:
-        """Write the keys down; with `enable` callers need one from then on.
+        """Write the keys; with `enable` callers need one from then on.
 
         Raises:
             ConfigError: They cannot be written.
@@ -120,50 +122,64 @@ class KeyFile:
             private_folder(self.path.parent)
         except OSError as error:
             raise ConfigError(
-                f"{self.path.parent} cannot be made: {error.strerror or error}", "check its permissions"
+                f"{self.path.parent} cannot be created: {error.strerror or error}", "check its permissions"
             ) from error
         with turn_at(self.path.parent):
             if SettingsFile(self.path).data != self._file.data:
-                raise ConfigError(f"{self.path} was changed by somebody else just now", "run it again")
-            self._write(enable=enable)
+                raise ConfigError(f"{self.path} was changed by another program just now", "run it again")
+            for place, keys in ((KEYS, self.keys), (ADMIN_KEY, self.admin_keys)):
+                if keys:
+                    self._file.put(place, list(keys))
+                else:
+                    self._file.remove(place)
+            if enable:
+                self._file.put(ENABLED, True)
+                self.enabled = True
+            self._file.save()
 
-    def _write(self, *, enable: bool) -> None:
-        for place, keys in ((KEYS, self.keys), (ADMIN_KEY, self.admin_keys)):
-            if keys:
-                self._file.put(place, list(keys))
-            else:
-                self._file.remove(place)
-        if enable:
-            self._file.put(ENABLED, True)
-            self.enabled = True
-        self._file.save()
+
+_name_argument = click.argument("name", default=FIRST)
+
+
+def _priority_option(default: int | None, about: str = "") -> Callable[[Any], Any]:
+    return click.option(
+        "--max-priority",
+        type=click.IntRange(1, INTERRUPT_PRIORITY),
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=f"Highest priority of its messages, 1 to 5{about}",
+    )
 
 
 @click.group(name="auth", cls=CommandGroup)
-def command() -> None:
-    """Make, replace and take back the keys by which others may call the agents."""
+def auth_command() -> None:
+    """Create, replace and revoke the keys by which others may call the agents.
+
+    NAME is of letters, digits, `.`, `_` and `-`; without it, `default`.
+
+    Examples:
+      synapse auth setup ci
+      synapse auth status
+    """
 
 
-@command.command(name="setup")
-@click.argument("name", default=FIRST)
-@click.option(
-    "--max-priority",
-    type=click.IntRange(1, INTERRUPT_PRIORITY),
-    default=DEFAULT_CEILING,
-    show_default=True,
-    metavar="N",
-    help="Highest priority of its messages, 1 to 5; 5 interrupts agents.",
-)
+@auth_command.command(name="setup")
+@_name_argument
+@_priority_option(DEFAULT_CEILING, "; 5 interrupts agents.")
 @json_option
 def setup_command(*, name: str, max_priority: int, as_json: bool) -> None:
-    """Make a key for the caller NAME, and demand keys from now on.
+    """Create a key for the caller NAME, and require keys from now on.
 
-    The first time an admin key is made too, which may do all that you may do. Keys are shown this once.
+    The first time an admin key is created too, which may do all that you may do. Keys are shown only once.
+
+    Examples:
+      synapse auth setup ci
     """
     file = KeyFile(Caller.of())
     file.check_name(name)
     if name in file.names:
-        raise InvalidValue(f"there is a key '{name}' already", f"`synapse auth rotate {name}` replaces it")
+        raise InvalidValue(f"a key '{name}' exists already", f"`synapse auth rotate {name}` replaces it")
     made = [NewKey.make(name, max_priority)]
     file.keys = (*file.keys, made[0].hashed)
     if not file.admin_keys:
@@ -173,38 +189,37 @@ def setup_command(*, name: str, max_priority: int, as_json: bool) -> None:
     _show_made(made, file, as_json=as_json)
 
 
-@command.command(name="rotate")
-@click.argument("name", default=FIRST)
-@click.option("--keep-old", is_flag=True, help="Let the old key count too, until it is revoked.")
-@click.option(
-    "--max-priority",
-    type=click.IntRange(1, INTERRUPT_PRIORITY),
-    metavar="N",
-    help="Highest priority of its messages, 1 to 5.  [default: that of the old key]",
-)
+@auth_command.command(name="rotate")
+@_name_argument
+@click.option("--keep-old", is_flag=True, help="The old key stays valid until it is revoked.")
+@_priority_option(None, ".  [default: that of the old key]")
 @json_option
 def rotate_command(*, name: str, keep_old: bool, max_priority: int | None, as_json: bool) -> None:
-    """Replace the key NAME, or the `admin` key, by a new one, which is shown this once."""
+    """Replace the key NAME, or the `admin` key, by a new one, which is shown only once.
+
+    Examples:
+      synapse auth rotate ci --keep-old
+    """
     file = KeyFile(Caller.of())
-    if max_priority is not None and name in _admins(file):
+    if max_priority is not None and name in file.admins:
         raise InvalidValue(f"the admin key '{name}' may send messages of every priority", "leave it out")
     before = [key.max_priority for key in file.keys if key.name == name][-1:] or [DEFAULT_CEILING]
     made = NewKey.make(name, max_priority or before[0])
-
-    def replaced(keys: Sequence[ApiKey]) -> tuple[ApiKey, ...]:
-        return (*(key for key in keys if keep_old or key.name != name), made.hashed)
-
-    _change(file, name, replaced)
+    file.change(name, lambda keys: (*(key for key in keys if keep_old or key.name != name), made.hashed))
     file.save()
     _show_made([made], file, as_json=as_json)
 
 
-@command.command(name="revoke")
+@auth_command.command(name="revoke")
 @click.argument("name")
 @click.option("--old", is_flag=True, help="Only the older keys of that name.")
 @json_option
 def revoke_command(*, name: str, old: bool, as_json: bool) -> None:
-    """Take back the keys of NAME: nobody can call with them any more."""
+    """Revoke the keys of NAME.
+
+    Examples:
+      synapse auth revoke ci --old
+    """
     file = KeyFile(Caller.of())
     before = len(file.names)
 
@@ -212,55 +227,44 @@ def revoke_command(*, name: str, old: bool, as_json: bool) -> None:
         newest = [key for key in keys if key.name == name][-1:]
         return tuple(key for key in keys if key.name != name or (old and key in newest))
 
-    _change(file, name, left)
+    file.change(name, left)
     file.save()
     count = before - len(file.names)
     if as_json:
         show_json({"name": name, "revoked": count, "left": file.names})
-    note(f"synapse: {count} of the keys of '{name}' taken back")
+    note(f"synapse: {count} of the keys of '{name}' revoked")
     if file.enabled and not file.names:
         note(
-            "synapse: no key is left: everyone who needs one is refused until `synapse auth setup` makes one"
+            "synapse: no key is left: callers that need one are refused until `synapse auth setup` makes one"
         )
     _warn_of_variables()
 
 
-@command.command(name="status")
+@auth_command.command(name="status")
 @json_option
 def status_command(*, as_json: bool) -> None:
-    """Show whether keys are demanded, whose there are, and from where agents can be reached."""
-    told = _status(Caller.of())
+    """Show whether keys are required, which exist, and where agents can be reached.
+
+    Examples:
+      synapse auth status --json
+    """
+    status = _status(Caller.of())
     if as_json:
-        show_json(told)
+        show_json(status)
         return
-    demanded = "yes" if told["enabled"] else "no"
-    show(f"keys are demanded: {demanded} ({told['origins']['enabled']})")
-    exempt = "yes" if told["allow_localhost"] else "no"
-    show(f"the same user on this machine needs none: {exempt} ({told['origins']['allow_localhost']})")
-    show(f"agents are served on: {', '.join(['127.0.0.1', '[::1]', *told['bind']])} by {told['scheme']}")
-    if told["keys"]:
+    required = "yes" if status["enabled"] else "no"
+    show(f"keys are required: {required} ({status['origins']['enabled']})")
+    exempt = "yes" if status["allow_localhost"] else "no"
+    show(f"the same user on this machine needs none: {exempt} ({status['origins']['allow_localhost']})")
+    show(f"agents are served on: {', '.join(['127.0.0.1', '[::1]', *status['bind']])} by {status['scheme']}")
+    if status["keys"]:
         rows = [
             (key["name"], "yes" if key["admin"] else "", str(key["max_priority"]), key["hash"])
-            for key in told["keys"]
+            for key in status["keys"]
         ]
         show_table(("KEY", "ADMIN", "MAX PRIORITY", "SHA-256"), rows)
-    for fault in told["faults"]:
+    for fault in status["faults"]:
         note(f"synapse: {fault}")
-
-
-def _change(file: KeyFile, name: str, change: Callable[[Sequence[ApiKey]], tuple[ApiKey, ...]]) -> None:
-    """Change the keys of a name, wherever they are.
-
-    Raises:
-        InvalidValue: There are none.
-    """
-    if name not in file.names:
-        hint = f"there are: {', '.join(dict.fromkeys(file.names))}" if file.names else "`synapse auth setup`"
-        raise InvalidValue(f"there is no key '{name}' in {file.path}", hint)
-    if any(key.name == name for key in file.admin_keys):
-        file.admin_keys = change(file.admin_keys)
-    else:
-        file.keys = change(file.keys)
 
 
 def _status(caller: Caller) -> dict[str, Any]:
@@ -301,32 +305,25 @@ def _status(caller: Caller) -> dict[str, Any]:
 
 def _show_made(made: Sequence[NewKey], file: KeyFile, *, as_json: bool) -> None:
     if as_json:
-        keys = [{"name": key.name, "key": key.secret, "admin": key.name in _admins(file)} for key in made]
+        keys = [{"name": key.name, "key": key.secret, "admin": key.name in file.admins} for key in made]
         show_json({"keys": keys, "file": str(file.path), "enabled": file.enabled})
     else:
         show_table(("NAME", "KEY"), [(key.name, key.secret) for key in made])
+    home = Path.home()
+    place = f"~/{file.path.relative_to(home)}" if file.path.is_relative_to(home) else file.path
     note(
-        f"synapse: keep {'it' if len(made) == 1 else 'them'} now: only the hash is in {_short(file.path)}.\n"
+        f"synapse: save {'it' if len(made) == 1 else 'them'} now: only the hash is in {place}.\n"
         "  Callers send the header X-API-Key, or Authorization: Bearer; `synapse` sends $SYNAPSE_API_KEY.\n"
         "  Running agents follow within a second."
     )
     if not file.enabled:
-        note("synapse: keys are not demanded: SYNAPSE_AUTH_ENABLED is not set")
+        note("synapse: keys are not required: SYNAPSE_AUTH_ENABLED is not set")
     _warn_of_variables()
 
 
-def _admins(file: KeyFile) -> list[str]:
-    return [key.name for key in file.admin_keys]
-
-
 def _warn_of_variables() -> None:
-    """Say which variables take the place of what was written; a host has those with which it was started."""
+    # A host has the variables with which it was started.
     for key in (ENABLED, KEYS, ADMIN_KEY):
         variable = key.removeprefix("env.")
         if variable in os.environ:
-            note(f"synapse: ${variable} is set: agents that are started with it do not look at the file")
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+            note(f"synapse: ${variable} is set: agents that are started with it ignore the file")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,13 +18,15 @@ from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.process_times import is_alive, pid_namespace
 from synapse_tui.registry import Record, Registry, is_live
 
-from .ancestry import with_identity
-
 if TYPE_CHECKING:
     from synapse_tui.a2a.light import LightClient
 
 SENDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 """What servers take for the id of a sender."""
+IDENTITY = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_ENDPOINT")
+"""By which a process of an agent knows it."""
+_INHERITED = (*IDENTITY, "SYNAPSE_SPOOL")
+MAX_ANCESTORS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Caller:
         endpoint: The agent's own server; may be empty.
         paths: Folders of the user.
         folder: Current folder.
-        environ: The environment, with what it lacked of the agent's identity.
+        environ: The environment, completed with the agent's identity.
     """
 
     agent_id: str
@@ -48,7 +51,7 @@ class Caller:
 
     @classmethod
     def of(cls, environ: Mapping[str, str] | None = None) -> Caller:
-        """The caller as its environment tells, or else those of its ancestors."""
+        """The caller by its own environment, or else that of its ancestors."""
         values = with_identity(os.environ if environ is None else environ)
         return cls(
             values.get("SYNAPSE_AGENT_ID", ""),
@@ -70,7 +73,7 @@ class Caller:
         return Registry(self.paths.registry)
 
     def client(self) -> LightClient:
-        """What calls agents in the caller's name; errors name agents by their ids."""
+        """A client that calls agents in the caller's name; errors name agents by their ids."""
         from synapse_tui.a2a.light import LightClient
 
         return LightClient(
@@ -78,7 +81,7 @@ class Caller:
         )
 
     def name_of(self, endpoint: str) -> str:
-        """The id of the agent at an endpoint; the endpoint where nobody is known to be."""
+        """The id of the agent at an endpoint; the endpoint if unknown."""
         if endpoint == self.endpoint and self.agent_id:
             return self.agent_id
         records = self.registry.list()
@@ -101,7 +104,7 @@ class Caller:
         return [address_of(record, project) for record in records if record.project == project]
 
     def liveness(self) -> Callable[[str], bool]:
-        """What tells whether a process runs, by its name, as `is_alive` does.
+        """Tells whether a process runs, by its name, as `is_alive` does.
 
         A sandbox with a pid namespace of its own (pid_namespaces(7)) hides the others: they count as running.
         """
@@ -110,7 +113,7 @@ class Caller:
         return (lambda _process: True) if hidden else is_alive
 
     def lives(self, agent_id: str) -> bool:
-        """Whether the process of an agent is there."""
+        """Whether the process of an agent is running."""
         record = self.registry.get(agent_id)
         return record is not None and is_live(record)
 
@@ -118,7 +121,7 @@ class Caller:
         """Who a message is from.
 
         Args:
-            sender_id: Who the user says; empty for the agent inside which this runs, or the user at a shell.
+            sender_id: As the user says; empty for the agent inside which this runs, or the user at a shell.
 
         Raises:
             InvalidValue: That is an agent inside which this does not run.
@@ -130,7 +133,7 @@ class Caller:
         return Sender(who, parsed[0] if parsed else "external", self.endpoint if who == self.agent_id else "")
 
     def _claimed(self, name: str) -> str:
-        """Whom `--from` means: the agent inside which this runs, by any of its names, or nobody hosted."""
+        """The id that `--from` means: the agent inside which this runs, by any of its names, or no agent."""
         meant = self._hosted(fold(name))
         if not self.agent_id:
             if meant:
@@ -140,17 +143,21 @@ class Caller:
                 )
             if not SENDER_ID.fullmatch(name):
                 raise InvalidValue(
-                    f"--from {name}: no id of a sender",
+                    f"--from {name}: not a valid sender id",
                     "use letters, digits, '.', '_', '-' and '@', a letter or digit first, 100 at most",
                 )
             return name
-        kind, port = parse_agent_id(self.agent_id) or ("", 0)
-        if fold(name) in map(fold, (self.agent_id, kind, f"{kind}-{port}")) or self.agent_id in meant:
+        if fold(name) in map(fold, self.own_names()) or self.agent_id in meant:
             return self.agent_id
         raise InvalidValue(
             f"--from {name}: this command runs inside {self.agent_id}",
             "leave --from out: messages are from the agent that sends them",
         )
+
+    def own_names(self) -> tuple[str, str, str]:
+        """Id, type, and type and port of the agent inside which this runs."""
+        kind, port = parse_agent_id(self.agent_id) or ("", 0)
+        return self.agent_id, kind, f"{kind}-{port}"
 
     def _hosted(self, wanted: str) -> list[str]:
         """Ids of the live agents that a folded name means: ids anywhere, other names in this project."""
@@ -169,7 +176,7 @@ class Caller:
         return self.token if sender_id == self.agent_id and self.token else None
 
     def find(self, target: str, *, sender: str = "", external: Sequence[Address] = ()) -> list[Address]:
-        """Find who an address means; records of agents that have ended are taken away on the way.
+        """Find the agents that an address means; records of ended agents are removed on the way.
 
         Args:
             target: An address, with or without `@`.
@@ -177,9 +184,9 @@ class Caller:
             external: External agents that may be meant.
 
         Raises:
-            AgentNotFound: Nobody.
-            AgentExited: One that has ended.
-            AmbiguousAddress: Two or more.
+            AgentNotFound: There is none.
+            AgentExited: The agent has ended.
+            AmbiguousAddress: There are two or more.
         """
         live, stale = self.registry.scan()
         for record in stale:
@@ -190,20 +197,19 @@ class Caller:
             return resolve(target, [*known, *external], sender=sender)
         except AgentNotFound:
             wanted = fold(target)
-            ended = [
-                record
-                for record in stale
-                if wanted in map(fold, names_of(record)) or _has_identity(record, wanted)
-            ]
-            if ended:
-                raise _exited(ended[0]) from None
+            for record in stale:
+                if wanted in map(fold, names_of(record)) or _has_identity(record, wanted):
+                    raise AgentExited(
+                        f"{record.agent_id} has ended: its process {record.server} is gone",
+                        "its entry has been removed; 'synapse list' shows the running agents",
+                    ) from None
             raise
 
     def find_one(self, target: str) -> Address:
         """Find the one agent that an address means.
 
         Raises:
-            AddressError: Nobody, or one that has ended.
+            AddressError: There is none, or it has ended.
             InvalidValue: It means all.
         """
         found = self.find(target)
@@ -213,10 +219,10 @@ class Caller:
 
 
 def _folder(environ: Mapping[str, str]) -> Path:
-    """The current folder; an agent whose folder was removed, such as a worktree, can still speak."""
     try:
         return Path.cwd()
     except FileNotFoundError:
+        # An agent whose folder was removed, such as a worktree, can still send messages.
         if not environ.get("SYNAPSE_AGENT_ID"):
             raise
         return Path(environ.get("PWD") or "/")
@@ -238,7 +244,7 @@ def address_of(record: Record, project: str) -> Address:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """All that an agent is called, the most exact first."""
+    """All names of an agent, the most exact first."""
     names = (
         record.agent_id,
         f"{record.agent_type}-{record.port}",
@@ -253,8 +259,66 @@ def _has_identity(record: Record, wanted: str) -> bool:
     return is_identity(wanted, record.working_dir, record.agent_type, record.name)
 
 
-def _exited(record: Record) -> AgentExited:
-    return AgentExited(
-        f"{record.agent_id} has ended: its process {record.server} is gone",
-        "its entry has been removed; see 'synapse list' for who is there",
-    )
+# -- the agent inside which a command runs ---
+
+
+def with_identity(
+    environ: Mapping[str, str], ancestors: Callable[[], Iterator[Mapping[str, str]]] | None = None
+) -> dict[str, str]:
+    """An environment, completed with the agent's identity from the nearest ancestor that has it.
+
+    Agents clean the environments of their tools, some of everything that looks like a secret.
+
+    Args:
+        environ: The process's own; it wins. An empty agent id means that it runs in no agent.
+        ancestors: Gives the environments of its ancestors, the nearest first; None for those of this process.
+    """
+    found = dict(environ)
+    if found.get("SYNAPSE_AGENT_ID") == "" or all(found.get(name) for name in IDENTITY):
+        return found
+    own = found.get("SYNAPSE_AGENT_ID", "")
+    for ancestor in (ancestors or _ancestors)():
+        agent_id = ancestor.get("SYNAPSE_AGENT_ID", "")
+        if agent_id and ancestor.get("SYNAPSE_TOKEN") and own in ("", agent_id):
+            return {name: ancestor[name] for name in _INHERITED if ancestor.get(name)} | {
+                name: value for name, value in found.items() if value or name not in _INHERITED
+            }
+    return found
+
+
+def _ancestors() -> Iterator[Mapping[str, str]]:
+    return proc_ancestors(os.getpid()) if sys.platform == "linux" else psutil_ancestors()
+
+
+def proc_ancestors(pid: int, proc: Path = Path("/proc")) -> Iterator[Mapping[str, str]]:
+    """Environments of the ancestors of a process, from proc(5)."""
+    for _ in range(MAX_ANCESTORS):
+        try:
+            # The second field is the name in brackets, which may contain anything.
+            pid = int((proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return
+        if pid <= 0:
+            return
+        try:
+            data = (proc / str(pid) / "environ").read_bytes()
+        except OSError:
+            continue  # of another user, such as sudo
+        entries = (entry.decode("utf-8", "replace") for entry in data.split(b"\0"))
+        pairs = (entry.partition("=") for entry in entries if entry.startswith("SYNAPSE_"))
+        yield {name: value for name, _, value in pairs}
+
+
+def psutil_ancestors() -> Iterator[Mapping[str, str]]:
+    """The same on other systems; macOS hides the environment of programs that it protects."""
+    import psutil
+
+    try:
+        parents = psutil.Process().parents()[:MAX_ANCESTORS]
+    except psutil.Error:
+        return
+    for parent in parents:
+        try:
+            yield parent.environ()
+        except (psutil.Error, OSError):
+            continue

@@ -1,75 +1,36 @@
-"""The kinds of our commands: help of one shape, and words that nobody knows are told with the nearest."""
+"""What commands share: the shape of their help, options that many have, and arguments that are texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-HELP_NAMES = ["-h", "--help"]
-WIDEST = 110
-"""Columns that help takes at most."""
-_WHOLE = 1000
-"""Characters that no first sentence has."""
+from .output import want_json
+
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Flag: TypeAlias = tuple[str, str | bool, str]
+"""The names of an option (`--yes -y`), the value it stands for, and its help."""
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_WHOLE = 1000  # characters: longer than any first sentence
 
 
-class _Documented(click.Command):
-    """A command whose help has the sections of its page in the manual.
+class Command(click.Command):
+    """A command whose docstring may end with `Examples:`, one per line, which are never wrapped."""
 
-    Args:
-        page: Which page; by default that of the words by which it is called.
-    """
-
-    def __init__(self, *args: Any, page: str = "", **kwargs: Any) -> None:
-        settings = {"help_option_names": HELP_NAMES, "max_content_width": WIDEST}
-        kwargs["context_settings"] = settings | (kwargs.get("context_settings") or {})
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["context_settings"] = _SETTINGS | (kwargs.get("context_settings") or {})
         super().__init__(*args, **kwargs)
-        self.page = page
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Arguments and options."""
-        from .manual import page_of
-
-        page = page_of(self.page or ctx.command_path)
-        if page.arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl(list(page.arguments.items()))
-        super().format_options(ctx, formatter)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples, exit codes, and commands that belong to this one."""
-        from .manual import MEANINGS, page_of
-
-        super().format_epilog(ctx, formatter)
-        page = page_of(self.page or ctx.command_path)
-        _write_examples(formatter, page.examples)
-        if page.codes:
-            with formatter.section("Exit codes"):
-                formatter.write_dl([(str(int(code)), MEANINGS[code]) for code in page.codes])
-        if page.see:
-            with formatter.section("See also"):
-                formatter.write_text(", ".join(page.see))
+        self.help = inspect.cleandoc(self.help or "").replace("\n\nExamples:\n", "\n\n\b\nExamples:\n")
 
 
-def _write_examples(formatter: click.HelpFormatter, examples: Mapping[str, str]) -> None:
-    """Examples are never wrapped: each can be copied as it stands."""
-    if not examples:
-        return
-    with formatter.section("Examples"):
-        indent = " " * formatter.current_indent
-        for line, about in examples.items():
-            formatter.write(f"{indent}{line}\n")
-            with formatter.indentation(), formatter.indentation():
-                formatter.write_text(about)
-
-
-class Command(_Documented):
-    """A command of ours."""
-
-
-class CommandGroup(_Documented, click.Group):
-    """Commands below one word."""
+class CommandGroup(Command, click.Group):
+    """Commands below one word; a typo suggests the closest one."""
 
     command_class = Command
 
@@ -86,17 +47,111 @@ class CommandGroup(_Documented, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first argument, or say what might have been meant."""
+        """Find the command of the first argument, or suggest the closest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
             known = self.list_commands(ctx)
-            ctx.fail(f"there is no command '{ctx.command_path} {name}'.{did_you_mean(name, known)}")
+            ctx.fail(f"no command '{ctx.command_path} {name}'.{did_you_mean(name, known)}")
         return super().resolve_command(ctx, args)
 
 
+class TextCommand(Command):
+    """A command whose last argument is a text, which may begin with a dash when it has several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put texts that begin with a dash behind the options."""
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        named = {name for each in options for name in (*each.opts, *each.secondary_opts)}
+        valued = {name for each in options if not each.is_flag for name in each.opts}
+        kept: list[str] = []
+        texts: list[str] = []
+        rest = list(args)
+        while rest and rest[0] != "--":
+            word = rest.pop(0)
+            (texts if _is_text(word, named) else kept).append(word)
+            if word in valued and rest:
+                kept.append(rest.pop(0))
+        return super().parse_args(ctx, [*kept, "--", *texts, *rest[1:]] if texts else [*kept, *rest])
+
+
+def _is_text(word: str, named: set[str]) -> bool:
+    """Whether a word looks like an option and is none: it has blanks, and not in the value of an option."""
+    return word.startswith("-") and len(word.split(maxsplit=1)) > 1 and word.partition("=")[0] not in named
+
+
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that names the nearest word; empty when none is near."""
+    """A question that names the closest word; empty when none is close."""
     import difflib
 
     near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
     return f" Did you mean '{near[0]}'?" if near else ""
+
+
+class DefaultedOption(click.Option):
+    """An option whose default is decided later: the help shows what `show_default` says."""
+
+    def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
+        """Without the brackets by which click marks such words."""
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.show_default, str):
+            extra["default"] = self.show_default
+        return extra
+
+
+def json_option(function: Function) -> Function:
+    """`--json`: the data is JSON, and so is an error; the command gets `as_json`."""
+
+    def remember(context: click.Context, _option: click.Parameter, value: bool) -> bool:
+        if value:
+            want_json(context)
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, callback=remember, help="Print JSON.")(function)
+
+
+def limit_option(most: int, default: int = 50, *names: str) -> Callable[[Function], Function]:
+    """`-n, --limit`: the maximum number of rows."""
+    return click.option(
+        *(names or ("-n", "--limit")),
+        metavar="N",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="Maximum number of rows.",
+    )
+
+
+def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
+    """Flags that exclude each other; the command gets the value of the given one as `name`, else None."""
+    words = {meaning: names.split()[0] for names, meaning, _help in flags}
+
+    def taking(meaning: str | bool) -> Callable[[click.Context, click.Parameter, bool], None]:
+        def take(context: click.Context, _option: click.Parameter, given: bool) -> None:
+            before = context.params.setdefault(name, None)
+            if given and before is not None:
+                both = f"{words[before]} and {words[meaning]}"
+                raise click.UsageError(f"{both} exclude each other: give one of them", context)
+            if given:
+                context.params[name] = meaning
+
+        return take
+
+    return stacked(
+        *(
+            click.option(
+                *names.split(), is_flag=True, expose_value=False, callback=taking(meaning), help=help_
+            )
+            for names, meaning, help_ in flags
+        )
+    )
+
+
+def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Several options as one decorator, in the order of the help."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

@@ -1,18 +1,21 @@
-"""`synapse completion`: what a shell needs to complete `synapse` and `synapse-tui`, and the answers to it.
+"""`synapse completion`: the completion script of a shell, its requests, and what is offered for an argument.
 
 The shell runs the program itself with `$_SYNAPSE_COMPLETE` set to the shell's name, and reads lines of kind,
-word and meaning, with tabs between. Nothing is ever written to the terminal, whatever goes wrong.
+word and meaning, with tabs between. Nearly everything is read from local files; what cannot be read is not
+offered, and no error is ever printed.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import click
+
+from synapse_tui.errors import SynapseError
 
 from .commands import Command
 from .output import show
@@ -20,29 +23,38 @@ from .output import show
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+Source: TypeAlias = Callable[[], Iterable[tuple[str, str]]]
+"""Gives words and what each means."""
+Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Finder: TypeAlias = Callable[[Sequence[str]], tuple[click.Command, str]]
 """Gives the command that completes some words, and the words by which it is called."""
 VARIABLE = "_SYNAPSE_COMPLETE"
-END = "--"
+TASKS = 50
+"""How many of the newest tasks are offered."""
 _SAFE = frozenset("._@:/+=,%-")
 _LONGEST_HELP = 70
 
-SHELLS = ("bash", "zsh", "fish")
-
 
 @click.command(name="completion", cls=Command)
-@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
-def command(shell: str) -> None:
-    """Print what lets SHELL complete `synapse` and `synapse-tui`.
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the script by which SHELL (bash, zsh or fish) completes `synapse` and `synapse-tui`.
 
-    Commands, options, agents, profiles, tasks, settings and external agents are completed as they are at
-    that moment. Put the line below into the file that your shell reads when it starts.
+    Put a line into the file that your shell reads when it starts: for bash and zsh (after compinit)
+    the first of these, for fish the second.
+
+    Examples:
+      eval "$(synapse completion bash)"
+      synapse completion fish | source
     """
     show((Path(__file__).parent / "shells" / f"synapse.{shell}").read_text(encoding="utf-8").rstrip("\n"))
 
 
+# -- requests of the shell ---
+
+
 def answer(find: Finder) -> NoReturn:
-    """Tell the shell what may stand at the cursor, and end the process; errors are never shown.
+    """Print what may stand at the cursor, and end the process; errors are never shown.
 
     Args:
         find: Finds the command that completes some words.
@@ -50,14 +62,16 @@ def answer(find: Finder) -> NoReturn:
     try:
         in_bash = os.environ[VARIABLE] == "bash"
         words, typed = _asked_by_bash() if in_bash else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
-        broken = _broken_off(typed) if in_bash else 0
-        mark = _option_of(typed)
-        lines = [_line(item, mark, broken) for item in offers(find, words, typed)]
-        os.write(1, "".join(lines).encode())
-    except Exception:  # the edge of the process, in the midst of somebody's typing
+        # Bash replaces only its own word, which begins at a colon and more.
+        own = os.environ.get("COMP_WORD", typed) if in_bash else typed
+        fixed = len(typed) - len(own) if typed.endswith(own) else 0
+        option, equals, _ = typed.partition("=")
+        prefix = option + equals if equals and option.startswith("--") else ""  # as in `--format=te`
+        os.write(1, "".join(_line(item, prefix, fixed) for item in offers(find, words, typed)).encode())
+    except Exception:  # the edge of the process, in the midst of typing
         if os.environ.get("SYNAPSE_DEBUG"):
             raise
-    os._exit(0)  # nothing is to be cleaned up, and not a word said
+    os._exit(0)
 
 
 def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionItem]:
@@ -66,27 +80,23 @@ def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionIte
     Args:
         find: Finds the command that completes some words.
         words: Whole words between the program and the cursor.
-        typed: What stands of the word at the cursor.
+        typed: The beginning of the word at the cursor.
     """
     from click.shell_completion import ShellComplete
 
-    if END in words:
+    if "--" in words:
         return []
     command, name = find(words)
     rest = list(words)[len(name.split()) - 1 :]
-    if isinstance(command, click.Group) and _astray(command, rest):
-        return []
+    if isinstance(command, click.Group):
+        word = next((word for word in rest if not word.startswith("-")), "")
+        if word and command.get_command(click.Context(command), word) is None:
+            return []
     return ShellComplete(command, {}, name, VARIABLE).get_completions(rest, typed)
 
 
-def _astray(group: click.Group, words: Sequence[str]) -> bool:
-    """Whether the first word that is no option is no command either."""
-    word = next((word for word in words if not word.startswith("-")), "")
-    return bool(word) and group.get_command(click.Context(group), word) is None
-
-
 def _asked_by_bash() -> tuple[list[str], str]:
-    """Bash splits words at colons and more, so its line is read here."""
+    # Bash splits words at colons and more, so its line is split here.
     from click.shell_completion import split_arg_string
 
     line = os.fsencode(os.environ["COMP_LINE"])[: int(os.environ["COMP_POINT"])].decode(errors="replace")
@@ -95,39 +105,130 @@ def _asked_by_bash() -> tuple[list[str], str]:
     return (words, "") if ended or not words else (words[:-1], words[-1])
 
 
-def _broken_off(typed: str) -> int:
-    """How many characters of a word bash leaves as they are: its own word begins at a colon and more."""
-    own = os.environ.get("COMP_WORD", typed)
-    return len(typed) - len(own) if typed.endswith(own) else 0
-
-
-def _option_of(typed: str) -> str:
-    """What stands before a value that is written behind its option (`--format=te`)."""
-    option, equals, _ = typed.partition("=")
-    return option + equals if equals and option.startswith("--") else ""
-
-
-def _line(item: CompletionItem, mark: str, broken: int) -> str:
+def _line(item: CompletionItem, prefix: str, fixed: int) -> str:
     """One offer as the shell reads it; empty for a word that a shell might take for more than a word.
 
     Args:
         item: The offer.
-        mark: What stands before it in the same word.
-        broken: How many characters of the whole word are not the shell's to replace.
+        prefix: What stands before it in the same word.
+        fixed: How many characters of the whole word the shell does not replace.
     """
-    word = mark + str(item.value)
+    word = prefix + str(item.value)
     if item.type != "plain":
         return f"{item.type}\t\t\n"
     if not all(char.isalnum() or char in _SAFE for char in word):
         return ""
-    return f"plain\t{word[broken:]}\t{_short(item.help or '')}\n"
+    about = " ".join("".join(char if char.isprintable() else " " for char in item.help or "").split())
+    if len(about) > _LONGEST_HELP:
+        about = about[: _LONGEST_HELP - 1] + "…"
+    return f"plain\t{word[fixed:]}\t{about}\n"
 
 
-def _short(text: str) -> str:
-    """A meaning in one line, without anything that acts on a terminal."""
-    line = " ".join("".join(_printable(text)).split())
-    return line if len(line) <= _LONGEST_HELP else line[: _LONGEST_HELP - 1] + "…"
+# -- what is offered ---
 
 
-def _printable(text: str) -> Iterator[str]:
-    return (char if char.isprintable() else " " for char in text)
+def offering(source: Source) -> Completer:
+    """Offers the words of a source that begin with what was typed, whatever its case."""
+
+    def completer(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        mark = "@" if typed.startswith("@") else ""
+        start = typed.removeprefix(mark).casefold()
+        try:
+            found = dict(source())
+        except (SynapseError, OSError):
+            return []
+        return [
+            CompletionItem(mark + word, help=about)
+            for word, about in found.items()
+            if word.casefold().startswith(start)
+        ]
+
+    return completer
+
+
+def _agents() -> Iterable[tuple[str, str]]:
+    from synapse_tui.addresses import forms_of
+
+    from .caller import Caller, address_of
+
+    caller = Caller.of()
+    live, _ = caller.registry.scan()
+    project = caller.project_of(live)
+    everyone = [address_of(record, project) for record in live]
+    states = {record.agent_id: record.status for record in live}
+    for address in everyone:
+        about = states[address.agent_id] + ("" if address.local else ", in another project")
+        names = forms_of(address, everyone) if address.local else [address.agent_id]
+        yield from ((name, about) for name in names)
+
+
+def _externals() -> Iterable[tuple[str, str]]:
+    from synapse_tui.a2a.external.registry import ExternalStore
+
+    from .caller import Caller
+
+    for agent in ExternalStore(Caller.of().paths.external).list():
+        yield agent.alias, f"external: {agent.name}"
+
+
+def _receivers() -> Iterable[tuple[str, str]]:
+    yield from _agents()
+    yield from _externals()
+    yield "all", "every agent of this project"
+
+
+def _profiles() -> Iterable[tuple[str, str]]:
+    from .group import profile_names
+
+    return ((name, "profile") for name in profile_names())
+
+
+def _tasks() -> Iterable[tuple[str, str]]:
+    from synapse_tui.messages.quick import recent_tasks
+
+    from .caller import Caller
+
+    caller = Caller.of()
+    for task in recent_tasks(caller.paths.history, caller.project, TASKS):
+        yield task.task_id[:8], f"{task.agent_id}, {task.status}: {task.text}"
+
+
+def _settings() -> Iterable[tuple[str, str]]:
+    from synapse_tui.settings import SCHEMA
+
+    return ((key, setting.help) for key, setting in SCHEMA.items())
+
+
+def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The values of the setting that was named before, where there are few."""
+    from synapse_tui.settings.schema import find_setting
+
+    setting = find_setting(str(context.params.get("key") or ""))
+    if setting is None or context.params.get("value"):
+        return []
+    words = ("true", "false") if setting.kind == "boolean" else setting.choices
+    default = str(setting.written(setting.default)).casefold()
+    return offering(lambda: ((word, "default" if word.casefold() == default else "") for word in words))(
+        context, parameter, typed
+    )
+
+
+def _known_to_shell(kind: str) -> Completer:
+    def completer(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(typed, type=kind)]
+
+    return completer
+
+
+complete_folders = _known_to_shell("dir")
+complete_files = _known_to_shell("file")
+complete_agents = offering(_agents)
+complete_receivers = offering(_receivers)
+complete_externals = offering(_externals)
+complete_profiles = offering(_profiles)
+complete_tasks = offering(_tasks)
+complete_settings = offering(_settings)

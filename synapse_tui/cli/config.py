@@ -3,86 +3,198 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
-from synapse_tui.settings import Setting
-from synapse_tui.settings.files import Layer, check_place, shown
+from synapse_tui.files import write_private
+from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.settings import Setting, Settings, load_settings
+from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
+from synapse_tui.settings.layers import check_file
 
-from .commands import CommandGroup
-from .completing import complete_settings, complete_values
-from .options import json_option, one_of
-from .output import ExitCode, note, note_left_out, show, show_json
-from .settings_layers import LAYERS, Layers
-from .tables import show_table
+from .caller import Caller
+from .commands import CommandGroup, json_option, one_of
+from .completion import complete_settings, complete_values
+from .group import profile_names
+from .output import ExitCode, note, note_left_out, show, show_json, show_table
 
+LAYERS: Mapping[Layer, str] = MappingProxyType(
+    {
+        "user": "your own file, ~/.synapse/settings.json (the default)",
+        "project": "the project's file, .synapse/settings.json, for everybody who works on it",
+        "local": "your own file of this project, .synapse/settings.local.json, which git ignores",
+    }
+)
+_EMPTY = b"{\n}\n"
 _KIND_CELLS = 30
 _KEY = click.argument("key", shell_complete=complete_settings)
 _layer_options = one_of(
     "layer", *((f"--{name}", name, f"{about.capitalize()}.") for name, about in LAYERS.items())
 )
-"""The options that name one of the files."""
+
+
+class Layers:
+    """The files of the settings that count in a folder, as the command line reads and changes them."""
+
+    def __init__(self, caller: Caller, project: Path) -> None:
+        self.project = project
+        self.paths: UserPaths = caller.paths
+        self._files = SettingsFiles(
+            project,
+            paths=caller.paths,
+            environ=os.environ,
+            trust=TrustStore(caller.paths.trusted),
+            types=profile_names,
+            may_trust=not caller.agent_id,
+        )
+
+    @classmethod
+    def here(cls) -> Layers:
+        """Those of the current folder."""
+        caller = Caller.of()
+        return cls(caller, find_project(caller.folder))
+
+    def path(self, layer: Layer) -> Path:
+        """The file of a layer."""
+        return self._files.path(layer)
+
+    def load(self) -> Settings:
+        """The settings that hold."""
+        return self._files.load()
+
+    def setting(self, key: str) -> Setting:
+        """The setting of a key; InvalidValue where there is none."""
+        return self._files.setting(key)
+
+    def matching(self, settings: Settings, keys: Sequence[str]) -> list[str]:
+        """The keys that are meant, in the order of the schema; without any, all.
+
+        Raises:
+            InvalidValue: One matches nothing.
+        """
+        known = in_order(settings.values)
+        if not keys:
+            return known
+        found: list[str] = []
+        for wanted in keys:
+            below = [key for key in known if key.startswith(f"{wanted.removesuffix('.')}.")]
+            found += below or [self.setting(wanted).key]
+        return [key for key in dict.fromkeys(found) if key in settings.values]
+
+    def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
+        """Change the file of a layer; one that was trusted, or is new, stays trusted.
+
+        Returns:
+            The file.
+
+        Raises:
+            ConfigError: It cannot be read, is broken, or cannot be written.
+        """
+        written = self._files.change(layer, change)
+        if written.trouble:
+            note(f"synapse: {written.trouble}")
+        return written.path
+
+    def problems(self, files: Sequence[Path]) -> list[ConfigError]:
+        """What is wrong with files, or with all that count here, whether they are trusted or not.
+
+        Raises:
+            ConfigError: A named file does not exist.
+        """
+        types = profile_names()
+        if files:
+            own = self.paths.settings.resolve()
+            return [
+                problem
+                for path in files
+                for problem in check_file(path, own=path.resolve() == own, types=types)
+            ]
+        settings = load_settings(
+            self.project, paths=self.paths, environ=os.environ, trusted=lambda _path, _data: True, types=types
+        )
+        return list(settings.problems)
 
 
 @click.group(name="config", cls=CommandGroup)
-def command() -> None:
+def config_command() -> None:
     """Show, change and check the settings.
 
-    A value comes from the last of these that gives one: default, ~/.synapse/settings.json,
+    A value comes from the last of these that has one: default, ~/.synapse/settings.json,
     .synapse/settings.json of the project, .synapse/settings.local.json, environment variables
-    (keys below env).
+    (keys below env). KEY is a setting such as a2a.flow; `synapse config keys` lists all.
+
+    Examples:
+      synapse config show --origin
+      synapse config set a2a.flow oneway
     """
 
 
-@command.command(name="show")
+@config_command.command(name="show")
 @click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=complete_settings)
 @click.option("--origin", is_flag=True, help="Also where each value comes from.")
 @click.option("--set", "only_set", is_flag=True, help="Only what a file or a variable sets.")
 @json_option
 def show_command(*, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool) -> None:
-    """Print the settings that hold in this folder, or those of KEY or below it (`tui`)."""
+    """Print the settings that hold in this folder, or those of KEY or below it (`tui`).
+
+    Examples:
+      synapse config show tui
+      synapse config show --set --origin
+    """
     layers = Layers.here()
     settings = layers.load()
     note_left_out(settings.problems, settings.untrusted)
     wanted = layers.matching(settings, keys)
     if only_set:
         wanted = [key for key in wanted if settings.origins[key] != "default"]
-    if as_json:
-        data: dict[str, object] = {key: shown(key, settings.values[key]) for key in wanted}
-        if origin:
-            data = {key: {"value": data[key], "origin": settings.origins[key]} for key in wanted}
-        show_json(data)
-        return
-    rows = [(key, _text(shown(key, settings.values[key])), settings.origins[key]) for key in wanted]
-    for row in [] if origin else rows:
-        show(f"{row[0]} = {row[1]}")
-    if origin and rows:
+    values = {key: shown(key, settings.values[key]) for key in wanted}
+    if as_json and origin:
+        show_json({key: {"value": values[key], "origin": settings.origins[key]} for key in wanted})
+    elif as_json:
+        show_json(values)
+    elif not origin:
+        for key in wanted:
+            show(f"{key} = {_text(values[key])}")
+    elif wanted:
+        rows = [(key, _text(values[key]), settings.origins[key]) for key in wanted]
         show_table(("KEY", "VALUE", "ORIGIN"), rows)
 
 
-@command.command(name="get")
+@config_command.command(name="get")
 @_KEY
 @json_option
 def get_command(*, key: str, as_json: bool) -> None:
-    """Print the value of one setting."""
+    """Print the value of one setting.
+
+    Examples:
+      synapse config get a2a.flow
+    """
     layers = Layers.here()
     settings = layers.load()
     setting = layers.setting(key)
     value = shown(setting.key, settings.values.get(setting.key, setting.default))
     if as_json:
-        show_json(
-            {"key": setting.key, "value": value, "origin": settings.origins.get(setting.key, "default")}
-        )
+        origin = settings.origins.get(setting.key, "default")
+        show_json({"key": setting.key, "value": value, "origin": origin})
     else:
         show(value if isinstance(value, str) else _text(value))
 
 
-@command.command(name="keys")
+@config_command.command(name="keys")
 @json_option
 def keys_command(*, as_json: bool) -> None:
-    """List all settings with their kinds, defaults and meanings."""
+    """List all settings with their kinds, defaults and meanings.
+
+    Examples:
+      synapse config keys
+    """
     from synapse_tui.settings import SCHEMA
 
     if as_json:
@@ -99,12 +211,10 @@ def keys_command(*, as_json: bool) -> None:
         ]
         show_json(about)
         return
-    rows = [_row(setting) for setting in SCHEMA.values()]
-    show_table(("KEY", "KIND", "DEFAULT", "MEANING"), rows)
+    show_table(("KEY", "KIND", "DEFAULT", "MEANING"), [_row(setting) for setting in SCHEMA.values()])
 
 
 def _row(setting: Setting) -> tuple[str, ...]:
-    """A setting in a table; many choices are told behind its meaning."""
     default = _text(setting.written(setting.default))
     choices = "|".join(setting.choices)
     if len(choices) <= _KIND_CELLS:
@@ -112,7 +222,7 @@ def _row(setting: Setting) -> tuple[str, ...]:
     return (setting.key, "choice", default, f"{setting.help} ({', '.join(setting.choices)})")
 
 
-@command.command(name="set", context_settings={"ignore_unknown_options": True})
+@config_command.command(name="set", context_settings={"ignore_unknown_options": True})
 @_KEY
 @click.argument("value", nargs=-1, required=True, shell_complete=complete_values)
 @_layer_options
@@ -120,6 +230,11 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
     """Set KEY to VALUE in one of the files, by default your own.
 
     A list takes several VALUEs, or one that is JSON; a table one that is JSON.
+
+    Examples:
+      synapse config set a2a.flow oneway
+      synapse config set tui.agents claude codex:tester@backend
+      synapse config set --project delegation.enabled true
     """
     from synapse_tui.settings.files import value_of
 
@@ -129,33 +244,45 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
     check_place(setting, name)
     converted = value_of(setting, value)
     path = layers.change(name, lambda file: file.put(setting.key, converted))
-    _narrate(layers, setting.key, path, converted)
+    note(f"synapse: {setting.key} = {_text(shown(setting.key, converted))} in {path}")
+    if setting.restart:
+        note("synapse: running sessions use it once they are stopped and started again")
+    settings = layers.load()
+    if path in settings.untrusted:
+        note(f"synapse: it has no effect until you trust {path}: synapse trust")
+    elif settings.origins.get(setting.key) != str(path):
+        note(f"synapse: it has no effect here: {settings.origins[setting.key]} sets it to something else")
 
 
-@command.command(name="unset")
+@config_command.command(name="unset")
 @_KEY
 @_layer_options
 def unset_command(*, key: str, layer: Layer | None) -> None:
-    """Take KEY out of one of the files, by default your own; also one that is no setting (any more)."""
+    """Remove KEY from one of the files, by default your own; also one that is not a setting (any more).
+
+    Examples:
+      synapse config unset a2a.flow
+    """
     layers = Layers.here()
-    name: Layer = layer or "user"
     removed: list[bool] = []
-    path = layers.change(name, lambda file: removed.append(file.remove(key)))
+    path = layers.change(layer or "user", lambda file: removed.append(file.remove(key)))
     if not removed[0]:
-        raise ConfigError(f"{path} does not set '{key}'", "synapse config show --origin tells what does")
-    note(f"synapse: '{key}' was taken out of {path}")
+        raise ConfigError(f"{path} does not set '{key}'", "synapse config show --origin shows what does")
+    note(f"synapse: '{key}' was removed from {path}")
 
 
-@command.command(name="edit")
+@config_command.command(name="edit")
 @_layer_options
 def edit_command(*, layer: Layer | None) -> None:
-    """Open one of the files, by default your own, in $VISUAL or $EDITOR; it is checked before it counts."""
-    from .settings_editor import edit
+    """Open one of the files, by default your own, in $VISUAL or $EDITOR; it is checked before it is saved.
 
+    Examples:
+      synapse config edit --local
+    """
     edit(Layers.here(), layer or "user")
 
 
-@command.command(name="validate")
+@config_command.command(name="validate")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
 @json_option
 @click.pass_context
@@ -163,29 +290,20 @@ def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json
     """Check the files that count here, trusted or not, or each FILE.
 
     The exit code is 2 when something is wrong.
+
+    Examples:
+      synapse config validate
+      synapse config validate .synapse/settings.json
     """
-    layers = Layers.here()
-    problems = layers.problems(files)
+    problems = Layers.here().problems(files)
     if as_json:
         show_json([{"message": problem.message, "hint": problem.hint} for problem in problems])
     else:
         for problem in problems:
             show(f"{problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
-        note("synapse: " + ("nothing is wrong" if not problems else f"{len(problems)} to correct"))
+        note("synapse: " + ("no problems" if not problems else f"{len(problems)} to correct"))
     if problems:
         context.exit(ExitCode.USAGE.value)
-
-
-def _narrate(layers: Layers, key: str, path: Path, value: object) -> None:
-    """Say what was set, and when it does not count, why."""
-    note(f"synapse: {key} = {_text(shown(key, value))} in {path}")
-    if layers.setting(key).restart:
-        note("synapse: running sessions live by it when they are stopped and started again")
-    settings = layers.load()
-    if path in settings.untrusted:
-        note(f"synapse: it counts once {path} has been trusted: synapse trust")
-    elif settings.origins.get(key) != str(path):
-        note(f"synapse: it does not count here: {settings.origins[key]} sets it to something else")
 
 
 def _text(value: object) -> str:
@@ -193,3 +311,96 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value if value and value == value.strip() and value.isprintable() else json.dumps(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+# -- editing: a copy is edited and checked, and only then replaces the file ---
+
+
+def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
+    """Let the user edit the file of a layer.
+
+    Raises:
+        ConfigError: The editor cannot be run or failed; the file is unchanged.
+    """
+    import tempfile
+
+    path = layers.path(layer)
+    try:
+        before = path.read_bytes()
+    except FileNotFoundError:
+        before = b""
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+    with tempfile.TemporaryDirectory(prefix="synapse-") as folder:
+        copy = Path(folder) / path.name
+        write_private(copy, before or _EMPTY)
+        while True:
+            _run(editor_of(environ), copy)
+            data = copy.read_bytes()
+            if data == (before or _EMPTY):
+                note(f"synapse: {path} is unchanged")
+                return
+            faults = _faults(copy, data, own=layer == "user")
+            for fault in faults:
+                note(f"synapse: {fault.message.replace(str(copy), path.name)}; {fault.hint}")
+            if not faults or not _again():
+                break
+        if faults:
+            raise ConfigError(f"{path} is unchanged: {len(faults)} to correct", "synapse config edit")
+        layers.change(layer, lambda file: _replace(file, before, data))
+    note(f"synapse: {path} was changed")
+
+
+def _replace(file: SettingsFile, before: bytes, data: bytes) -> None:
+    import tempfile
+
+    if file.data == before:
+        file.replace(data)
+        return
+    descriptor, kept = tempfile.mkstemp(prefix="synapse-", suffix=".json")
+    with os.fdopen(descriptor, "wb") as copy:
+        copy.write(data)
+    raise ConfigError(
+        f"{file.path} was changed by another program meanwhile, and is left as it is",
+        f"your edit is in {kept}",
+    )
+
+
+def editor_of(environ: Mapping[str, str]) -> list[str]:
+    """The user's editor; ConfigError where the variable is not a command line."""
+    line = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"$VISUAL or $EDITOR is not a command: {error}", "set it to an editor") from error
+
+
+def _run(editor: list[str], copy: Path) -> None:
+    import subprocess
+
+    try:
+        ended = subprocess.run(  # noqa: S603 - the user's own editor; what it writes is checked as the file is
+            [*editor, str(copy)], check=False, umask=0o077
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"the editor '{editor[0]}' cannot be run: {error.strerror}", "set EDITOR"
+        ) from error
+    if ended.returncode:
+        raise ConfigError(f"the editor ended with status {ended.returncode}", "the file is unchanged")
+
+
+def _again() -> bool:
+    try:
+        return click.confirm("Edit it again? Otherwise it stays unchanged", default=True, err=True)
+    except click.Abort:  # not interactive
+        click.echo(err=True)
+        return False
+
+
+def _faults(copy: Path, data: bytes, *, own: bool) -> list[ConfigError]:
+    try:
+        parse(copy, data)
+    except ConfigError as error:
+        return [error]
+    return check_file(copy, own=own, types=profile_names())

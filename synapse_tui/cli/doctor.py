@@ -1,31 +1,45 @@
-"""`synapse doctor`: proves that the profile of an installed agent describes it."""
+"""`synapse doctor`: checks the profile of an installed agent against the agent itself."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from synapse_tui.doctor.report import Advice, Outcome, Report, Result
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths, find_project
 
-from .commands import Command
-from .completing import complete_profiles
-from .options import json_option
-from .output import ExitCode, note, show_json
+from .commands import Command, json_option
+from .completion import complete_profiles
+from .output import (
+    ExitCode,
+    cells,
+    columns,
+    cut,
+    is_interactive,
+    note,
+    one_line,
+    padded,
+    plain,
+    show,
+    show_json,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
-    from synapse_tui.doctor.report import Report
     from synapse_tui.doctor.runner import Order
 
 Value = TypeVar("Value")
+_CLEAR_LINE = "\r\x1b[K"
 
 
 @click.command(name="doctor", cls=Command)
@@ -48,18 +62,28 @@ Value = TypeVar("Value")
 @click.option("--verbose", "-v", is_flag=True, help="Show the agent's screen where something failed.")
 @json_option
 @click.pass_context
-def command(
+def doctor_command(
     context: click.Context, /, agents: tuple[str, ...], *, as_json: bool, yes: bool, **given: Any
 ) -> None:
-    """Run an installed agent and prove what its profile says of it.
+    """Run an installed agent and check its profile against it.
 
-    AGENT is started in a scratch folder and tried: messages, long pastes, the interrupt, a permission dialog,
-    the answer. What does not hold is told with the key of the profile to change. Without AGENT nothing is
-    started: it is shown which agents are installed, and in which versions.
+    AGENT (claude, codex) is started in a scratch folder and tried: messages, long pastes, the interrupt, a
+    permission dialog, the answer. Each failure names the key of the profile to change. Without AGENT nothing
+    is started: the installed agents are listed with their versions.
+
+    Examples:
+      synapse doctor
+      synapse doctor codex --check interrupt --check blocked --yes
     """
-    profiles = _profiles()
+    from synapse_tui.daemon.project import ProjectFiles
+
+    paths = UserPaths.of_environment()
+    paths.check()
+    profiles = ProjectFiles(find_project(Path.cwd()), paths).profiles
+    for problem in profiles.problems:
+        note(f"synapse: {problem}")
     if not agents:
-        _glance(list(profiles.profiles.values()), as_json=as_json)
+        _list(list(profiles.profiles.values()), as_json=as_json)
         return
     from synapse_tui.doctor.runner import Order
 
@@ -81,41 +105,31 @@ def command(
         context.exit(int(ExitCode.UNPROVED))
 
 
-def _profiles() -> Any:
-    from synapse_tui.daemon.project import ProjectFiles
-
-    paths = UserPaths.of_environment()
-    paths.check()
-    files = ProjectFiles(find_project(Path.cwd()), paths)
-    for problem in files.profiles.problems:
-        note(f"synapse: {problem}")
-    return files.profiles
-
-
-def _glance(profiles: Sequence[Profile], *, as_json: bool) -> None:
-    """Say of every profile what can be said without starting its agent."""
+def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
+    """Show of every profile what is known without starting its agent."""
     from dataclasses import asdict
 
     from synapse_tui.doctor.versions import glance
-
-    from .doctor_output import show_glances
 
     found = glance(profiles, os.environ, Path.cwd())
     if as_json:
         show_json([asdict(entry) for entry in found])
         return
-    show_glances(found)
-    note(
-        "to try one on its own: synapse doctor AGENT (it takes some short turns of your model; it asks first)"
-    )
+    rows = [
+        (
+            entry.agent,
+            entry.version or ("yes" if entry.installed else "-"),
+            entry.proved or "-",
+            "; ".join(entry.remarks),
+        )
+        for entry in found
+    ]
+    show_table(("AGENT", "INSTALLED", "PROVED WITH", "REMARKS"), rows)
+    note("to check one: synapse doctor AGENT (it takes some short turns of your model; it asks first)")
 
 
 def _check_installed(profiles: Sequence[Profile]) -> None:
-    """Make sure that every agent is there before the first one is started.
-
-    Raises:
-        CommandNotFound: One is not installed.
-    """
+    """Raise CommandNotFound before the first agent is started if any is not installed."""
     from synapse_tui.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
@@ -125,7 +139,7 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
 
 
 def _ask(profiles: Sequence[Profile], order: Order) -> None:
-    """Tell what it costs, and ask; agents that cost nothing are not asked about.
+    """Say what it costs, and ask; agents that cost nothing are not asked about.
 
     Raises:
         InvalidValue: Nobody can be asked.
@@ -134,32 +148,23 @@ def _ask(profiles: Sequence[Profile], order: Order) -> None:
     if not paid or not order.turns:
         return
     who = " and ".join(paid)
-    note(_cost(who, order, UserPaths.of_environment().doctor, several=len(paid) > 1))
-    if not sys.stdin.isatty():
-        raise InvalidValue(f"{who} would use turns of your model", "say --yes when that is all right")
+    turns = "one short turn" if order.turns == 1 else f"about {order.turns} short turns"
+    each = " by each" if len(paid) > 1 else ""
+    long = ", one of them of 20 kB" if order.asks_for("long-paste") else ""
+    note(f"{who}: {turns} of your model will be used{each}{long}.")
+    note(f"The agent works below {UserPaths.of_environment().doctor}, in an empty folder.")
+    note("If it asks whether it may trust that folder, the answer is yes.")
+    if order.asks_for("reply"):
+        note("It is allowed to run 'synapse reply'; everything else is denied.")
+    if not is_interactive():
+        raise InvalidValue(f"{who} would use turns of your model", "--yes confirms")
     if not click.confirm("Go on?", err=True):
         note("nothing was started")
         click.get_current_context().exit(int(ExitCode.FAILED))
 
 
-def _cost(who: str, order: Order, folder: Path, *, several: bool) -> str:
-    """What a person should know before the agents are started, a sentence a line."""
-    turns = "one short turn" if order.turns == 1 else f"about {order.turns} short turns"
-    long = ", one of them of 20 kB" if order.asks_for("long-paste") else ""
-    lines = [
-        f"{who}: {turns} of your model will be used{' by each' if several else ''}{long}.",
-        f"The agent works below {folder}, in a folder with nothing of yours in it.",
-        "If it asks whether it may trust that folder, it is told yes.",
-    ]
-    if order.asks_for("reply"):
-        lines.append("It is allowed to run 'synapse reply'; what else it asks for is denied.")
-    return "\n".join(lines)
-
-
 def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) -> Report:
     from synapse_tui.doctor.runner import examine
-
-    from .doctor_output import Progress, show_report
 
     progress = Progress(profile.name, verbose=verbose)
     try:
@@ -200,15 +205,124 @@ def _run(work: Coroutine[Any, Any, Value]) -> Value:
 
 
 def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
-    """`NAME=TEXT` as a mapping.
-
-    Raises:
-        InvalidValue: One is not of that form.
-    """
+    """`NAME=TEXT` as a mapping."""
     pairs = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            raise InvalidValue(f"--{option} '{word}' has no '='", f"say --{option} NAME=TEXT")
+            raise InvalidValue(f"--{option} '{word}' has no '='", f"use --{option} NAME=TEXT")
         pairs[name] = text
     return pairs
+
+
+# -- output ---
+
+
+class Progress:
+    """Reports on stderr which check runs, and its result.
+
+    Args:
+        agent: The agent.
+        verbose: Whether the agent's screen is shown where something failed.
+    """
+
+    def __init__(self, agent: str, *, verbose: bool) -> None:
+        self._agent = agent
+        self._verbose = verbose
+        self._open = False
+        self._terminal = sys.stderr.isatty()
+
+    def begun(self, check: str) -> None:
+        """A check has begun; on a terminal the result replaces its line."""
+        if self._terminal:
+            click.echo(f"{self._agent}: {check} …", err=True, nl=False)
+            self._open = True
+
+    def done(self, result: Result) -> None:
+        """A check has ended."""
+        self._end_line(_CLEAR_LINE)
+        verdict = result.verdict
+        text = one_line(verdict.evidence)
+        line = f"{self._agent}: {result.check}: {verdict.outcome} ({result.seconds:.1f} s) {text}"
+        # The table has the whole of it.
+        note(cut(line, shutil.get_terminal_size().columns) if self._terminal else line)
+        if self._verbose and result.screen:
+            note("\n".join(f"    | {row}" for row in plain(result.screen).split("\n")))
+
+    def close(self) -> None:
+        """Leave the terminal at the beginning of a line."""
+        self._end_line("\n")
+
+    def _end_line(self, how: str) -> None:
+        if self._open:
+            click.echo(how, err=True, nl=False)
+        self._open = False
+
+
+def show_report(report: Report, *, kept: bool) -> None:
+    """The table of one agent, and what to change in its profile."""
+    proved = f", profile proved with {report.proved}" if report.proved else ""
+    show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
+    rows = [("CHECK", "RESULT", "TIME", "EVIDENCE"), *map(_row, report.results)]
+    widths = [max(cells(row[at]) for row in rows) for at in range(3)]
+    left = columns() - sum(widths) - 2 * len(widths)
+    for row in rows:
+        first, *rest = _wrapped(row[3], left) if left >= 20 else [row[3]]
+        start = (padded(text, width) for text, width in zip(row, widths, strict=False))
+        show("  ".join((*start, first)).rstrip())
+        for more in rest:
+            show(" " * (sum(widths) + 2 * len(widths)) + more)
+    _show_advice(report)
+    if kept:
+        note(f"kept: {Path(report.folder).parent}")
+
+
+def _row(result: Result) -> tuple[str, str, str, str]:
+    seconds = "" if result.verdict.outcome is Outcome.SKIPPED else f"{result.seconds:.1f} s"
+    return (result.check, result.verdict.outcome.value, seconds, one_line(result.verdict.evidence))
+
+
+def _show_advice(report: Report) -> None:
+    place = report.source
+    if report.shipped:  # the next installation would replace the shipped file
+        place = f"~/.synapse/profiles/{report.agent}.yaml (a copy of {report.source})"
+    keyed = [advice for advice in report.advice if advice.key]
+    other = [advice for advice in report.advice if not advice.key]
+    if keyed:
+        show(f"\nTo change in {place}:")
+        for advice in keyed:
+            _show_one(f"{advice.key}: {advice.value}", advice)
+    if other:
+        show("\nTo do:")
+        for advice in other:
+            _show_one(advice.value, advice)
+    if not report.failed and report.version and report.proved and report.version != report.proved:
+        show(f"\nNothing failed with this version. To note it in {place}:")
+        show(f"  doctor.version: {report.version}")
+
+
+def _show_one(text: str, advice: Advice) -> None:
+    show(f"  {plain(text)}")
+    for row in plain(advice.why).split("\n") if advice.why else ():
+        show(f"      {row}")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """A text in rows of so many cells."""
+    return list(_rows(text.split(" "), width)) or [""]
+
+
+def _rows(words: Sequence[str], width: int) -> Iterator[str]:
+    row = ""
+    for word in words:
+        if row and cells(row) + 1 + cells(word) > width:
+            yield row
+            row = word
+        else:
+            row = f"{row} {word}" if row else word
+        while cells(row) > width:
+            end = max(at for at in range(1, len(row)) if cells(row[:at]) <= width)
+            yield row[:end]
+            row = row[end:]
+    if row:
+        yield row

@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 import click
 
+from synapse_tui.a2a import dialect
+from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
+from synapse_tui.addresses import Address
+from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
+from synapse_tui.model import Task, TaskState
+from synapse_tui.task_words import standing
 
 from .caller import Caller
-from .commands import CommandGroup
-from .completing import complete_externals
-from .options import json_option
-from .output import note, show, show_json
-from .sending import check_timeout, response_option, wait_option
-from .tables import show_table
-from .texts import TextCommand, read_message
+from .commands import CommandGroup, TextCommand, json_option
+from .completion import complete_externals
+from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_table
+from .sending import (
+    Outcome,
+    Sending,
+    check_timeout,
+    ended_without_result,
+    flow_of,
+    peer_task,
+    read_message,
+    report,
+    report_json,
+    response_option,
+    wait_option,
+    waits,
+)
 
-HEADS = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
+LONG_POLL = 25.0
+"""Seconds."""
+_PAUSE = 0.5
+_NOT_FOR_US = ("there is no /external", "knows no external agents")
+"""Refusals of servers that cannot write to external agents: of earlier versions, and without a host."""
 
 
 @click.group(name="external", cls=CommandGroup)
-def command() -> None:
+def external_command() -> None:
     """Add A2A agents elsewhere, and write to them.
 
-    What they say is untrusted: it is shown, never obeyed, and marked as theirs.
+    What they say is untrusted: it is shown as theirs, and never acted on.
+
+    Examples:
+      synapse external add https://docs.example --alias docs
+      synapse send docs "where is the API described?"
     """
 
 
-@command.command(name="add")
+@external_command.command(name="add")
 @click.argument("url")
-@click.option("--alias", metavar="A", default="", help="What to call it; else a word made of its name.")
+@click.option("--alias", metavar="A", default="", help="What to call it; else derived from its name.")
 @click.option(
     "--header", "headers", metavar="'K: V'", multiple=True, help="A header for every request; secret."
 )
@@ -38,9 +64,9 @@ def command() -> None:
 @click.option(
     "--allow-origin", "allowed", metavar="URL", multiple=True, help="Messages may go there as well."
 )
-@click.option("--replace", is_flag=True, help="Take the place of another agent of that alias.")
+@click.option("--replace", is_flag=True, help="Replace another agent of that alias.")
 @json_option
-def add(
+def add_command(
     *,
     url: str,
     alias: str,
@@ -50,9 +76,13 @@ def add(
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Find the agent at URL by its card, and keep it.
+    """Find the agent at URL by its card, and add it.
 
-    URL is where the agent is, or its card itself. Adding it again takes its card as it is now.
+    URL is where the agent is, or its card itself. Adding it again updates its card.
+
+    Examples:
+      synapse external add https://docs.example --alias docs
+      synapse external add https://docs.example --token-env DOCS_TOKEN
     """
     import asyncio
     import os
@@ -70,9 +100,7 @@ def add(
         replace=replace,
     )
     store = _store()
-    candidate = asyncio.run(
-        find_agent(request, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
-    )
+    candidate = asyncio.run(find_agent(request, store, environ=os.environ, types=profile_names()))
     store.put(candidate.agent)
     for warning in candidate.warnings:
         note(f"synapse: {warning}")
@@ -82,25 +110,34 @@ def add(
         show(f"@{candidate.agent.alias}: {candidate.agent.name} ({candidate.agent.protocol})")
 
 
-@command.command(name="list")
+@external_command.command(name="list")
 @json_option
-def list_all(*, as_json: bool) -> None:
-    """List the external agents."""
+def list_command(*, as_json: bool) -> None:
+    """List the external agents.
+
+    Examples:
+      synapse external list
+    """
     agents = _store().list()
     if as_json:
         show_json([agent.as_json() for agent in agents])
     elif agents:
-        show_table(HEADS, [_row(agent) for agent in agents], shrinking=("NAME",))
+        rows = [(agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen) for agent in agents]
+        show_table(("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN"), rows, shrinking=("NAME",))
     else:
-        note("there is no external agent; add one: synapse external add URL")
+        note("no external agents; add one: synapse external add URL")
 
 
-@command.command(name="info")
+@external_command.command(name="info")
 @click.argument("alias", shell_complete=complete_externals)
 @click.option("--card", is_flag=True, help="Print the card as it was when the agent was added.")
 @json_option
-def info(*, alias: str, card: bool, as_json: bool) -> None:
-    """Show what is known of an external agent."""
+def info_command(*, alias: str, card: bool, as_json: bool) -> None:
+    """Show what is known of the external agent ALIAS.
+
+    Examples:
+      synapse external info docs
+    """
     agent = _store().get(alias)
     if card:
         show_json(dict(agent.card))
@@ -110,14 +147,14 @@ def info(*, alias: str, card: bool, as_json: bool) -> None:
         show(agent.details())
 
 
-@command.command(name="send", cls=TextCommand)
+@external_command.command(name="send", cls=TextCommand)
 @click.argument("alias", shell_complete=complete_externals)
 @click.argument("message")
 @response_option()
 @wait_option()
 @json_option
 @click.pass_context
-def send(
+def send_command(
     context: click.Context,
     *,
     alias: str,
@@ -126,25 +163,30 @@ def send(
     wait_timeout: float,
     as_json: bool,
 ) -> None:
-    """Send MESSAGE to an external agent and print its answer.
+    """Send MESSAGE to the external agent ALIAS and print its answer.
 
     The conversation goes on where it was; MESSAGE answers what the agent has asked. MESSAGE `-` is read from
     standard input.
-    """
-    from .external_send import send_to
 
+    Examples:
+      synapse external send docs "what is new?"
+    """
     check_timeout(wait_timeout)
     text = read_message(message)
     caller = Caller.of()
     agent = _store().get(alias)
-    send_to(context, caller, agent, text, response=response, timeout=wait_timeout, as_json=as_json)
+    _send_to(context, caller, agent, text, response=response, timeout=wait_timeout, as_json=as_json)
 
 
-@command.command(name="remove")
+@external_command.command(name="remove")
 @click.argument("alias", shell_complete=complete_externals)
 @json_option
-def remove(*, alias: str, as_json: bool) -> None:
-    """Forget an external agent, and what was said with it in this project."""
+def remove_command(*, alias: str, as_json: bool) -> None:
+    """Forget the external agent ALIAS, and the conversation with it in this project.
+
+    Examples:
+      synapse external remove docs
+    """
     from synapse_tui.a2a.external.journal import Journal
     from synapse_tui.paths import find_project
 
@@ -161,5 +203,192 @@ def _store() -> ExternalStore:
     return ExternalStore(Caller.of().paths.external)
 
 
-def _row(agent: ExternalAgent) -> tuple[str, ...]:
-    return (agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen)
+# -- sending ---
+
+
+def send_instead(
+    context: click.Context,
+    caller: Caller,
+    target: str,
+    text: str,
+    *,
+    sender: str,
+    sending: Sending,
+    as_json: bool,
+) -> None:
+    """Send to the external agent that an address means.
+
+    Raises:
+        AgentNotFound: It means no external agent either.
+    """
+    store = ExternalStore(caller.paths.external)
+    agent = store.find(target)
+    if agent is None:
+        known = [_address(each.alias, each.url) for each in store.list()]
+        caller.find(target, sender=sender, external=known)  # raises, with the closest of all as a hint
+        agent = store.get(target)
+    response, timeout = sending.response, sending.wait_timeout
+    _send_to(context, caller, agent, text, response=response, timeout=timeout, as_json=as_json)
+
+
+def _send_to(
+    context: click.Context,
+    caller: Caller,
+    agent: ExternalAgent,
+    text: str,
+    *,
+    response: bool | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Send a message and print its answer, or its receipt; ends the command with its exit code."""
+    waiting = waits(flow_of(caller), response)
+    target = _address(agent.alias, agent.url)
+    try:
+        task = _send(caller, agent, text, timeout if waiting else None)
+        outcome = Outcome(target, task, ended_without_result(agent.alias, task) if waiting else None)
+    except _TooLate as over:
+        outcome = Outcome(target, over.task, over.error)
+    if as_json:
+        report_json([outcome], array=False)
+    elif waiting and outcome.error is None and outcome.task is not None:
+        show(plain(outcome.task.text or outcome.task.reason))
+    else:
+        report(outcome, waiting=waiting, alone=True)
+    if outcome.task is not None and outcome.task.state is TaskState.INPUT_REQUIRED:
+        note(f'synapse: {agent.alias} asks; answer it: synapse send {agent.alias} "..."')
+    end_with(context, [outcome.error])
+
+
+def _address(alias: str, url: str = "") -> Address:
+    return Address(alias, "external", "", 0, url, local=False, external=True)
+
+
+class _TooLate(Exception):
+    def __init__(self, task: PeerTask, error: SynapseError) -> None:
+        super().__init__(error.message)
+        self.task = task
+        self.error = error
+
+
+class _Gateway(NamedTuple):
+    """A server whose host writes for us, and the agent inside which this runs; empty for a person."""
+
+    endpoint: str
+    sender_id: str
+
+
+def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
+    """Send through the host of this agent or project, else from this process."""
+    if caller.has_server:
+        gateways = [_Gateway(caller.endpoint, caller.agent_id)]
+    else:
+        gateways = [_Gateway(each.endpoint, "") for each in caller.here()[:1]]
+    for gateway in gateways:
+        task = _hand_over(caller, gateway, agent, text, wanted=timeout is not None)
+        if task is not None:
+            return task if timeout is None else _wait(caller, gateway, agent, task, timeout)
+    from .external_talk import talk
+
+    return talk(caller, agent, text, timeout, too_late=_too_late)
+
+
+def _hand_over(
+    caller: Caller, gateway: _Gateway, agent: ExternalAgent, text: str, *, wanted: bool
+) -> PeerTask | None:
+    """Have a host send it; None when this process has to."""
+    call = dialect.external_send_call(agent.alias, text, response_expected=wanted)
+    try:
+        return caller.client().external(gateway.endpoint, call, sender_id=gateway.sender_id)
+    except PeerSilent:  # it may have been sent: sending it twice would be worse
+        raise
+    except PeerUnreachable:
+        if caller.has_server:  # only its host can bring the answer to the agent
+            raise
+    except PeerRefused as error:
+        if not any(words in error.message for words in _NOT_FOR_US):
+            raise
+    return None
+
+
+def _wait(
+    caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTask, timeout: float
+) -> PeerTask:
+    client = caller.client()
+    deadline, reported = time.monotonic() + timeout, ""
+    while not (task.state.final or task.state is TaskState.INPUT_REQUIRED):
+        if task.status != reported:
+            reported = task.status
+            note(f"{agent.alias}: {reported} (task {task.task_id[:8]})")
+        left = deadline - time.monotonic()
+        if left <= 0:
+            _too_late(agent.alias, task, timeout, agent_waits=bool(gateway.sender_id))
+        began = time.monotonic()
+        before = task
+        look = dialect.external_task_call(
+            agent.alias, task.task_id, seen=task.updated_at, seconds=min(LONG_POLL, left)
+        )
+        try:
+            task = client.external(gateway.endpoint, look, sender_id=gateway.sender_id)
+        except PeerUnreachable as error:
+            name = task.task_id[:8]
+            raise PeerUnreachable(
+                f"the host ended before {agent.alias} answered",
+                f"the next one goes on with task {name}: synapse result {name}",
+            ) from error
+        if task.updated_at == before.updated_at and time.monotonic() - began < _PAUSE:
+            time.sleep(min(_PAUSE, max(0.0, left)))
+    return task
+
+
+def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) -> NoReturn:
+    hint = (
+        "the answer will come as a message; wait longer with --wait-timeout"
+        if agent_waits
+        else f"fetch it later: synapse result {task.task_id[:8]}; or wait longer with --wait-timeout"
+    )
+    how = standing(task.state, task.delivery, task.reason)
+    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({how})"
+    raise _TooLate(task, WaitTimedOut(message, hint))
+
+
+# -- results ---
+
+
+def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | None:
+    """What became of a message to an external agent in this project, by the journal.
+
+    Args:
+        caller: Who asks.
+        task_id: Its id or the first 8 characters of it.
+        timeout: Seconds to wait for the answer.
+
+    Returns:
+        None when there is no such message.
+    """
+    project, deadline = Path(caller.project), time.monotonic() + timeout
+    while True:
+        found = _find(caller, project, task_id)
+        if found is None:
+            return None
+        task, target = peer_task(found), _address(found.target)
+        if task.state.final:
+            return Outcome(target, task, ended_without_result(found.target, task))
+        if task.state is TaskState.INPUT_REQUIRED:
+            return Outcome(target, task)
+        if time.monotonic() >= deadline:
+            short, how = found.short_id, standing(task.state, task.delivery, task.reason)
+            error = WaitTimedOut(
+                f"task {short} of {found.target} goes on ({how})",
+                f"wait for it: synapse result {short} --wait-timeout 60",
+            )
+            return Outcome(target, task, error)
+        time.sleep(_PAUSE)
+
+
+def _find(caller: Caller, project: Path, task_id: str) -> Task | None:
+    from synapse_tui.a2a.external.journal import Journal
+
+    journal = Journal(caller.paths.talks, project, "")
+    every = (task for alias in journal.aliases() for task in journal.load(alias).tasks)
+    return next((task for task in every if len(task_id) >= 8 and task.id.startswith(task_id)), None)

@@ -19,8 +19,8 @@ from synapse_tui.paths import find_project
 from synapse_tui.process_times import process_name
 
 from .caller import Caller
-from .external_result import told_by
 from .output import note
+from .sending import peer_task
 
 TooLate = Callable[..., NoReturn]
 
@@ -32,13 +32,10 @@ def talk(
 
     Args:
         caller: Who runs the command.
-        agent: To whom.
+        agent: The receiver.
         text: The message.
         timeout: Seconds to wait; None to return as soon as the agent has taken the message.
-        too_late: Raises what is told when the time is over.
-
-    Returns:
-        The task as a host would tell of it.
+        too_late: Called when the time is over; raises.
     """
     return asyncio.run(_Talk(caller, agent).run(text, timeout, too_late))
 
@@ -51,13 +48,13 @@ class _Talk:
         self._conversation = Conversation(
             agent.alias, make_id=lambda: str(uuid4()), now=lambda: datetime.now(UTC), agent=agent.identity
         )
-        self._news = asyncio.Event()
-        self._told = ""
+        self._changed = asyncio.Event()
+        self._reported = ""
 
-    async def run(self, text: str, patience: float | None, too_late: TooLate) -> PeerTask:
+    async def run(self, text: str, timeout: float | None, too_late: TooLate) -> PeerTask:  # noqa: ASYNC109
         conversation = self._conversation
         saved = self._journal.load(self._agent.alias)
-        if saved.agent != self._agent.identity:  # it was said with another agent of that alias
+        if saved.agent != self._agent.identity:  # the conversation with another agent of that alias
             self._journal.forget(self._agent.alias)
             saved = Saved()
         self._journal.restore(conversation, saved)
@@ -67,35 +64,37 @@ class _Talk:
         worker.send(self._agent, conversation, task, text, str(uuid4()))
         self._heard(conversation, task)
         try:
-            async with asyncio.timeout(patience):
-                await self._until_done(task.id, wanted=patience is not None)
+            async with asyncio.timeout(timeout):
+                await self._until_done(task.id, wanted=timeout is not None)
         except TimeoutError:
-            too_late(self._agent.alias, told_by(conversation.get(task.id)), patience, agent_waits=False)
+            too_late(self._agent.alias, peer_task(conversation.get(task.id)), timeout, agent_waits=False)
         finally:
             await worker.stop()
             self._write()
         newest = conversation.get(task.id)
         if newest.state is not TaskState.FAILED:
             self._store.touch(self._agent.alias, datetime.now(UTC).isoformat(timespec="seconds"))
-        return told_by(newest)
+        return peer_task(newest)
 
     async def _until_done(self, task_id: str, *, wanted: bool) -> None:
         while True:
             task = self._conversation.get(task_id)
-            if task.state.final or task.state is TaskState.INPUT_REQUIRED:
+            if _at_rest(task) or (remote_id(task) and not wanted):
                 return
-            if remote_id(task) and not wanted:
-                return
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
 
     def _heard(self, _conversation: Conversation, task: Task) -> None:
-        self._news.set()
-        told = told_by(task)
-        if told.status != self._told and not (task.state.final or task.state is TaskState.INPUT_REQUIRED):
-            self._told = told.status
-            note(f"{self._agent.alias}: {told.status} (task {task.short_id})")
+        self._changed.set()
+        status = peer_task(task).status
+        if status != self._reported and not _at_rest(task):
+            self._reported = status
+            note(f"{self._agent.alias}: {status} (task {task.short_id})")
             self._write()
 
     def _write(self) -> None:
         self._journal.write(self._agent.alias, self._journal.unwritten(self._conversation))
+
+
+def _at_rest(task: Task) -> bool:
+    return task.state.final or task.state is TaskState.INPUT_REQUIRED

@@ -3,53 +3,69 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.durations import duration, moment
-from synapse_tui.errors import InvalidValue
-from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
+from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
+from synapse_tui.files import write_advice
+from synapse_tui.model import USER
+from synapse_tui.paths import make_project_folder
+from synapse_tui.safety.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 
-from .commands import CommandGroup
-from .completing import complete_agents
-from .file_safety_desk import Desk, json_of_lock, json_of_modification
-from .options import Function, json_option, limit_option
-from .output import ExitCode, note, plain, show, show_json
-from .tables import show_table
+from .caller import Caller
+from .commands import CommandGroup, Function, json_option, limit_option
+from .completion import complete_agents
+from .config import Layers
+from .group import profile_names
+from .output import ExitCode, note, plain, show, show_json, show_table
 
+if TYPE_CHECKING:
+    from synapse_tui.database.location import Location
+    from synapse_tui.safety.database import LockDatabase
+    from synapse_tui.settings import Settings
+
+_PREFIX = "env.SYNAPSE_FILE_SAFETY_"
+_LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_FREE_TEXT = ("FILE", "LINES", "AGENT", "TASK", "INTENT")
 _limit_option = limit_option(10_000)
-_LOCK_HEADS = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
-_CHANGE_HEADS = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
-_FREE = ("FILE", "LINES", "AGENT", "TASK", "INTENT")
-"""Columns whose texts may be of any length."""
+_intent_option = click.option("--intent", metavar="TEXT", default="", help="Purpose, in a few words.")
 
 
 def _agent_option(about: str) -> Callable[[Function], Function]:
     return click.option("--agent", metavar="AGENT", default="", shell_complete=complete_agents, help=about)
 
 
-def _with_agent(desk: Desk, words: Sequence[str], agent: str) -> tuple[Sequence[Path], str]:
-    """FILEs and the agent; `FILE AGENT` are a file and its holder, as in the documents of synapse-a2a."""
-    if len(words) == 2 and not agent and desk.names_agent(words[1]):
-        words, agent = words[:1], words[1]
-    return [Path(word) for word in words], agent
-
-
 @click.group(name="file-safety", cls=CommandGroup)
-def command() -> None:
-    """Who may write which file of this project, and who has written what."""
+def file_safety_command() -> None:
+    """Show who may write which file of this project, and who has written what.
+
+    FILE is a path; every way to write a file's name means the same file.
+
+    Examples:
+      synapse file-safety locks
+      synapse file-safety history src/app.py
+    """
 
 
-@command.command(name="status")
+@file_safety_command.command(name="status")
 @json_option
 def status_command(*, as_json: bool) -> None:
-    """Print whether file safety is on, where its database lies and what is in it."""
-    desk = Desk.here()
-    facts = desk.status()
+    """Print whether file safety is on, where its database is and what it contains.
+
+    Examples:
+      synapse file-safety status
+    """
+    facts = ProjectLocks.here().status()
     if as_json:
         show_json(facts)
         return
@@ -60,35 +76,43 @@ def status_command(*, as_json: bool) -> None:
     )
 
 
-@command.command(name="locks")
+@file_safety_command.command(name="locks")
 @_agent_option("Only those of AGENT.")
 @json_option
 def locks_command(*, agent: str, as_json: bool) -> None:
-    """List the locks that hold, the oldest first."""
-    desk = Desk.here()
-    _show_locks(desk.locks(desk.agent_id(agent) if agent else ""), as_json=as_json)
+    """List the current locks, the oldest first.
+
+    Examples:
+      synapse file-safety locks --agent claude
+    """
+    project = ProjectLocks.here()
+    _show_locks(project.locks(project.agent_id(agent) if agent else ""), as_json=as_json)
 
 
-@command.command(name="lock")
+@file_safety_command.command(name="lock")
 @click.argument("words", metavar="FILES...", nargs=-1, required=True, type=click.Path())
 @_agent_option("For AGENT; by default the agent inside which this runs, else you.")
-@click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
+@_intent_option
 @click.option("--task", "--task-id", metavar="TASK", default="", help="For which task.")
 @json_option
 @click.pass_context
 def lock_command(
     context: click.Context, *, words: Sequence[str], agent: str, intent: str, task: str, as_json: bool
 ) -> None:
-    """Lock FILEs, all or none, for 5 minutes; locking them again renews that.
+    """Lock FILES, all or none, for 5 minutes; locking them again renews that.
 
     Of two words the second may name an agent or a type, for which the first is locked. The exit code is 4
     when another agent holds one of them; it is named on standard output.
+
+    Examples:
+      synapse file-safety lock src/app.py --intent "new parser"
+      synapse file-safety lock src/app.py claude
     """
-    desk = Desk.here()
-    files, agent = _with_agent(desk, words, agent)
-    holder = desk.lock_holder(agent, task)
-    keys = [desk.file_key(file) for file in files]
-    with desk.opened() as safety:
+    project = ProjectLocks.here()
+    files, agent = project.files_and_agent(words, agent)
+    holder = project.lock_holder(agent, task)
+    keys = [project.file_key(file) for file in files]
+    with project.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         locks = [lock for lock in safety.locks(holder.agent_id) if lock.file in keys]
     if as_json:
@@ -97,12 +121,14 @@ def lock_command(
     elif verdict.allowed:
         _show_locks(locks, as_json=False)
     elif verdict.lock is not None:
-        show(f"{verdict.lock.file}: {verdict.reason}, {_held(verdict.lock)}")
+        held, left = _times(verdict.lock, datetime.now(UTC))
+        purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
+        show(f"{verdict.lock.file}: {verdict.reason}, for {held} now{purpose}, for {left} more at most")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 
 
-@command.command(name="unlock")
+@file_safety_command.command(name="unlock")
 @click.argument("words", metavar="[FILES]...", nargs=-1, type=click.Path())
 @_agent_option("Those of AGENT; by default of the agent inside which this runs, else yours.")
 @click.option("--all", "every", is_flag=True, help="All locks of that agent.")
@@ -112,23 +138,27 @@ def lock_command(
 def unlock_command(
     context: click.Context, *, words: Sequence[str], agent: str, every: bool, force: bool, as_json: bool
 ) -> None:
-    """Give the locks of FILEs back. The exit code is 4 when one of them was not held.
+    """Release the locks of FILES. The exit code is 4 when one of them was not held.
 
-    Of two words the second may name an agent or a type, whose lock of the first is given back.
+    Of two words the second may name an agent or a type, whose lock of the first is released.
+
+    Examples:
+      synapse file-safety unlock src/app.py
+      synapse file-safety unlock --all
     """
     if bool(words) == every:
-        problem = "FILEs and --all are given" if every else "say which files"
-        raise InvalidValue(problem, "name FILEs, or give --all for all locks of the agent")
-    desk = Desk.here()
-    if force and desk.caller.agent_id:
+        problem = "FILES and --all are given" if every else "no FILES are given"
+        raise InvalidValue(problem, "name FILES, or give --all for all locks of the agent")
+    project = ProjectLocks.here()
+    if force and project.caller.agent_id:
         raise InvalidValue("an agent cannot take locks away from others", "ask the holder, or a person")
-    files, agent = _with_agent(desk, words, agent)
-    agent_id = desk.holder(agent).agent_id
-    with desk.opened() as safety:
+    files, agent = project.files_and_agent(words, agent)
+    agent_id = project.holder(agent).agent_id
+    with project.opened() as safety:
         if every:
             released, missed = safety.release_agent(agent_id), list[str]()
         else:
-            keys = [desk.key(file) for file in files]
+            keys = [project.key(file) for file in files]
             free: Callable[[str], object] = (
                 safety.break_lock if force else partial(safety.release_lock, agent_id=agent_id)
             )
@@ -136,34 +166,36 @@ def unlock_command(
             released, missed = sorted(freed), [key for key in keys if key not in freed]
     if as_json:
         show_json({"released": released, "missed": missed})
-    for key in () if as_json else released:
-        show(key)
+    else:
+        for key in released:
+            show(key)
     if every and not released:
         note(f"synapse: no file was locked by {agent_id}")
-    _miss(context, missed, "" if force else f" by {agent_id}")
+    _end_with_missed(context, missed, "" if force else f" by {agent_id}")
 
 
-def _miss(context: click.Context, missed: Sequence[str], by: str) -> None:
-    """Tell which files were not locked, and end with that code."""
+def _end_with_missed(context: click.Context, missed: Sequence[str], by: str) -> None:
     for key in missed:
         note(f"synapse: {key} was not locked{by}")
     if missed:
         context.exit(ExitCode.NOT_TAKEN.value)
 
 
-@command.command(name="history")
+@file_safety_command.command(name="history")
 @click.argument("file", type=click.Path(path_type=Path))
 @_limit_option
 @json_option
 def history_command(*, file: Path, limit: int, as_json: bool) -> None:
-    """List the changes of FILE, the newest first."""
-    desk = Desk.here()
-    with desk.opened() as safety:
-        changes = safety.modifications(ModificationQuery(file=desk.key(file), limit=limit))
-    _show_changes(changes, as_json=as_json)
+    """List the changes of FILE, the newest first.
+
+    Examples:
+      synapse file-safety history src/app.py -n 5
+    """
+    project = ProjectLocks.here()
+    _show_changes(project, ModificationQuery(file=project.key(file), limit=limit), as_json=as_json)
 
 
-@command.command(name="recent")
+@file_safety_command.command(name="recent")
 @_agent_option("Only those of AGENT.")
 @click.option(
     "--hours", metavar="H", type=click.FloatRange(min=0), default=24, show_default=True, help="How far back."
@@ -171,18 +203,20 @@ def history_command(*, file: Path, limit: int, as_json: bool) -> None:
 @_limit_option
 @json_option
 def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> None:
-    """List the last changes of files, the newest first."""
+    """List the last changes of files, the newest first.
+
+    Examples:
+      synapse file-safety recent --hours 2 --agent codex
+    """
     if math.isnan(hours):
-        raise InvalidValue("--hours nan: no number of hours", "write one, such as 2 or 0.5")
-    desk = Desk.here()
+        raise InvalidValue("--hours nan is not a number", "write one, such as 2 or 0.5")
+    project = ProjectLocks.here()
     since = datetime.now(UTC) - timedelta(hours=min(hours, 10 * 366 * 24.0))
-    query = ModificationQuery(agent_id=desk.agent_id(agent) if agent else "", since=since, limit=limit)
-    with desk.opened() as safety:
-        changes = safety.modifications(query)
-    _show_changes(changes, as_json=as_json)
+    agent_id = project.agent_id(agent) if agent else ""
+    _show_changes(project, ModificationQuery(agent_id=agent_id, since=since, limit=limit), as_json=as_json)
 
 
-@command.command(name="record")
+@file_safety_command.command(name="record")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("by", metavar="[AGENT]", default="")
 @click.argument("task_id", metavar="[TASK]", default="")
@@ -194,10 +228,10 @@ def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> No
     type=click.Choice([kind.value for kind in ChangeType], case_sensitive=False),
     default=ChangeType.MODIFY.value,
     show_default=True,
-    help="What was done.",
+    help="Kind of change.",
 )
 @click.option("--lines", metavar="LINES", default="", help="Which lines, such as 3-7,12.")
-@click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
+@_intent_option
 @click.option("--task", metavar="TASK", default="", help="In which task.")
 @_agent_option("By AGENT; by default the agent inside which this runs, else you.")
 @json_option
@@ -213,36 +247,46 @@ def record_command(
     agent: str,
     as_json: bool,
 ) -> None:
-    """Note that FILE was changed; the agents' own tools are noted by themselves."""
-    desk = Desk.here()
+    """Record a change of FILE; changes by the agents' own tools are recorded automatically.
+
+    AGENT and TASK are the same as --agent and --task.
+
+    Examples:
+      synapse file-safety record src/app.py --lines 3-7,12 --intent "typo"
+    """
+    project = ProjectLocks.here()
     for words in ((agent, by), (task, task_id)):
         if all(words):
             raise InvalidValue(f"'{words[0]}' and '{words[1]}' are given for the same", "give one of them")
-    noted = Modification(
-        file=desk.file_key(file),
+    modification = Modification(
+        file=project.file_key(file),
         change=ChangeType(change.upper()),
-        agent_id=desk.holder(agent or by).agent_id,
+        agent_id=project.holder(agent or by).agent_id,
         task_id=plain(task or task_id),
         time=datetime.now(UTC),
-        lines=desk.lines(lines),
+        lines=_checked_lines(lines),
         intent=plain(intent)[:500],
     )
-    with desk.opened() as safety:
-        found = safety.record_modification(noted)
+    with project.opened() as safety:
+        found = safety.record_modification(modification)
     if as_json:
         show_json(json_of_modification(found))
     else:
         show(f"{found.file} {found.change} {found.task_id}")
 
 
-@command.command(name="cleanup")
+@file_safety_command.command(name="cleanup")
 @click.option("--days", metavar="N", type=click.IntRange(0, 100_000), help="Keep those of the last N days.")
 @json_option
 def cleanup_command(*, days: int | None, as_json: bool) -> None:
-    """Remove old changes (by default those older than the settings say) and locks that do not hold."""
-    desk = Desk.here()
-    kept = desk.retention_days if days is None else days
-    with desk.opened() as safety:
+    """Remove expired locks and old changes, by default those older than the settings say.
+
+    Examples:
+      synapse file-safety cleanup --days 7
+    """
+    project = ProjectLocks.here()
+    kept = project.retention_days if days is None else days
+    with project.opened() as safety:
         modifications, locks = safety.cleanup(datetime.now(UTC) - timedelta(days=kept))
     if as_json:
         show_json({"modifications": modifications, "locks": locks})
@@ -250,11 +294,15 @@ def cleanup_command(*, days: int | None, as_json: bool) -> None:
         show(f"removed {modifications} changes and {locks} locks")
 
 
-@command.command(name="debug")
+@file_safety_command.command(name="debug")
 @json_option
 def debug_command(*, as_json: bool) -> None:
-    """Print what helps to find a fault: paths, settings and their origins, the database's state."""
-    facts = Desk.here().debug()
+    """Print diagnostics: paths, settings and their origins, the state of the database.
+
+    Examples:
+      synapse file-safety debug
+    """
+    facts = ProjectLocks.here().debug()
     if as_json:
         show_json(facts)
         return
@@ -268,27 +316,26 @@ def debug_command(*, as_json: bool) -> None:
 
 
 def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
-    now = datetime.now(UTC)
     if as_json:
         show_json([json_of_lock(lock) for lock in locks])
     elif locks:
+        now = datetime.now(UTC)
         rows = [
-            (
-                lock.file,
-                lock.agent_id,
-                duration((now - lock.locked_at).total_seconds()),
-                duration((lock.expires_at - now).total_seconds()),
-                lock.task_id[:8],
-                lock.intent,
-            )
-            for lock in locks
+            (lock.file, lock.agent_id, *_times(lock, now), lock.task_id[:8], lock.intent) for lock in locks
         ]
-        show_table(_LOCK_HEADS, rows, shrinking=_FREE)
+        show_table(("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT"), rows, shrinking=_FREE_TEXT)
     else:
         note("synapse: no file is locked")
 
 
-def _show_changes(changes: Sequence[Modification], *, as_json: bool) -> None:
+def _times(lock: Lock, now: datetime) -> tuple[str, str]:
+    """How long a lock has been held, and how long it may last."""
+    return duration((now - lock.locked_at).total_seconds()), duration((lock.expires_at - now).total_seconds())
+
+
+def _show_changes(project: ProjectLocks, query: ModificationQuery, *, as_json: bool) -> None:
+    with project.opened() as safety:
+        changes = safety.modifications(query)
     if as_json:
         show_json([json_of_modification(change) for change in changes])
     elif changes:
@@ -305,14 +352,224 @@ def _show_changes(changes: Sequence[Modification], *, as_json: bool) -> None:
             )
             for change in changes
         ]
-        show_table(_CHANGE_HEADS, rows, shrinking=_FREE)
+        heads = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
+        show_table(heads, rows, shrinking=_FREE_TEXT)
     else:
-        note("synapse: no change of a file is known")
+        note("synapse: no changes of files")
 
 
-def _held(lock: Lock) -> str:
-    now = datetime.now(UTC)
-    held = duration((now - lock.locked_at).total_seconds())
-    left = duration((lock.expires_at - now).total_seconds())
-    purpose = f" ({plain(lock.intent)})" if lock.intent else ""
-    return f"for {held} now{purpose}, for {left} more at most"
+def _checked_lines(text: str) -> str:
+    pairs = [each.partition("-") for each in text.split(",")] if _LINES.fullmatch(text) else []
+    if text and not (pairs and all(0 < int(first) <= int(last or first) for first, _, last in pairs)):
+        raise InvalidValue(f"--lines {text} is not valid", "write them as 3-7,12")
+    return text
+
+
+def json_of_lock(lock: Lock) -> Mapping[str, object]:
+    """A lock as data."""
+    return {
+        "file_path": lock.file,
+        "agent_name": lock.agent_id,
+        "task_id": lock.task_id,
+        "intent": lock.intent,
+        "locked_at": lock.locked_at.isoformat(),
+        "expires_at": lock.expires_at.isoformat(),
+    }
+
+
+def json_of_modification(change: Modification) -> Mapping[str, object]:
+    """A change of a file as data."""
+    return {
+        "id": change.id,
+        "task_id": change.task_id,
+        "agent_name": change.agent_id,
+        "file_path": change.file,
+        "change_type": change.change.value,
+        "affected_lines": change.lines,
+        "intent": change.intent,
+        "timestamp": change.time.isoformat(),
+        "metadata": dict(change.metadata),
+    }
+
+
+class ProjectLocks:
+    """File safety of a project: its settings and database, its files, and who holds locks."""
+
+    def __init__(self, caller: Caller, layers: Layers) -> None:
+        self.caller = caller
+        self._project = layers.project
+        self._settings: Settings = layers.load()
+        self._keys = FileKeys(layers.project)
+
+    @classmethod
+    def here(cls) -> ProjectLocks:
+        """That of the current folder, or of the agent inside which this runs."""
+        caller = Caller.of()
+        return cls(caller, Layers(caller, Path(caller.project)))
+
+    @property
+    def retention_days(self) -> int:
+        """How many days changes are kept."""
+        return self._settings.number(f"{_PREFIX}RETENTION_DAYS")
+
+    @property
+    def location(self) -> Location:
+        """Where the database is."""
+        from synapse_tui.database.location import location_of
+
+        file = self._project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
+        return location_of(self._settings, file, paths=self.caller.paths, project=self._project)
+
+    @contextmanager
+    def opened(self) -> Iterator[LockDatabase]:
+        """The database; HistoryError where it cannot be opened."""
+        from synapse_tui.safety.database import opened_file_safety
+
+        location = self.location
+        if isinstance(location, Path) and location.parent == self._project / ".synapse":
+            try:
+                make_project_folder(self._project)
+            except OSError as error:
+                raise HistoryError(
+                    f"{location.parent} cannot be created: {error.strerror or error}", write_advice(error)
+                ) from error
+        with opened_file_safety(location, alive=self.caller.liveness(), project=self._project) as safety:
+            if safety.moved:
+                note(f"synapse: {location} was damaged and moved to {safety.moved}: all locks are gone")
+            yield safety
+
+    def key(self, file: Path) -> str:
+        """The key of a file that is named from the current folder; InvalidValue for an impossible name."""
+        try:
+            return self._keys.key(file, self.caller.folder)
+        except ValueError as error:
+            raise InvalidValue(f"'{file}' is not a file name: {error}", "give its path") from error
+
+    def file_key(self, file: Path) -> str:
+        """The key of a file that is or will be written, so not of a folder."""
+        key = self.key(file)
+        if self._keys.path(key).is_dir():
+            raise InvalidValue(f"'{file}' is a folder", "name the files in it")
+        return key
+
+    def files_and_agent(self, words: Sequence[str], agent: str) -> tuple[Sequence[Path], str]:
+        """FILEs and the agent; `FILE AGENT` are a file and its holder, as in synapse-a2a."""
+        if len(words) == 2 and not agent and self._names_agent(words[1]):
+            words, agent = words[:1], words[1]
+        return [Path(word) for word in words], agent
+
+    def _names_agent(self, word: str) -> bool:
+        """Whether a word that could be a file's name is an agent, running or not, or a type of agents."""
+        if (self.caller.folder / word).is_file():
+            return False
+        if parse_agent_id(word) is not None or fold(word) in (USER.sender_id, *profile_names()):
+            return True
+        try:
+            return fold(word) != ALL and bool(self.caller.find(word))
+        except AddressError as error:
+            return not isinstance(error, AgentNotFound)
+
+    def agent_id(self, name: str) -> str:
+        """The id of an agent; that of an agent that has ended, or a type, as it is.
+
+        Raises:
+            AddressError: The name means none, or more than one.
+            InvalidValue: It means all.
+        """
+        name = name.removeprefix("@")
+        if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
+            return name
+        try:
+            return self.caller.find_one(name).agent_id
+        except AgentNotFound:
+            if fold(name) in profile_names():
+                return fold(name)
+            raise
+
+    def holder(self, agent: str = "", task: str = "") -> Holder:
+        """Who locks: the named agent, else the one inside which this runs, else the person.
+
+        Raises:
+            AddressError: The name means none, or more than one.
+            InvalidValue: An agent names another one.
+        """
+        own = self.caller.agent_id
+        who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
+        record = self.caller.registry.get(who) if who else None
+        if record is None:
+            return Holder(who or USER.sender_id, task)
+        return Holder(who, task, record.process)
+
+    def lock_holder(self, agent: str, task: str) -> Holder:
+        """The same for a lock, which ends with its holder's process, so AgentExited if that has ended."""
+        holder = self.holder(agent, task)
+        if holder.process and not self.caller.liveness()(holder.process):
+            raise AgentExited(
+                f"{holder.agent_id} has ended: its locks would not hold", "restart it, then lock the file"
+            )
+        return holder
+
+    def _own_name(self, agent: str) -> str:
+        # A type means oneself first.
+        if agent in self.caller.own_names():
+            return self.caller.agent_id
+        try:
+            meant = self.agent_id(agent)
+        except AddressError:
+            meant = ""
+        if meant != self.caller.agent_id:
+            raise InvalidValue(
+                f"--agent {agent}: this command runs inside {self.caller.agent_id}", "leave --agent out"
+            )
+        return meant
+
+    def locks(self, agent_id: str = "") -> Sequence[Lock]:
+        """The current locks, the oldest first; those of one agent, or all of the project."""
+        from synapse_tui.messages.quick import held_locks
+
+        found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
+        if found is None:
+            with self.opened() as safety:
+                found = safety.locks(agent_id)
+        return found
+
+    def status(self) -> dict[str, object]:
+        """Whether it is on, where the database is and what it contains."""
+        counts = {"locks": 0, "modifications": 0}
+        if self._exists():
+            with self.opened() as safety:
+                counts = safety.counts()
+        return {**self._facts(), **counts}
+
+    def _exists(self) -> bool:
+        # Reading must not create the file.
+        return not isinstance(self.location, Path) or self.location.exists()
+
+    def _facts(self) -> dict[str, object]:
+        return {
+            "enabled": self._settings.flag(f"{_PREFIX}ENABLED"),
+            "project": str(self._project),
+            "database": str(self.location),
+            "retention_days": self.retention_days,
+        }
+
+    def debug(self) -> dict[str, object]:
+        """Diagnostics, also where the database cannot be used; then `problem` says why."""
+        origins = {
+            key: self._settings.origins[key] for key in self._settings.values if key.startswith(_PREFIX)
+        }
+        environ = {key: value for key, value in os.environ.items() if key.startswith("SYNAPSE_FILE_SAFETY")}
+        facts: dict[str, object] = {
+            **self._facts(),
+            "agent": self.caller.agent_id,
+            "origins": origins,
+            "environment": environ,
+            "problem": "",
+        }
+        try:
+            if self._exists():
+                with self.opened() as safety:
+                    facts |= safety.counts() | safety.facts()
+        except HistoryError as error:
+            facts["problem"] = f"{error.message}; {error.hint}"
+        return facts

@@ -1,4 +1,4 @@
-"""Host and application in the calling process: composed and ended here, the terminal left clean."""
+"""Runs host and application in the calling process, and leaves the terminal clean."""
 
 from __future__ import annotations
 

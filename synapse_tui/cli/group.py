@@ -1,4 +1,4 @@
-"""The group of commands: loads a command when it is called, and takes profiles as commands."""
+"""The group of all commands: loads a command when it is called, and takes profiles as commands."""
 
 from __future__ import annotations
 
@@ -22,46 +22,60 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "Messages": {
             "send": "Send a message to an agent and print its answer.",
             "broadcast": "Send a message to every other agent of this project.",
-            "delegate": "Send a task to the agent that the rules name for it.",
+            "delegate": "Send a task to the agent that the delegation table names for it.",
             "reply": "Answer a task that was given to this agent.",
             "result": "Print the answer to a message that was sent before.",
-            "outbox": "List what waits to be typed into agents, or do something with it.",
+            "outbox": "List the messages that wait for agents; hold, move or cancel them.",
             "inbox": "Print the unread messages and mark them read.",
             "history": "List, search and export the messages that were sent and their answers.",
-            "webhook": "Have URLs told of what happens to an agent's tasks.",
+            "webhook": "Call URLs when an agent's tasks change.",
         },
         "Agents": {
             "list": "List the agents of this project.",
-            "status": "Show what agents do, and why it is thought so.",
+            "status": "Show the state of agents and how it was detected.",
             "start": "Start an agent without a screen.",
-            "stop": "End an agent.",
+            "stop": "Stop an agent.",
             "watch": "Keep an agent going until its task is done.",
             "logs": "Show the log of an agent, also of one that has ended.",
-            "instructions": "Show or send what agents are told of one another.",
+            "instructions": "Show or send the instructions that agents get.",
             "external": "Add A2A agents elsewhere, and write to them.",
-            "doctor": "Run an installed agent and prove what its profile says of it.",
+            "doctor": "Run an installed agent and check its profile against it.",
         },
         "Files": {
-            "file-safety": "Tell who may write which file, and who has written what.",
-            "hooks": "Put hooks into the agents' own configuration, or take them out.",
-            "hook": "Hand an event of an agent's hooks to its host.",
+            "file-safety": "Show who may write which file, and who has written what.",
+            "hooks": "Install hooks in the agents' own configuration, or remove them.",
+            "hook": "Pass an event of an agent's hooks to its host.",
         },
         "Settings": {
-            "init": "Write settings and instructions into .synapse, to be edited.",
-            "reset": "Put the files that init writes back, as they are shipped.",
-            "trust": "Show files of this project's .synapse, and let them count.",
+            "init": "Write a settings file and a .gitignore into .synapse.",
+            "reset": "Put back the files that init writes.",
+            "trust": "Show files of this project's .synapse, and trust them.",
             "config": "Show, change and check the settings.",
-            "auth": "Make and take back the keys by which others may call the agents.",
-            "completion": "Print what lets a shell complete these commands.",
+            "auth": "Create and revoke the keys by which others may call the agents.",
+            "completion": "Print the completion script for a shell.",
         },
     }
 )
-"""All commands, for the help, which loads none of them."""
+"""All commands with what the help says of them: it loads none of them."""
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {name: about for commands in TOPICS.values() for name, about in commands.items()}
 )
-_MODULES = {"file-safety": "file_safety", "list": "list_agents"}
-"""Where a command lies whose module is not named like it; each has it as `command`."""
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        "broadcast": "send",
+        "delegate": "send",
+        "result": "send",
+        "inbox": "outbox",
+        "list": "agents",
+        "start": "agents",
+        "stop": "agents",
+        "hook": "hooks",
+        "init": "project_files",
+        "reset": "project_files",
+        "trust": "project_files",
+    }
+)
+"""The modules of commands that are not named like them; each has its commands as `NAME_command`."""
 
 
 class ProfileCommand(click.Command):
@@ -94,18 +108,19 @@ class SynapseGroup(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command; None when there is none of that name."""
         if cmd_name in SUMMARIES:
-            module = f"synapse_tui.cli.{_MODULES.get(cmd_name, cmd_name)}"
-            return cast("click.Command", importlib.import_module(module).command)
+            name = cmd_name.replace("-", "_")
+            module = importlib.import_module(f"synapse_tui.cli.{_MODULES.get(cmd_name, name)}")
+            return cast("click.Command", getattr(module, f"{name}_command"))
         return ProfileCommand(cmd_name) if is_profile(cmd_name) else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first argument, or say what might have been meant."""
+        """Find the command of the first argument, or suggest the closest one."""
         name = args[0]
-        command = self.get_command(ctx, name)
-        if command is None and not ctx.resilient_parsing and not name.startswith("-"):
-            ctx.fail(f"there is no command or profile '{name}'.{did_you_mean(name, known_words())}")
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
+            close = did_you_mean(name, [*SUMMARIES, *profile_names()])
+            ctx.fail(f"no command or profile '{name}'.{close}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -127,13 +142,12 @@ def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
 
 
 def is_profile(word: str) -> bool:
-    """Whether a word is `PROFILE[:NAME][@DIR]` with a profile that there is."""
-    name = word.partition("@")[0].partition(":")[0]
-    return name in profile_names()
+    """Whether a word is `PROFILE[:NAME][@DIR]` with an existing profile."""
+    return word.partition("@")[0].partition(":")[0] in profile_names()
 
 
 def profile_names() -> list[str]:
-    """Names of the profile files there are; they are not read."""
+    """Names of the profile files of all folders; they are not read."""
     from pathlib import Path
 
     from synapse_tui.paths import UserPaths, find_project, shipped_profiles
@@ -155,20 +169,16 @@ def _profiles_in(folder: str | os.PathLike[str]) -> list[str]:
     return [stem for stem, suffix in names if suffix in (".yaml", ".yml")]
 
 
-def known_words() -> list[str]:
-    """All that may stand after `synapse`."""
-    return [*SUMMARIES, *profile_names()]
-
-
-@click.command(
-    cls=SynapseGroup,
-    name="synapse",
-    subcommand_metavar="COMMAND|PROFILE [ARGUMENTS]...",
-)
+@click.command(cls=SynapseGroup, name="synapse", subcommand_metavar="COMMAND|PROFILE [ARGUMENTS]...")
 @click.version_option(__version__, prog_name="synapse", message="%(prog)s %(version)s")
 def synapse() -> None:
     """Coding agents that message one another.
 
     `synapse PROFILE` opens the application with that agent, as `synapse-tui PROFILE` does. Every command has
     its own --help; data goes to standard output, everything else to standard error.
+
+    Examples:
+      synapse claude
+      synapse send gemini "review src/app.py"
+      synapse status
     """

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.content import plain
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.messages.export import FORMATS, json_of, write
@@ -20,26 +19,19 @@ from synapse_tui.model import TaskState
 from synapse_tui.task_words import standing, step_words, task_word
 
 from .caller import Caller
-from .commands import CommandGroup
-from .completing import complete_agents, complete_tasks
-from .options import json_option, limit_option, stacked
-from .output import note, show, show_json
-from .settings_layers import Layers
-from .tables import one_line, show_table
+from .commands import CommandGroup, json_option, limit_option, stacked
+from .completion import complete_agents, complete_tasks
+from .config import Layers
+from .output import is_interactive, note, one_line, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
     from synapse_tui.messages.archive import Archive
     from synapse_tui.messages.records import Record, Wanted
 
-_HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
-_FREE = ("FROM", "TO", "TEXT")
-"""Columns whose texts may be of any length."""
-_WIDTH = 60
 _SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
 
 _filters = stacked(
     click.option(
@@ -47,58 +39,78 @@ _filters = stacked(
         metavar="AGENT",
         default="",
         shell_complete=complete_agents,
-        help="Only those for that id or type.",
+        help="Only tasks of that id or type.",
     ),
-    click.option("--from", "sender", metavar="ID", default="", help="Only those of that sender."),
+    click.option("--from", "sender", metavar="ID", default="", help="Only tasks of that sender."),
     click.option(
-        "--status", type=click.Choice([state.value for state in TaskState]), help="Only those in that state."
+        "--status", type=click.Choice([state.value for state in TaskState]), help="Only tasks in that state."
     ),
-    click.option("--since", metavar="TIME", default="", help="Made since: 2h, 3d, 2026-05-01."),
-    click.option("--until", metavar="TIME", default="", help="Made before then."),
-    click.option("--all", "everywhere", is_flag=True, help="Of all projects, not of this one alone."),
+    click.option("--since", metavar="TIME", default="", help="Created since: 2h, 3d, 2026-05-01."),
+    click.option("--until", metavar="TIME", default="", help="Created before."),
+    click.option("--all", "everywhere", is_flag=True, help="Of all projects, not just this one."),
 )
-"""The options that choose tasks."""
 _limit_option = limit_option(100_000)
 
 
 @click.group(name="history", cls=CommandGroup)
-def command() -> None:
-    """The messages that were sent, and their answers: list, search, export, remove."""
+def history_command() -> None:
+    """The messages that were sent, and their answers: list, search, export, remove.
+
+    Examples:
+      synapse history list --agent claude --since 2h
+      synapse history search parser crash
+      synapse history show 25ea4569
+    """
 
 
-@command.command(name="list")
+@history_command.command(name="list")
 @_filters
 @_limit_option
 @json_option
 def list_command(*, limit: int, as_json: bool, **filters: Any) -> None:
-    """List the tasks of this project, the newest first."""
+    """List the tasks of this project, the newest first.
+
+    Examples:
+      synapse history list -n 10
+      synapse history list --status failed --since 3d --all
+    """
     _list("", limit, as_json=as_json, filters=filters)
 
 
-@command.command(name="search")
+@history_command.command(name="search")
 @click.argument("words", nargs=-1, required=True)
 @_filters
 @_limit_option
 @json_option
 def search_command(*, words: Sequence[str], limit: int, as_json: bool, **filters: Any) -> None:
-    """List the tasks in whose message or answer all WORDS stand.
+    """List the tasks whose message or answer contains all WORDS.
 
-    Any part of a text is found, in every script, whatever its case and width; of one or two signs such as
-    `++` alone nothing is. A quoted WORD with spaces is looked for as it is.
+    Any part of a text is found, in every script, whatever its case and width; one or two signs such as `++`
+    alone find nothing. A quoted WORD with spaces is searched for as it is.
+
+    Examples:
+      synapse history search 日本
+      synapse history search "null pointer" --agent codex
     """
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
     _list(query, limit, as_json=as_json, filters=filters)
 
 
-@command.command(name="show")
+@history_command.command(name="show")
 @click.argument("task", shell_complete=complete_tasks)
 @json_option
 def show_command(*, task: str, as_json: bool) -> None:
-    """Print one task: message, answer, and every step with its time and reason."""
+    """Print message and answer of TASK, and on stderr every step with its time and reason.
+
+    TASK is an id, or its first 8 characters.
+
+    Examples:
+      synapse history show 25ea4569
+    """
     with _archive() as archive:
         record, steps = archive.find(task)
     if as_json:
-        told = [
+        passed = [
             {
                 "time": step.time.isoformat(),
                 "state": step.state,
@@ -107,7 +119,7 @@ def show_command(*, task: str, as_json: bool) -> None:
             }
             for step in steps
         ]
-        show_json(json_of(record) | {"steps": told})
+        show_json(json_of(record) | {"steps": passed})
         return
     found = record.task
     how = standing(found.state, found.delivery)
@@ -121,11 +133,15 @@ def show_command(*, task: str, as_json: bool) -> None:
     show(plain(found.answer) or f"({standing(found.state, found.delivery, found.reason)})")
 
 
-@command.command(name="stats")
+@history_command.command(name="stats")
 @_filters
 @json_option
 def stats_command(*, as_json: bool, **filters: Any) -> None:
-    """Count the tasks of this project by agent and state."""
+    """Count the tasks of this project by agent and state.
+
+    Examples:
+      synapse history stats --since 7d
+    """
     wanted = _wanted(filters)
     with _archive() as archive:
         stats = archive.stats(wanted)
@@ -134,7 +150,7 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
         return
     states = sorted(stats["states"])
     if not states:
-        note("synapse: no task is known")
+        note("synapse: no tasks")
         return
     rows = [
         (agent, *(str(counts.get(state, "")) for state in states), str(sum(counts.values())))
@@ -147,17 +163,12 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
         note(f"synapse: a task took {duration(stats['mean_seconds'])} on average")
 
 
-@command.command(name="export")
+@history_command.command(name="export")
 @_filters
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="json",
-    show_default=True,
-    help="How they are written.",
+    "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True, help="Output format."
 )
-@click.option("--search", "query", metavar="WORDS", default="", help="Only those in which WORDS stand.")
+@click.option("--search", "query", metavar="WORDS", default="", help="Only tasks that contain WORDS.")
 @click.option(
     "-o",
     "--output",
@@ -165,7 +176,12 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
     help="Into a new file; `-` is standard output, as without it.",
 )
 def export_command(*, form: str, query: str, output: Path | None, **filters: Any) -> None:
-    """Write the tasks of this project, the newest first, as JSON, JSON lines, CSV or Markdown."""
+    """Write the tasks of this project, the newest first, as JSON, JSON lines, CSV or Markdown.
+
+    Examples:
+      synapse history export --format md -o week.md --since 7d
+      synapse history export --format jsonl --all
+    """
     wanted = _wanted(filters, query)
     with _archive() as archive:
         if output is None or str(output) == "-":
@@ -178,7 +194,7 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
                 output.chmod(0o600)
                 count = write(form, archive.walk(wanted), file)
         except FileExistsError:
-            raise InvalidValue(f"{output} is there already", "name another file, or remove it") from None
+            raise InvalidValue(f"{output} exists already", "name another file, or remove it") from None
         except OSError as error:
             if made:
                 output.unlink(missing_ok=True)  # a part of it would be taken for all
@@ -188,7 +204,7 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
     note(f"synapse: {count} tasks in {output}")
 
 
-@command.command(name="cleanup")
+@history_command.command(name="cleanup")
 @click.option(
     "--days",
     metavar="N",
@@ -196,19 +212,23 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
     required=True,
     help="Keep those of the last N days.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell how many would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only print how many would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove tasks of all projects that ended more than N days ago; hosts do so after a2a.retention_days."""
+    """Remove tasks of all projects that ended more than N days ago; hosts do so after a2a.retention_days.
+
+    Examples:
+      synapse history cleanup --days 90 --dry-run
+    """
     before = datetime.now(UTC) - timedelta(days=days)
     with _archive() as archive:
         count = archive.clean(before, dry=True)
         if count and not dry_run:
             if not yes:
-                if as_json or not sys.stdin.isatty():
+                if as_json or not is_interactive():
                     raise InvalidValue(
-                        "nothing is removed unasked", "--yes does it, --dry-run tells how many there are"
+                        "nothing is removed without confirmation", "--yes confirms, --dry-run only counts"
                     )
                 click.confirm(f"Remove {count} tasks for good?", abort=True, err=True)
             count = archive.clean(before)
@@ -231,24 +251,19 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         show_json([json_of(record) for record in records])
     elif records:
         now = datetime.now(UTC)
-        show_table(_HEADS, [_row(record, now) for record in records], shrinking=_FREE)
+        heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
+        show_table(heads, [_row(record, now) for record in records], shrinking=("FROM", "TO", "TEXT"))
     else:
-        note("synapse: no task is found" + ("" if filters["everywhere"] else "; --all looks in all projects"))
+        note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all looks in all projects"))
 
 
 def _row(record: Record, now: datetime) -> tuple[str, ...]:
     task = record.task
-    text = one_line(task.text, _WIDTH)
-    when = moment(task.created_at, now)
-    return task.short_id, when, task.sender.sender_id, task.target, standing(task.state, task.delivery), text
+    when, status = moment(task.created_at, now), standing(task.state, task.delivery)
+    return task.short_id, when, task.sender.sender_id, task.target, status, one_line(task.text, 60)
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:
-    """What the options choose.
-
-    Raises:
-        InvalidValue: A time is none.
-    """
     from synapse_tui.messages.records import Wanted
 
     caller = Caller.of()
@@ -266,7 +281,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
 
 
 def _agent(caller: Caller, name: str) -> str:
-    """Whom a name means: an agent that runs, by any of its names, else the id or type as it is."""
+    """The id of a running agent by any of its names, else the id or type as it is."""
     try:
         [found] = caller.find(name)
     except (SynapseError, ValueError):
@@ -275,10 +290,10 @@ def _agent(caller: Caller, name: str) -> str:
 
 
 def time_of(word: str, now: datetime | None = None) -> datetime | None:
-    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for none.
+    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for an empty word.
 
     Raises:
-        InvalidValue: It is none.
+        InvalidValue: It is not a time.
     """
     if not word:
         return None
@@ -289,12 +304,12 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
         return datetime.fromisoformat(word).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidValue(
-            f"'{word}' is no time", "write 30m, 2h, 3d, 2026-05-01 or 2026-05-01T12:00"
+            f"'{word}' is not a time", "write 30m, 2h, 3d, 2026-05-01 or 2026-05-01T12:00"
         ) from None
 
 
 def _location() -> Location:
-    """Where the history is, as the settings say; people are told where they keep none."""
+    """Where the history is, as the settings say; warns where it is switched off."""
     from synapse_tui.database.location import location_of
 
     caller = Caller.of()
@@ -307,16 +322,12 @@ def _location() -> Location:
 
 @contextmanager
 def _archive(location: Location | None = None) -> Iterator[Archive]:
-    """The history, opened in full.
-
-    Args:
-        location: Where it is; None for where the settings say.
-    """
+    """The history, opened in full, where it is given or the settings say."""
     from synapse_tui.messages.archive import Archive
 
     archive = Archive(location or _location())
     if archive.moved:
-        note(f"synapse: the history was no sound database and is {archive.moved} now")
+        note(f"synapse: the history was damaged and has been moved to {archive.moved}")
     try:
         yield archive
     finally:

@@ -1,25 +1,25 @@
-"""`synapse hooks`: our hooks in the agents' own configuration."""
+"""`synapse hooks` and `hook`: our hooks in the agents' own configuration, and what those call."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.hooks import Dialect
-from synapse_tui.hooks.install import HookInstaller, HookStatus, HookTarget, place_of
+from synapse_tui.hooks import Dialect, client
 from synapse_tui.paths import UserPaths
 
-from .commands import CommandGroup
-from .completing import offering
-from .options import json_option
-from .output import end_with, fail, note, show_json
-from .tables import show_table
+from .commands import Command, CommandGroup, json_option
+from .completion import offering
+from .output import end_with, fail, note, show_json, show_table
 
-UNKNOWN = "unknown"
-"""How hooks stand where the file cannot be read."""
+if TYPE_CHECKING:
+    from synapse_tui.hooks.install import HookInstaller, HookStatus, HookTarget
+
+_UNKNOWN = "unknown"  # the file cannot be read
 _NAMES = click.argument(
     "agents",
     nargs=-1,
@@ -29,20 +29,30 @@ _NAMES = click.argument(
 
 
 @click.group(name="hooks", cls=CommandGroup)
-def command() -> None:
+def hooks_command() -> None:
     """The hooks by which agents lock files, in the agents' own configuration.
 
-    Agents that are opened here get their hooks by themselves, for one process; only Gemini CLI needs them
-    installed. Elsewhere they are for agents that you start in a shell of the application.
+    Agents that are opened here get their hooks for one process, so only Gemini CLI needs them installed.
+    Elsewhere they are for agents that you start in a shell of the application. AGENT is claude, codex,
+    gemini, opencode or copilot.
+
+    Examples:
+      synapse hooks status
+      synapse hooks install gemini
     """
 
 
-@command.command(name="install")
+@hooks_command.command(name="install")
 @_NAMES
 @json_option
 def install_command(*, agents: Sequence[str], as_json: bool) -> None:
-    """Put hooks beside your own ones; AGENT is claude, codex, gemini, opencode or copilot."""
-    chosen = _chosen(agents, needed=True)
+    """Install the hooks beside your own ones.
+
+    Examples:
+      synapse hooks install gemini
+    """
+    if not agents:
+        raise InvalidValue("name an agent", f"one or more of {', '.join(Dialect)}")
     installer = _installer()
 
     def install(dialect: Dialect, place: HookTarget) -> None:
@@ -50,40 +60,70 @@ def install_command(*, agents: Sequence[str], as_json: bool) -> None:
         if place.note:
             note(f"synapse: {dialect}: {place.note}")
 
+    chosen = _chosen(agents)
     _show(installer, chosen, _each(chosen, install), as_json=as_json)
 
 
-@command.command(name="remove")
+@hooks_command.command(name="remove")
 @_NAMES
 @json_option
 def remove_command(*, agents: Sequence[str], as_json: bool) -> None:
-    """Take the hooks out again, all of them or those of AGENT; your files are as they were before."""
-    chosen = _chosen(agents)
-    installer = _installer()
+    """Remove the hooks, all of them or those of AGENT; your files are as they were before.
+
+    Examples:
+      synapse hooks remove
+    """
+    installer, chosen = _installer(), _chosen(agents)
     problems = _each(chosen, lambda _dialect, place: installer.remove(place))
     _show(installer, chosen, problems, as_json=as_json)
 
 
-@command.command(name="status")
+@hooks_command.command(name="status")
 @_NAMES
 @json_option
 def status_command(*, agents: Sequence[str], as_json: bool) -> None:
-    """Tell where hooks are installed."""
+    """Show where hooks are installed.
+
+    Examples:
+      synapse hooks status claude codex
+    """
     _show(_installer(), _chosen(agents), {}, as_json=as_json)
 
 
+@click.command(name="hook", cls=Command)
+@click.argument("event", metavar="EVENT", type=click.Choice(client.EVENTS))
+@click.option(
+    "--dialect",
+    type=click.Choice(["claude", "codex", "gemini", "opencode", "copilot"]),
+    required=True,
+    help="The agent whose format the event on standard input has.",
+)
+@click.pass_context
+def hook_command(context: click.Context, event: str, dialect: str) -> None:
+    """Pass an EVENT of an agent's hooks to its host, and print the answer for the agent.
+
+    Agents call this at their tools. It prints nothing outside a hosted agent, and never waits for more than
+    two seconds.
+
+    Examples:
+      synapse hook pre --dialect claude
+    """
+    context.exit(client.main([event, "--dialect", dialect]))
+
+
 def _installer() -> HookInstaller:
+    from synapse_tui.hooks.install import HookInstaller
+
     return HookInstaller(UserPaths.of_environment().hooks)
 
 
-def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect, HookTarget]]:
-    """The agents that are named, or all."""
-    known = ", ".join(Dialect)
-    if needed and not names:
-        raise InvalidValue("say for which agent", f"one or more of {known}")
-    odd = [name for name in names if name not in set(Dialect)]
-    if odd:
-        raise InvalidValue(f"'{odd[0]}' is no agent with hooks", f"there are {known}")
+def _chosen(names: Sequence[str]) -> list[tuple[Dialect, HookTarget]]:
+    """The named agents, or all."""
+    from synapse_tui.hooks.install import place_of
+
+    unknown = [name for name in names if name not in set(Dialect)]
+    if unknown:
+        raise InvalidValue(f"'{unknown[0]}' is not an agent with hooks", f"use one of {', '.join(Dialect)}")
     home = UserPaths.of_environment().home
     return [(dialect, place_of(dialect, home, os.environ)) for dialect in map(Dialect, names or Dialect)]
 
@@ -91,7 +131,7 @@ def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect
 def _each(
     chosen: Sequence[tuple[Dialect, HookTarget]], work: Callable[[Dialect, HookTarget], object]
 ) -> dict[Dialect, ConfigError]:
-    """Do something for each agent; gives what was wrong: one broken file is no reason to leave the others."""
+    """Do something for each agent; gives the errors: one broken file does not affect the others."""
     problems: dict[Dialect, ConfigError] = {}
     for dialect, place in chosen:
         try:
@@ -108,32 +148,29 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Tell how the hooks stand, and end with the exit code of what was wrong."""
+    """Print the state of the hooks, and end with the exit code of what was wrong."""
+    from synapse_tui.hooks.install import HookStatus
+
     found: dict[Dialect, HookStatus] = {}
     unread = _each(chosen, lambda dialect, place: found.update({dialect: installer.standing(place)}))
     wrong = {**unread, **problems}
-    rows = [(dialect, found.get(dialect), place) for dialect, place in chosen]
+    states = {dialect: found[dialect].value if dialect in found else _UNKNOWN for dialect, _ in chosen}
     if as_json:
         show_json(
             [
                 {
                     "agent": dialect.value,
-                    "installed": standing is not HookStatus.MISSING if standing is not None else None,
-                    "state": standing.value if standing is not None else UNKNOWN,
+                    "installed": found[dialect] is not HookStatus.MISSING if dialect in found else None,
+                    "state": states[dialect],
                     "path": str(place.path),
                     "problem": wrong[dialect].message if dialect in wrong else "",
                 }
-                for dialect, standing, place in rows
+                for dialect, place in chosen
             ]
         )
     else:
-        show_table(
-            ("AGENT", "HOOKS", "WHERE"),
-            [
-                (dialect.value, standing.value if standing else UNKNOWN, str(place.path))
-                for dialect, standing, place in rows
-            ],
-        )
+        rows = [(dialect.value, states[dialect], str(place.path)) for dialect, place in chosen]
+        show_table(("AGENT", "HOOKS", "WHERE"), rows)
     for error in wrong.values():
         fail(error, name="synapse")
     end_with(click.get_current_context(), wrong.values())

@@ -1,4 +1,4 @@
-"""`synapse instructions`: what the agents are told of one another."""
+"""`synapse instructions`: what agents are told about each other."""
 
 from __future__ import annotations
 
@@ -14,48 +14,61 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller, address_of
-from .commands import CommandGroup
-from .completing import complete_agents
-from .options import json_option
+from .commands import CommandGroup, json_option
+from .completion import complete_agents
 from .output import note, plain, show, show_json
-from .reporting import receipt
+from .sending import receipt
 
 
 @click.group(name="instructions", cls=CommandGroup)
-def command() -> None:
-    """What agents are told of one another when a conversation begins."""
+def instructions_command() -> None:
+    """Show or send the instructions that agents get when a conversation begins.
+
+    Examples:
+      synapse instructions show claude
+      synapse instructions send claude
+    """
 
 
-@command.command(name="show")
+@instructions_command.command(name="show")
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
 @click.option("--type", "agent_type", metavar="T", default="", help="What an agent of that type would get.")
-@click.option("--now", is_flag=True, help="What would be sent now, also when the agent was told already.")
+@click.option("--now", is_flag=True, help="What would be sent now, also when some were sent already.")
 @json_option
 def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> None:
-    """Print what AGENT was told, or would be told; on stderr from which files."""
+    """Print the instructions that AGENT got, or would get; on stderr from which files.
+
+    Examples:
+      synapse instructions show claude --now
+      synapse instructions show --type gemini
+    """
     caller = Caller.of()
     if agent_type and agent:
         raise InvalidValue("an agent has its type already", "give AGENT or --type, not both")
     if agent_type:
-        told: Mapping[str, Any] = of_type(caller, agent_type)
+        answer: Mapping[str, Any] = of_type(caller, agent_type)
         who = f"an agent of the type {agent_type}"
     else:
         target = _meant(caller, agent)
         who = target.agent_id
-        told = caller.client().instructions(target.endpoint, now=now)
-    for line in _narration(who, told):
+        answer = caller.client().instructions(target.endpoint, now=now)
+    for line in _narration(who, answer):
         note(f"synapse: {line}")
     if as_json:
-        show_json({"agent": who if not agent_type else "", **told})
-    elif told["text"]:
-        show(plain(str(told["text"])))
+        show_json({"agent": who if not agent_type else "", **answer})
+    elif answer["text"]:
+        show(plain(str(answer["text"])))
 
 
-@command.command(name="send")
+@instructions_command.command(name="send")
 @click.argument("agent", shell_complete=complete_agents)
 @json_option
 def send_command(*, agent: str, as_json: bool) -> None:
-    """Send AGENT its instructions again, as they are now."""
+    """Send AGENT its instructions again, as they are now.
+
+    Examples:
+      synapse instructions send claude
+    """
     caller = Caller.of()
     target = caller.find_one(agent)
     task, faults = caller.client().send_instructions(target.endpoint, sender_id=caller.agent_id)
@@ -69,7 +82,7 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
-    """What an agent of a type would be told, were it opened here now.
+    """The instructions that an agent of a type would get, were it opened here now.
 
     Raises:
         UnknownProfile: There is no such type.
@@ -85,7 +98,6 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     folder, trust = project / ".synapse", TrustStore(caller.paths.trusted)
     found = load_profiles(shipped_profiles(), caller.paths.profiles, folder / "profiles", trust=trust)
     profile = found.find(agent_type)
-
     settings = load_settings(
         project, paths=caller.paths, environ=os.environ, trusted=trust.trusts, types=found.profiles
     )
@@ -118,32 +130,30 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
 
 
 def _meant(caller: Caller, agent: str) -> Address:
-    """The agent that is named; else the one inside which this runs, or the only one of the project."""
+    """The named agent; else the one inside which this runs, or the only one of the project."""
     if agent or caller.agent_id:
         return caller.find_one(agent or caller.agent_id)
     here = caller.here()
     if len(here) != 1:
-        raise InvalidValue(
-            "say whose instructions", "synapse instructions show AGENT, or --type claude for a type"
-        )
+        raise InvalidValue("name an agent", "synapse instructions show AGENT, or --type claude for a type")
     return here[0]
 
 
-def _narration(who: str, told: Mapping[str, Any]) -> list[str]:
-    """What a person should know of the text: whether it was sent, and where it comes from."""
-    sent, text = told.get("sent"), str(told["text"])
+def _narration(who: str, answer: Mapping[str, Any]) -> list[str]:
+    """Whether the text was sent, and where it comes from."""
+    sent, text = answer.get("sent"), str(answer["text"])
     if isinstance(sent, dict):
         at = datetime.fromisoformat(str(sent["at"])).astimezone()
         state = str(sent["delivery"]) if sent["status"] == "submitted" else str(sent["status"])
-        about = f"{who} was told at {at:%Y-%m-%d %H:%M:%S} (task {str(sent['task_id'])[:8]}, {state})"
+        about = f"sent to {who} at {at:%Y-%m-%d %H:%M:%S} (task {str(sent['task_id'])[:8]}, {state})"
     elif not text:
-        about = f"there is nothing to tell {who}"
-    elif told.get("told"):
-        about = f"{who} was told; now it would be told"
-    elif told.get("wanted"):
-        about = f"{who} would be told"
+        about = f"no instructions for {who}"
+    elif answer.get("told"):
+        about = f"{who} has got instructions; now it would get"
+    elif answer.get("wanted"):
+        about = f"{who} would get"
     else:
-        about = f"{who} is not told by itself (its profile); `synapse instructions send` would tell it"
+        about = f"{who} gets none by default (its profile); `synapse instructions send` would send"
     size = f": {len(text):,} characters" if text else ""
-    lines = [about + size, *(f"from {path}" for path in told.get("files", ()))]
-    return [*lines, *(f"left out: {fault}" for fault in told.get("faults", ()))]
+    lines = [about + size, *(f"from {path}" for path in answer.get("files", ()))]
+    return [*lines, *(f"left out: {fault}" for fault in answer.get("faults", ()))]

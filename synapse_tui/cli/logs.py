@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from synapse_tui.addresses import fold, parse_agent_id
 from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError
 from synapse_tui.paths import shipped_profiles
+from synapse_tui.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
 
 from .caller import Caller
-from .commands import Command
-from .completing import complete_agents
-from .options import json_option
-from .output import show_json
+from .commands import Command, json_option
+from .completion import complete_agents
+from .output import show, show_json
 
 if TYPE_CHECKING:
     from synapse_tui.recording.transcript import Transcript
+
+BLOCK = 64 * 1024
+POLL = 0.2
+"""Seconds between two looks at a followed file."""
+NEWEST = 4_000_000
+"""Bytes at the end of the log that are searched for the last lines; a terminal parses megabytes a second."""
+FEW = 1000
+"""Lines that are surely found there."""
+ALL = sys.maxsize
 
 
 @click.command(name="logs", cls=Command)
@@ -32,7 +44,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many last lines; an asciicast is always whole.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on as the agent writes; Ctrl+C ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print what the agent writes until Ctrl+C.")
 @click.option(
     "--format",
     "form",
@@ -43,33 +55,36 @@ if TYPE_CHECKING:
 )
 @click.option("--raw", is_flag=True, help="Deprecated: --format ansi.")
 @json_option
-def command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_json: bool) -> None:
+def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_json: bool) -> None:
     """Show the log of AGENT, also of one that has ended.
 
-    Its output is put through a terminal of our own and the text of that is shown, so that nothing in the log
-    acts on your terminal.
+    Its output is put through a terminal of our own and the text of that is printed, so that nothing in the
+    log acts on your terminal.
+
+    Examples:
+      synapse logs claude -n 200
+      synapse logs claude -f
+      synapse logs claude --format asciicast > claude.cast
     """
     form = "ansi" if raw else form
     if as_json and (follow or form != "text"):
         raise InvalidValue("--json is for lines of text that are there", "leave --follow and --format out")
     caller = Caller.of()
     path = find_log(caller, agent)
-    from .log_output import last_lines, show_bytes, show_cast, show_text
-
     try:
         if as_json:
-            said = last_lines(path, _transcript(caller, path), lines)
-            show_json({"agent_id": path.stem, "file": str(path), "lines": said})
+            text = _last_lines(path, _transcript(caller, path), lines)
+            show_json({"agent_id": path.stem, "file": str(path), "lines": text})
         elif form == "text":
-            show_text(path, _transcript(caller, path), lines=lines, follow=follow)
+            _show_text(path, _transcript(caller, path), lines=lines, follow=follow)
         elif form == "ansi":
-            show_bytes(path, lines=lines, follow=follow)
+            _show_bytes(path, lines=lines, follow=follow)
         else:
-            show_cast(path, follow=follow)
+            _show_cast(path, follow=follow)
     except FileNotFoundError:
         raise SynapseError(f"{path} is gone", "the agent may have been started anew") from None
     except PermissionError:
-        raise SynapseError(f"{path} cannot be read", "look at its permissions") from None
+        raise SynapseError(f"{path} cannot be read", "check its permissions") from None
 
 
 def find_log(caller: Caller, agent: str) -> Path:
@@ -79,24 +94,31 @@ def find_log(caller: Caller, agent: str) -> Path:
         AgentNotFound: There is no log of that name.
         AmbiguousAddress: Several live agents are meant.
     """
-    logs = {path.stem: path for path in _log_files(caller.paths.logs)}
-    exact = logs.get(fold(agent)) or logs.get(f"synapse-{fold(agent)}")
+    folder = caller.paths.logs
+    try:
+        files = [path for path in folder.iterdir() if path.suffix == ".log" and parse_agent_id(path.stem)]
+    except OSError:
+        files = []
+    logs = {path.stem: path for path in files}
+    wanted = fold(agent)
+    exact = logs.get(wanted) or logs.get(f"synapse-{wanted}")
     if exact is not None:
         return exact
     try:
         found = caller.find(agent)
     except AgentNotFound as error:
-        latest = _latest_of_type(fold(agent), logs)
-        if latest is None:
-            raise _no_log(agent, list(logs), error) from error
-        return latest
+        same_type = [path for name, path in logs.items() if (parse_agent_id(name) or ("",))[0] == wanted]
+        if same_type:
+            return max(same_type, key=lambda path: path.stat().st_mtime)
+        hint = f"existing logs: {', '.join(sorted(logs))}" if logs else error.hint
+        raise AgentNotFound(f"no log of '{agent}'", hint) from error
     if len(found) != 1:
         raise AgentNotFound("logs are shown of one agent at a time", "name one of them")
-    return caller.paths.logs / f"{found[0].agent_id}.log"
+    return folder / f"{found[0].agent_id}.log"
 
 
 def _transcript(caller: Caller, log: Path) -> Transcript:
-    """What takes the text out of a log, told how that agent writes."""
+    """The terminal that takes the text out of a log, set up for the kind of agent."""
     from synapse_tui.agents.profiles.finding import load_profiles
     from synapse_tui.recording.transcript import Transcript
 
@@ -105,18 +127,80 @@ def _transcript(caller: Caller, log: Path) -> Transcript:
     return Transcript(half_blanks=profile is not None and profile.quirks.half_blanks)
 
 
-def _log_files(folder: Path) -> list[Path]:
+def _show_text(path: Path, transcript: Transcript, *, lines: int, follow: bool) -> None:
+    if not follow:
+        _print_last(_last_lines(path, transcript, lines), lines)
+        return
+    newest = NEWEST if lines <= FEW else ALL
     try:
-        return [path for path in folder.iterdir() if path.suffix == ".log" and parse_agent_id(path.stem)]
-    except OSError:
-        return []
+        for number, items in enumerate(_batches(path, newest)):
+            transcript.take(items)
+            _print_last(transcript.said(), lines if number == 0 else ALL)
+    finally:
+        _print_last(transcript.screen(), ALL)
 
 
-def _latest_of_type(kind: str, logs: dict[str, Path]) -> Path | None:
-    matching = [path for name, path in logs.items() if (parse_agent_id(name) or ("",))[0] == kind]
-    return max(matching, key=lambda path: path.stat().st_mtime, default=None)
+def _last_lines(path: Path, transcript: Transcript, lines: int) -> list[str]:
+    transcript.take(read_log(path, NEWEST if lines <= FEW else ALL))
+    return (transcript.said() + transcript.screen())[-lines:] if lines else []
 
 
-def _no_log(agent: str, names: list[str], error: AgentNotFound) -> AgentNotFound:
-    hint = f"there are logs of: {', '.join(sorted(names))}" if names else error.hint
-    return AgentNotFound(f"there is no log of '{agent}'", hint)
+def _print_last(text: list[str], lines: int) -> None:
+    if text and lines:
+        show("\n".join(text[-lines:]))
+
+
+def _show_bytes(path: Path, *, lines: int, follow: bool) -> None:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        _seek_lines(file, lines)
+        newest = size - file.tell()
+    for items in _batches(path, newest) if follow else [read_log(path, newest)]:
+        for item in items:
+            if isinstance(item, Output):
+                sys.stdout.buffer.write(item.data)
+        sys.stdout.buffer.flush()
+
+
+def _show_cast(path: Path, *, follow: bool) -> None:
+    cast = LogCast(path.stem)
+    for items in _batches(path, ALL) if follow else [read_log(path, ALL)]:
+        for line in cast.lines(items):
+            sys.stdout.buffer.write(line.encode())
+        sys.stdout.buffer.flush()
+    for line in cast.end():
+        sys.stdout.buffer.write(line.encode())
+
+
+def _batches(path: Path, newest: int) -> Iterator[Iterable[LogItem]]:
+    """What a followed log holds, then what is added, without end."""
+    batch: list[LogItem] = []
+    for item in follow_log(path, newest, lambda: time.sleep(POLL)):
+        if item is not None:
+            batch.append(item)
+            continue
+        yield batch
+        batch = []
+
+
+def _seek_lines(file: BinaryIO, lines: int) -> None:
+    """Move to the beginning of the last `lines` lines, reading no more of the file than needed."""
+    end = file.seek(0, 2)
+    position = end
+    wanted = lines
+    while position > 0:
+        start = max(0, position - BLOCK)
+        file.seek(start)
+        block = file.read(position - start)
+        if position == end and block.endswith(b"\n"):
+            wanted += 1  # the line feed at the very end begins no line
+        found = block.count(b"\n")
+        if found >= wanted:
+            at = -1
+            for _ in range(found - wanted + 1):
+                at = block.index(b"\n", at + 1)
+            file.seek(start + at + 1)
+            return
+        wanted -= found
+        position = start
+    file.seek(0)

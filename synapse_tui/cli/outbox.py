@@ -1,49 +1,55 @@
-"""`synapse outbox`: what waits to be typed into the agents, and what is to be done with it."""
+"""`synapse outbox` and `inbox`: the messages that wait for agents, and those that wait to be read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.addresses import Address
+from synapse_tui.addresses import ALL, Address, fold
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import (
     AgentExited,
     AgentNotFound,
+    HistoryError,
     InvalidValue,
+    MessageError,
     PeerRefused,
     SynapseError,
     TaskNotFound,
 )
+from synapse_tui.model import Parked
 
 from .caller import Caller
-from .commands import Command, did_you_mean
-from .completing import complete_agents, complete_tasks, offering
-from .options import json_option
-from .outbox_kept import Shelf, canceled_json, kept_json, kept_status, not_open
-from .output import end_with, error_json, fail, note, show, show_json
-from .tables import one_line, show_table
+from .commands import Command, did_you_mean, json_option
+from .completion import complete_agents, complete_tasks, offering
+from .config import Layers
+from .output import end_with, error_json, fail, note, one_line, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from synapse_tui.a2a.light import LightClient
+    from synapse_tui.messages.archive import Archive
     from synapse_tui.messages.records import Undelivered
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
-EVERY = "all"
-HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
-TEXT_CELLS = 50
-SHORTEST_PREFIX = 4
-NO_ROUTE = 404
-"""The HTTP status by which a server says that it has no outbox, as that of the original."""
+_EVERY = "all"
+_SHORTEST_PREFIX = 4
+_TEXT_CELLS = 50
+_TEXT_START = 500  # characters of each kept text that JSON shows, as of messages of open agents
+_NO_ROUTE = 404  # HTTP: the server has no outbox or inbox, as that of synapse-a2a
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the words of the command line ask for.
+    """What the command line asks for.
 
     Attributes:
         agent: An address; empty for every agent of the project.
@@ -74,22 +80,29 @@ def _complete(context: click.Context, parameter: click.Parameter, typed: str) ->
 @click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...", shell_complete=_complete)
 @json_option
 @click.pass_context
-def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
+def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+    """List the messages that wait for AGENT, or for all agents of this project, or change them.
 
-    Messages outlive their agents and the program: those for agents that are not open are listed too, and can
-    be canceled. Inside an agent the command acts on the messages that this agent sent, and cannot change
-    their order.
+    ACTION is `list` (the default), `cancel`, `hold` (until released), `release`, `retry` (also where it may
+    have been sent already), `now` (before all others), or `move TASK PLACE`, from 1. TASK is the beginning of
+    an id (4 characters or more), or `all`. Messages outlive their agents and the program: those for agents
+    that are not open are listed too, and can be canceled. Inside an agent the command acts on the messages
+    that this agent sent, and cannot change their order.
+
+    Examples:
+      synapse outbox cancel 25ea4569
+      synapse outbox claude hold all
+      synapse outbox move 25ea4569 1
     """
     request = parse(words)
-    desk = Desk(Caller.of())
-    agents = desk.agents(request.agent)
+    outbox = Outbox(Caller.of())
+    agents = outbox.agents(request.agent)
     if request.action:
-        desk.act(request, agents)
+        outbox.act(request, agents)
     else:
-        desk.list(agents)
-    desk.report(as_json=as_json, listed=not request.action)
-    end_with(context, desk.errors)
+        outbox.list(agents)
+    outbox.report(as_json=as_json, listed=not request.action)
+    end_with(context, outbox.errors)
 
 
 def parse(words: Sequence[str]) -> Request:
@@ -105,52 +118,56 @@ def parse(words: Sequence[str]) -> Request:
         slip = did_you_mean(agent, ACTIONS)
         word = agent if slip else action
         near = slip or did_you_mean(action, ACTIONS)
-        raise InvalidValue(f"'{word}' is no action", f"use list, {', '.join(ACTIONS)}.{near}")
+        raise InvalidValue(f"'{word}' is not an action", f"use list, {', '.join(ACTIONS)}.{near}")
     if action == "list":
         if rest:
-            raise InvalidValue(f"list takes no '{rest[0]}'", "say: synapse outbox AGENT list")
+            raise InvalidValue(f"list takes no '{rest[0]}'", "for example: synapse outbox AGENT list")
         return Request(agent, "")
     if action == "move":
         if len(rest) != 2 or not rest[1].isdecimal() or int(rest[1]) < 1:
-            raise InvalidValue("move needs a task and its place, from 1", "say: synapse outbox move TASK 1")
+            raise InvalidValue(
+                "move needs a task and its place, from 1", "for example: synapse outbox move TASK 1"
+            )
         return Request(agent, action, (rest[0],), int(rest[1]))
     if not rest:
-        raise InvalidValue(f"{action} needs a task", f"say: synapse outbox {action} TASK, or {action} all")
+        raise InvalidValue(
+            f"{action} needs a task", f"for example: synapse outbox {action} TASK, or {action} all"
+        )
     return Request(agent, action, tuple(rest))
 
 
-class Desk:
-    """Asks the agents' servers and collects what they answer.
+class Outbox:
+    """The outboxes of some agents: asks their servers and collects what they answer.
 
-    Args:
-        caller: Who asks.
+    Attributes:
+        waiting: Messages and whose outbox they are in.
+        done: Messages on which the action was carried out.
+        places: Positions of messages that were moved, from 1; 0 for one that is gone.
+        kept: Messages for agents that are not open.
+        canceled: Those of them that were canceled.
+        left: What was not listed, or not meant by `all`, and why.
+        without: Agents of other programs, which have no outbox.
     """
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._client = caller.client()
+        self._stored = KeptMessages(caller)
+        self._address = ""
         self.waiting: list[tuple[Address, dict[str, Any]]] = []
-        """Messages and whose outbox they are in."""
         self.done: list[tuple[Address, PeerTask]] = []
         self.places: dict[str, int] = {}
-        """Where messages stand that were moved, from 1; 0 for one that is gone."""
         self.kept: list[Undelivered] = []
-        """Messages for agents that are not open."""
         self.canceled: list[Undelivered] = []
-        """Those of them that were taken back."""
         self.left: list[str] = []
-        """What was not listed, or not meant by `all`, and why."""
         self.without: list[Address] = []
-        """Agents of other programs that have no outbox."""
         self.errors: list[SynapseError] = []
-        self._shelf = Shelf(caller)
-        self._address = ""
 
     def agents(self, address: str) -> list[Address]:
-        """Whom an address means; an empty one all of the project. Nobody where only kept messages are for it.
+        """The agents that an address means, all of the project if empty; none if only kept messages match.
 
         Raises:
-            AddressError: Nobody, or several.
+            AddressError: It means none, or more than one.
         """
         self._address = address
         if not address:
@@ -158,39 +175,37 @@ class Desk:
         try:
             return self._caller.find(address)
         except (AgentNotFound, AgentExited):
-            if self._shelf.find(address):
+            if self._stored.find(address):
                 return []
             raise
 
     def list(self, agents: Sequence[Address]) -> None:
         """Collect what waits for some agents, and what is kept for those that are not open."""
         self._read(agents)
-        self.kept = list(self._shelf.find(self._address))
+        self.kept = list(self._stored.find(self._address))
 
     def _read(self, agents: Sequence[Address]) -> None:
         for agent in agents:
             try:
                 self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
             except SynapseError as error:
-                if isinstance(error, PeerRefused) and error.status == NO_ROUTE:
-                    self.without.append(agent)
-                    if self._address:
-                        self.left.append(
-                            f"{agent.agent_id} has no outbox: senders wait until it takes a message"
-                        )
-                else:
+                if not (isinstance(error, PeerRefused) and error.status == _NO_ROUTE):
                     self.errors.append(error)
+                    continue
+                self.without.append(agent)
+                if self._address:
+                    self.left.append(f"{agent.agent_id} has no outbox: senders wait until it takes a message")
 
     def act(self, request: Request, agents: Sequence[Address]) -> None:
-        """Do what is asked with each message; one that fails hinders no other."""
+        """Carry out the action on each message; a failure of one does not affect the others."""
         self._read(agents)
         agents = [agent for agent in agents if agent not in self.without]
         for task in request.tasks:
             try:
                 if self._act_on_kept(task, request.action):
                     continue
-                every = task == EVERY
-                targets = [(agent, EVERY) for agent in agents] if every else self._find(task, request.action)
+                every = task == _EVERY
+                targets = [(agent, _EVERY) for agent in agents] if every else self._find(task, request.action)
                 for agent, task_id in targets:
                     self._act(agent, task_id, request)
                     if every:
@@ -199,24 +214,24 @@ class Desk:
                 self.errors.append(error)
 
     def _act_on_kept(self, task: str, action: str) -> bool:
-        """Do what is asked with messages for agents that are not open.
-
-        Returns:
-            Whether no other message is meant.
-        """
-        if task == EVERY:
-            kept = self._shelf.find(self._address) if action == "cancel" else ()
-            self.canceled += [self._shelf.cancel(each) for each in kept if self._shelf.is_in_all(each)]
+        """Act on messages for agents that are not open; gives whether no other message is meant."""
+        if task == _EVERY:
+            kept = self._stored.find(self._address) if action == "cancel" else ()
+            self.canceled += [self._stored.cancel(each) for each in kept if self._stored.is_in_all(each)]
             return False
-        if len(task) < SHORTEST_PREFIX or self._begun_by(task, "id"):
+        if len(task) < _SHORTEST_PREFIX or self._begun_by(task, "id"):
             return False
-        found = [each for each in self._shelf.find(self._address) if each.task.id.startswith(task.lower())]
+        found = [each for each in self._stored.find(self._address) if each.task.id.startswith(task.lower())]
         if len(found) > 1:
             raise TaskNotFound(f"'{task}' begins {len(found)} messages", "give more characters of the id")
         for each in found:
             if action != "cancel":
-                raise not_open(each, action)
-            self.canceled.append(self._shelf.cancel(each))
+                raise MessageError(
+                    f"message {each.task.short_id} is kept for {each.addressee},"
+                    f" which is not open: no {action}",
+                    f"open it again: {each.addressee.command}; or cancel the message: synapse outbox cancel",
+                )
+            self.canceled.append(self._stored.cancel(each))
         return bool(found)
 
     def _act(self, agent: Address, task_id: str, request: Request) -> None:
@@ -228,7 +243,7 @@ class Desk:
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
     def _look_for_left(self, agent: Address, action: str) -> None:
-        """See which messages of the caller's `all` did not mean."""
+        """Find the caller's messages that `all` did not mean."""
         who = self._caller.agent_id
         for message in self._client.outbox(agent.endpoint):
             mine = not who or (message.get("sender") or {}).get("sender_id") == who
@@ -236,14 +251,13 @@ class Desk:
                 self.left.append(f"{agent.agent_id}: {words}")
 
     def _find(self, task: str, action: str) -> Sequence[tuple[Address, str]]:
-        """The message of an id, or else all that go on with the task of that id."""
-        if len(task) < SHORTEST_PREFIX:
+        """The message of an id, or else all that continue the task of that id."""
+        if len(task) < _SHORTEST_PREFIX:
             raise TaskNotFound(
                 f"'{task}' is too short for a message",
-                f"give {SHORTEST_PREFIX} characters of its id, or more",
+                f"give {_SHORTEST_PREFIX} characters of its id, or more",
             )
-        named, going_on = self._begun_by(task, "id"), self._begun_by(task, "follows")
-        found = named or going_on
+        found = self._begun_by(task, "id") or self._begun_by(task, "follows")
         if not found:
             raise TaskNotFound(f"no message '{task}' waits", "`synapse outbox` lists those that do")
         if len({key for _, _, key in found}) > 1:
@@ -252,12 +266,12 @@ class Desk:
             )
         if action == "move" and len(found) > 1:
             raise TaskNotFound(
-                f"{len(found)} messages go on with task '{task}'", "name one: `synapse outbox` lists them"
+                f"{len(found)} messages continue task '{task}'", "name one: `synapse outbox` lists them"
             )
         return [(agent, message) for agent, message, _ in found]
 
     def _begun_by(self, task: str, key: str) -> Sequence[tuple[Address, str, str]]:
-        """The messages in which the id under a key begins so: whose they are, their ids, and that id."""
+        """Messages in which the id under a key begins so: agent, message id, and that id."""
         return [
             (agent, str(message["id"]), str(message.get(key)))
             for agent, message in self.waiting
@@ -265,15 +279,18 @@ class Desk:
         ]
 
     def report(self, *, as_json: bool, listed: bool) -> None:
-        """Put what came of it on stdout, and what failed on stderr."""
+        """Print the results on stdout, and what failed on stderr."""
         for error in self.errors:
             fail(error, name="synapse")
         if as_json:
             show_json(self._json(listed=listed))
         elif listed and (self.waiting or self.kept):
             rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
-            rows += [_row(each.addressee.agent_id, kept_json(each), kept_status(each)) for each in self.kept]
-            show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
+            rows += [
+                _row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept
+            ]
+            heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
+            show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not (self.errors or self.left):
             note("no message waits")
         if not as_json:
@@ -281,7 +298,7 @@ class Desk:
         for words in self.left:
             note(words)
         if not (listed or self.done or self.canceled or self.errors or self.left):
-            note("there is no message to do that with")
+            note("no message to do that with")
 
     def _show_done(self) -> None:
         for agent, task in self.done:
@@ -297,29 +314,33 @@ class Desk:
             for agent, message in (self.waiting if listed else ())
         ]
         rows += [
-            {"agent": each.addressee.agent_id, "task_id": each.task.id, **kept_json(each)}
+            {"agent": each.addressee.agent_id, "task_id": each.task.id, **_kept_json(each)}
             for each in self.kept
         ]
-        rows += [
-            {
-                "agent": agent.agent_id,
-                "task_id": task.task_id,
-                "status": task.state.value,
-                "delivery": task.delivery,
-                "reason": task.reason,
-                **({"position": self.places[task.task_id]} if task.task_id in self.places else {}),
-            }
-            for agent, task in self.done
-        ]
-        rows += [canceled_json(each) for each in self.canceled]
+        for agent, task in self.done:
+            place = {"position": self.places[task.task_id]} if task.task_id in self.places else {}
+            rows.append(
+                _done_json(agent.agent_id, task.task_id, task.state.value, task.delivery, task.reason) | place
+            )
+        for each in self.canceled:
+            kept = each.task
+            rows.append(
+                _done_json(
+                    each.addressee.agent_id, kept.id, kept.state.value, kept.delivery.value, kept.reason
+                )
+            )
         return rows + [{"error": error_json(error)} for error in self.errors]
 
 
+def _done_json(agent_id: str, task_id: str, status: str, delivery: str, reason: str) -> dict[str, Any]:
+    return {"agent": agent_id, "task_id": task_id, "status": status, "delivery": delivery, "reason": reason}
+
+
 def left_out(message: dict[str, Any], action: str) -> str:
-    """Why an action for all was not done with a message, and what to do; empty where it does not fit it."""
+    """Why `all` did not mean a message, and what to do; empty where the action does not fit it."""
     short = str(message["id"])[:8]
     if message.get("uncertain") is True and action in ("release", "retry", "now"):
-        again = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} takes it back"
+        again = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} cancels it"
         return f"message {short} is left out, {status_of(message)}: look at the agent; {again}"
     if message.get("unread") is True and action in ("cancel", "now"):
         return f"message {short} is left out, it is in the inbox: synapse outbox {action} {short}"
@@ -327,21 +348,246 @@ def left_out(message: dict[str, Any], action: str) -> str:
 
 
 def status_of(message: dict[str, Any]) -> str:
-    """How far the delivery of a message has come, and why it is held."""
+    """The delivery of a message, and why it is held."""
     reason = str(message.get("reason", ""))
     return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
 
 
 def _row(agent_id: str, message: dict[str, Any], status: str) -> tuple[str, ...]:
-    sender = message.get("sender")
-    who = sender.get("sender_id", "") if isinstance(sender, dict) else ""
     row = (
         agent_id,
         str(message.get("position") or "-"),
         str(message.get("id") or message.get("task_id", ""))[:8],
-        str(who),
+        _sender_id(message),
         str(message.get("priority", "")),
         status,
-        one_line(str(message.get("text", "")), TEXT_CELLS),
+        one_line(str(message.get("text", "")), _TEXT_CELLS),
     )
     return tuple(map(one_line, row))
+
+
+def _sender_id(message: dict[str, Any]) -> str:
+    sender = message.get("sender")
+    return str(sender.get("sender_id", "")) if isinstance(sender, dict) else ""
+
+
+# -- messages for agents that are not open ---
+
+
+class KeptMessages:
+    """Messages for agents of the project that are not open, which only the history has; read once."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._read: Sequence[Undelivered] | None = None
+
+    def find(self, address: str) -> Sequence[Undelivered]:
+        """The messages for the agents that an address would mean; an empty one means all.
+
+        A history that cannot be read is reported, and hinders nothing else.
+        """
+        if self._read is None:
+            try:
+                self._read = self._all()
+            except HistoryError as error:
+                note(f"messages of agents that are not open are unknown: {error.message}")
+                self._read = ()
+        wanted = fold(address)
+        if wanted in ("", ALL):
+            return self._read
+        return [each for each in self._read if wanted in map(fold, _names(each))]
+
+    def is_in_all(self, kept: Undelivered) -> bool:
+        """Whether `cancel all` means a message: not what lies in an inbox, as with open agents."""
+        return self._may_cancel(kept) and kept.hold is not Parked.INBOX
+
+    def _may_cancel(self, kept: Undelivered) -> bool:
+        return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
+
+    def cancel(self, kept: Undelivered) -> Undelivered:
+        """Cancel a message; gives it as it is then.
+
+        Raises:
+            TaskNotFound: It does not wait any more.
+            MessageError: It is not the caller's, or a process works with it.
+            HistoryError: The history cannot be written.
+        """
+        if not self._may_cancel(kept):
+            raise MessageError(
+                f"message {kept.task.short_id} was sent by {kept.task.sender.sender_id}",
+                "agents act on their own messages only",
+            )
+        with self._archive() as archive:
+            return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
+
+    def _all(self) -> Sequence[Undelivered]:
+        with self._archive() as archive:
+            found = archive.kept(self._caller.project)
+        # Asked after the history was read: an agent that was opened meanwhile has its messages already.
+        here = self._caller.here()
+        return [
+            each
+            for each in found
+            if not any(each.addressee.is_meant(agent.agent_id, agent.name) for agent in here)
+        ]
+
+    @contextmanager
+    def _archive(self) -> Iterator[Archive]:
+        from synapse_tui.messages.archive import Archive
+
+        caller = self._caller
+        project = Path(caller.project)
+        settings = Layers(caller, project).load()
+        archive = Archive(location_of(settings, caller.paths.history, paths=caller.paths, project=project))
+        try:
+            yield archive
+        finally:
+            archive.close()
+
+
+def _kept_json(kept: Undelivered) -> dict[str, Any]:
+    """A kept message as servers describe one that waits for an open agent."""
+    task = kept.task
+    return {
+        "id": task.id,
+        "open": False,
+        "name": kept.addressee.called or "",
+        "position": 0,
+        "sender": {
+            "sender_id": task.sender.sender_id,
+            "sender_type": task.sender.sender_type,
+            "sender_endpoint": task.sender.sender_endpoint,
+        },
+        "follows": task.follows,
+        "priority": task.priority,
+        "delivery": task.delivery.value,
+        "reason": task.reason,
+        "held": True,
+        "uncertain": kept.uncertain,
+        "unread": kept.hold is Parked.INBOX,
+        "text": task.text[:_TEXT_START],
+        "length": len(task.text),
+        "created_at": task.created_at.isoformat(),
+        "updated_at": task.updated_at.isoformat(),
+    }
+
+
+def _kept_status(kept: Undelivered) -> str:
+    who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
+    return f"kept: {who} not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
+
+
+def _names(kept: Undelivered) -> tuple[str, ...]:
+    agent_id = kept.addressee.agent_id
+    return agent_id, agent_id.removeprefix("synapse-"), kept.agent_type, kept.addressee.called or agent_id
+
+
+# -- inbox ---
+
+
+@click.command(name="inbox", cls=Command)
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    default="",
+    shell_complete=complete_agents,
+    help="Whose inbox; else that of the agent you are.",
+)
+@click.option("--keep", is_flag=True, help="Do not mark them read.")
+@json_option
+@click.pass_context
+def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool) -> None:
+    """Print the unread messages and mark them read.
+
+    They are messages of priority 1 where the setting a2a.info is `inbox`. Without --agent a person sees all
+    inboxes of this project, and nothing is marked.
+
+    Examples:
+      synapse inbox
+      synapse inbox --agent claude --keep
+    """
+    caller = Caller.of()
+    client, who = caller.client(), caller.agent_id
+    inbox = Inbox()
+    for each in caller.find(agent or who) if agent or who else caller.here():
+        inbox.read(client, each, who)
+    marking = not keep and bool(agent or who)
+    if as_json:
+        show_json(inbox.json())
+    else:
+        inbox.show(who, named=bool(agent))
+        if inbox.found and not marking and not keep:
+            note("not marked read: name an agent with --agent for that")
+    if marking:
+        # Only what was certainly printed is marked: a reader that broke off finds it again.
+        sys.stdout.flush()
+        inbox.mark_read(client, who)
+    for error in inbox.errors:
+        fail(error, name="synapse")
+    end_with(context, inbox.errors)
+
+
+@dataclass
+class Inbox:
+    """Unread messages by agent, agents of other programs that have no inbox, and what failed."""
+
+    found: list[tuple[Address, list[dict[str, Any]]]] = field(default_factory=list)
+    without: list[Address] = field(default_factory=list)
+    errors: list[SynapseError] = field(default_factory=list)
+
+    def read(self, client: LightClient, agent: Address, who: str) -> None:
+        """Read the inbox of one agent."""
+        try:
+            messages = client.inbox(agent.endpoint, sender_id=who)
+        except SynapseError as error:
+            if isinstance(error, PeerRefused) and error.status == _NO_ROUTE:
+                self.without.append(agent)
+            else:
+                self.errors.append(error)
+        else:
+            self.found += [(agent, messages)] if messages else []
+
+    def mark_read(self, client: LightClient, who: str) -> None:
+        """Mark all messages read."""
+        for agent, messages in self.found:
+            try:
+                client.mark_read(agent.endpoint, [str(each["id"]) for each in messages], sender_id=who)
+            except SynapseError as error:
+                self.errors.append(error)
+
+    def show(self, who: str, *, named: bool) -> None:
+        """Print the messages, and why there are none."""
+        for agent, messages in self.found:
+            _show_inbox(agent, messages, own=agent.agent_id == who)
+        for agent in self.without if named else ():
+            note(f"{agent.agent_id} has no inbox: messages to it are typed")
+        if not (self.found or self.errors or (named and self.without)):
+            note("no unread messages")
+
+    def json(self) -> list[dict[str, Any]]:
+        """The messages, and what failed, as data."""
+        rows: list[dict[str, Any]] = [
+            {
+                "agent": agent.agent_id,
+                "task_id": message["id"],
+                **{key: value for key, value in message.items() if key != "id"},
+            }
+            for agent, messages in self.found
+            for message in messages
+        ]
+        return rows + [{"error": error_json(error)} for error in self.errors]
+
+
+def _show_inbox(agent: Address, messages: Sequence[dict[str, Any]], *, own: bool) -> None:
+    """Each message as it would have been typed; a person sees to whom."""
+    if not own:
+        note(f"{agent.agent_id}: {len(messages)} unread")
+    for message in messages:
+        sender = message.get("sender")
+        unverified = isinstance(sender, dict) and sender.get("verified") is False
+        text = ("(not verified) " if unverified else "") + plain(str(message.get("text", "")))
+        show(f"[A2A:{str(message['id'])[:8]}:{plain(_sender_id(message))}] {text}")
+    for message in messages if own else ():
+        if message.get("answer_wanted") is True:
+            short, who = str(message["id"])[:8], plain(_sender_id(message))
+            note(f'synapse: {who} waits for an answer: synapse reply "..." --to {short}')

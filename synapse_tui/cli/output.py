@@ -1,11 +1,12 @@
-"""What a command says and how it ends: stdout is data, stderr is narration; all exit codes are given here."""
+"""What a command prints and how it ends: stdout is data, stderr is narration; all exit codes are set here."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,41 +14,38 @@ import click
 
 from synapse_tui import content, errors
 
-from . import log_file
-
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from synapse_tui.paths import UserPaths
+
 _JSON = "synapse.json"
+_GAP = "  "
+_NARROWEST = 8  # cells that a column keeps when it is cut
+_IN_A_LINE = str.maketrans("\n\r\t", "   ")
+LOG_NAME = "synapse.log"
+LOG_BYTES = 5 * 1024 * 1024
+"""The log rotates at this size; the previous one is `synapse.log.1`."""
+_LOG_VARIABLE = "SYNAPSE_LOG_FILE"
+_LOG_OFF = re.compile(rb'"SYNAPSE_LOG_FILE"\s*:\s*("false"|false)')
 plain = content.plain
 
 
 class ExitCode(IntEnum):
-    """How a command ended; documented in docs/cli.md."""
+    """How a command ended; docs/cli.md has the table."""
 
     DONE = 0
     FAILED = 1
-    """Something that no other code is for."""
     USAGE = 2
-    """Wrong arguments, settings or profiles."""
     NO_RECEIVER = 3
-    """The address means nobody, more than one, or an agent that has ended."""
     NOT_TAKEN = 4
-    """The message is too large or otherwise not acceptable."""
     PEER = 5
-    """The agent's server cannot be reached or refused."""
     TASK_FAILED = 6
-    """The awaited task failed, was rejected or canceled."""
     TIMED_OUT = 7
-    """The awaited task goes on."""
     UNFIT = 8
-    """The terminal cannot show the application."""
     NOT_STARTED = 9
-    """An agent cannot be started."""
     NO_SESSION = 10
-    """There is no such session, or its host cannot be used."""
     UNPROVED = 11
-    """`synapse doctor` found something that does not hold."""
     INTERRUPTED = 130
 
 
@@ -76,16 +74,19 @@ def exit_code_for(error: errors.SynapseError) -> ExitCode:
         return ExitCode.TASK_FAILED
     if isinstance(error, WaitTimedOut):
         return ExitCode.TIMED_OUT
-    # An error that a session's host found counts as what it was there.
+    # An error from the host of a session counts as what it was there.
     there = getattr(errors, getattr(error, "kind", ""), type(error))
     return next((code for kind, code in _CODES if issubclass(there, kind)), ExitCode.FAILED)
 
 
 def end_with(context: click.Context, found: Iterable[errors.SynapseError | None]) -> None:
-    """End a command with the exit code of the first error, which was told; go on where there is none."""
+    """End a command with the exit code of the first error, which was printed; return where there is none."""
     first = next(filter(None, found), None)
     if first is not None:
         context.exit(exit_code_for(first).value)
+
+
+# -- running a command ---
 
 
 def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
@@ -95,21 +96,21 @@ def run_command(command: click.Command, words: Sequence[str], *, name: str, obj:
         command: The command.
         words: Its arguments.
         name: What it is called in messages.
-        obj: Handed to the command as `context.obj`.
+        obj: Passed to the command as `context.obj`.
     """
-    _open_what_is_closed()
-    ended = log_file.begin(name, words)
+    _open_closed_streams()
+    log_end = begin_log(name, words)
     try:
         code = _run(command, list(words), name, obj)
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         code = _unwritten(error, name)
-    ended(code)
+    log_end(code)
     sys.exit(code)
 
 
-def _open_what_is_closed() -> None:
-    """See that there are three standard streams: a file opened later must not become one of them."""
+def _open_closed_streams() -> None:
+    # A file that is opened later must not become one of the three standard streams.
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
@@ -138,7 +139,7 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.ClickException as error:
-        return _misused(error, as_json=_wants_json(words))
+        return _misused(error, words)
     except (KeyboardInterrupt, click.Abort):
         note(f"{name}: interrupted")
         return ExitCode.INTERRUPTED.value
@@ -147,16 +148,15 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
         return exit_code_for(error).value
     except BrokenPipeError:
         return ExitCode.DONE.value
-    except Exception as error:
-        # The edge of the process: a person is told in a sentence.
+    except Exception as error:  # the edge of the process: a person gets a sentence
         if os.environ.get("SYNAPSE_DEBUG"):
             raise
-        return _unforeseen(error, name, as_json=bool(meta.get(_JSON)))
+        return _unexpected(error, name, as_json=bool(meta.get(_JSON)))
     return ExitCode.DONE.value
 
 
-def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
-    """Tell of an error that no command expects; gives the exit code."""
+def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
+    """Report an error that no command expects; gives the exit code."""
     import logging
 
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
@@ -165,35 +165,25 @@ def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
         )
         fail(gone, name=name, as_json=as_json)
         return exit_code_for(gone).value
-    logging.getLogger(__name__).info("%s failed in a way that nobody expected", name, exc_info=error)
-    odd = errors.SynapseError(_words_of(error), "set SYNAPSE_DEBUG=1 to see where")
-    fail(odd, name=name, as_json=as_json)
+    logging.getLogger(__name__).info("%s failed unexpectedly", name, exc_info=error)
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    fail(errors.SynapseError(text, "set SYNAPSE_DEBUG=1 to see where"), name=name, as_json=as_json)
     return ExitCode.FAILED.value
 
 
-def _words_of(error: Exception) -> str:
-    """What an error says that is not one of ours; of one of the system what it says, and of which file."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return f"{type(error).__name__}: {error}"
-
-
-def _misused(error: click.ClickException, *, as_json: bool) -> int:
-    """Tell of words that make no sense; gives the exit code."""
-    if as_json:
+def _misused(error: click.ClickException, words: Sequence[str]) -> int:
+    """Report wrong arguments; gives the exit code."""
+    # The words could not be read, so whether they ask for JSON is looked up in them.
+    if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()
         show_json({"error": {"type": type(error).__name__, "message": message, "hint": "--help explains it"}})
     error.show()
     return error.exit_code
 
 
-def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the words ask for JSON, also where they could not be read."""
-    return "--json" in words[: words.index("--") if "--" in words else None]
-
-
 def _folder_is_gone() -> bool:
-    """Whether the current folder was removed under this process: whatever needs it fails."""
     try:
         os.getcwd()  # noqa: PTH109 - it is asked whether that works
     except OSError:
@@ -201,8 +191,11 @@ def _folder_is_gone() -> bool:
     return False
 
 
+# -- stdout and stderr ---
+
+
 def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> None:
-    """Tell of an error: on stderr for people and, when the data is JSON, on stdout for programs."""
+    """Report an error: on stderr for people and, when the data is JSON, on stdout for programs."""
     if as_json:
         show_json({"error": error_json(error)})
     note(f"{name}: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
@@ -214,35 +207,189 @@ def error_json(error: errors.SynapseError) -> dict[str, str]:
 
 
 def want_json(context: click.Context) -> None:
-    """Note that this command's data is JSON, errors included."""
+    """Remember that this command's data is JSON, errors included."""
     context.meta[_JSON] = True
 
 
 def note(text: str) -> None:
-    """Say something to the person, on stderr; what stands in it does not act on the terminal."""
-    click.echo(plain(_sound(text)), err=True)
+    """Print a line for people on stderr, without what would act on the terminal."""
+    click.echo(plain(_encodable(text)), err=True)
 
 
 def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Path]) -> None:
-    """Say on stderr what of the settings could not be used."""
+    """Print on stderr which parts of the settings could not be used."""
     for problem in problems:
         note(f"synapse: {problem}")
     for path in untrusted:
-        note(f"synapse: {path} is left out: it has not been trusted; read it, then: synapse trust")
+        note(f"synapse: {path} is ignored until you trust it; read it, then: synapse trust")
 
 
 def show(text: str) -> None:
-    """Put data on stdout."""
-    click.echo(_sound(text))
+    """Print data on stdout."""
+    click.echo(_encodable(text))
 
 
 def show_json(value: object) -> None:
-    """Put data on stdout as JSON."""
+    """Print data on stdout as JSON."""
     import json
 
     show(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def _sound(text: str) -> str:
-    """Text that UTF-8 can carry; a peer may have sent half a surrogate pair."""
+def _encodable(text: str) -> str:
+    # A peer may have sent half a surrogate pair, which UTF-8 cannot carry.
     return text.encode("utf-8", "replace").decode()
+
+
+def is_interactive() -> bool:
+    """Whether a person can answer questions."""
+    return sys.stdin.isatty()
+
+
+# -- tables ---
+
+
+def show_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, shrinking: Collection[str] = ()
+) -> None:
+    """Print a table; columns are as wide as their widest cell, wide characters counted as two.
+
+    Args:
+        heads: What stands over the columns.
+        rows: Their cells; what would act on a terminal is left out.
+        shrinking: Heads of the columns with texts of any length, cut where the terminal is too narrow.
+    """
+    # A name may hold a line break; a row is one line all the same.
+    table = [tuple(heads), *(tuple(plain(cell.translate(_IN_A_LINE)) for cell in row) for row in rows)]
+    widths = [max(cells(row[at]) for row in table) for at in range(len(heads))]
+    _shrink(widths, [at for at, head in enumerate(heads) if head in shrinking])
+    for row in table:
+        show(_GAP.join(padded(text, width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _shrink(widths: list[int], places: Sequence[int]) -> None:
+    """Make columns as narrow as the terminal requires, the widest first."""
+    over = sum(widths) + len(_GAP) * (len(widths) - 1) - columns() if places else 0
+    while over > 0:
+        widest = max(places, key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST:
+            return
+        widths[widest] -= 1
+        over -= 1
+
+
+def padded(text: str, width: int) -> str:
+    """A text cut or filled to so many cells."""
+    short = cut(text, width)
+    return short + " " * (width - cells(short))
+
+
+def columns() -> int:
+    """Columns that a row may have; unlimited where stdout is no terminal."""
+    if not sys.stdout.isatty():
+        return sys.maxsize
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def one_line(text: str, width: int = sys.maxsize) -> str:
+    """A text as one line of at most so many cells, without what would act on a terminal."""
+    return cut(" ".join(plain(text).split()), width)
+
+
+def cut(text: str, width: int) -> str:
+    """A text, or as much of its beginning as fits into so many cells with an ellipsis."""
+    if cells(text) <= width:
+        return text
+    left = width - 1
+    for at, char in enumerate(text):
+        left -= cells(char)
+        if left < 0:
+            return text[:at].rstrip() + "…"
+    return text
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes (Unicode UAX 11)."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+# -- the log of commands ---
+
+
+def begin_log(name: str, words: Sequence[str]) -> Callable[[int], None]:
+    """Log a command in `~/.synapse/logs/synapse.log` if SYNAPSE_LOG_FILE is set; never fails.
+
+    A message may hold anything, so only the command and the names of its options are logged.
+
+    Returns:
+        To be called with the exit code.
+    """
+    try:
+        if _may_log():
+            from synapse_tui.paths import UserPaths
+
+            return _begin_log(UserPaths.of_environment(), name, words)
+    except (OSError, errors.SynapseError):
+        pass
+    return lambda _code: None
+
+
+def _may_log() -> bool:
+    # Most commands need not load what reads settings, so the file is searched for the key.
+    if _LOG_VARIABLE in os.environ:
+        return True
+    try:
+        with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
+            content = file.read()
+    except OSError:
+        return False
+    return _LOG_VARIABLE.encode() in _LOG_OFF.sub(b"", content)
+
+
+def _begin_log(paths: UserPaths, name: str, words: Sequence[str]) -> Callable[[int], None]:
+    import logging
+    import time
+
+    from synapse_tui.settings import load_settings
+
+    # Only the user's own settings count: no project begins a log.
+    settings = load_settings(
+        paths.synapse, paths=paths, environ=os.environ, trusted=lambda _path, _data: False
+    )
+    if not settings.flag(f"env.{_LOG_VARIABLE}"):
+        return lambda _code: None
+    handler = logging.FileHandler(_open_log(paths.logs), encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    if logging.lastResort is not None:  # warnings still reach the person
+        root.addHandler(logging.lastResort)
+    root.setLevel(settings.text("env.SYNAPSE_LOG_LEVEL"))
+    log = logging.getLogger(__name__)
+    given = words[: words.index("--")] if "--" in words else words
+    options = [word.partition("=")[0] for word in given[1:] if word.startswith("--")]
+    what = " ".join([name, *given[:1], *options])
+    began = time.monotonic()
+    log.info("%s in %s", what, "a folder that is gone" if _folder_is_gone() else os.getcwd())  # noqa: PTH109
+    return lambda code: log.info("%s ended with %d after %.3f s", what, code, time.monotonic() - began)
+
+
+def _open_log(folder: Path) -> Path:
+    """The private file, created or rotated if needed."""
+    from synapse_tui.files import private_folder
+
+    path = private_folder(folder) / LOG_NAME
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_size > LOG_BYTES:
+            path.replace(path.with_name(f"{LOG_NAME}.1"))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    return path

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import shlex
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
 from synapse_tui.a2a.dialect import NO_CONTENTS, PeerTask
 from synapse_tui.a2a.light import LightClient
+from synapse_tui.content import Part
 from synapse_tui.errors import (
     AddressError,
     InvalidValue,
     MessageError,
+    MessageTooLarge,
     NotAwaited,
     PeerRefused,
     SynapseError,
@@ -23,15 +31,14 @@ from synapse_tui.errors import (
 from synapse_tui.model import Reply, TaskState
 
 from .caller import Caller
-from .completing import complete_files, complete_tasks
-from .content import STATES, read_content, state_of
-from .options import ToldOption, json_option
-from .output import note, show, show_json
-from .tables import one_line, show_table
-from .texts import TextCommand, read_message
+from .commands import DefaultedOption, TextCommand, json_option
+from .completion import complete_files, complete_tasks
+from .output import note, one_line, show, show_json, show_table
+from .sending import read_message
 
-HEADS = ("TASK", "FROM", "STATE", "TEXT")
-_TEXT_CELLS = 60
+STATES = ("completed", "failed", "rejected", "input-required")
+MAX_FILES = 1_000_000
+"""Bytes of all files of a reply together: they travel in one request."""
 
 
 @click.command(name="reply", cls=TextCommand)
@@ -46,27 +53,22 @@ _TEXT_CELLS = 60
 )
 @click.option(
     "--state",
-    cls=ToldOption,
+    cls=DefaultedOption,
     type=click.Choice(STATES),
     show_default="completed",
-    help="What becomes of the task.",
+    help="State of the task after the reply.",
 )
-@click.option("--fail", "failed", is_flag=True, help="Say that the task failed; MESSAGE tells why.")
-@click.option("--reject", "rejected", is_flag=True, help="Refuse the task; MESSAGE tells why.")
+@click.option("--fail", "failed", is_flag=True, help="The task failed; MESSAGE says why.")
+@click.option("--reject", "rejected", is_flag=True, help="Refuse the task; MESSAGE says why.")
 @click.option(
-    "--file",
-    "files",
-    metavar="PATH",
-    multiple=True,
-    shell_complete=complete_files,
-    help="Give a file with the answer.",
+    "--file", "files", metavar="PATH", multiple=True, shell_complete=complete_files, help="Attach a file."
 )
-@click.option("--url", "urls", metavar="URL", multiple=True, help="Give a URL with the answer.")
-@click.option("--data", metavar="JSON", multiple=True, help="Give data with the answer.")
+@click.option("--url", "urls", metavar="URL", multiple=True, help="Attach a URL.")
+@click.option("--data", metavar="JSON", multiple=True, help="Attach data.")
 @click.option("--message", "as_message", is_flag=True, help="Answer by a message, without a result.")
 @click.option("--list", "listing", is_flag=True, help="List the tasks that await a reply.")
 @json_option
-def command(
+def reply_command(
     *,
     message: str,
     task_id: str,
@@ -84,7 +86,12 @@ def command(
 
     The answer goes to whoever sent the task. Without --to it is for the task that the agent works on, or else
     the newest that expects an answer. MESSAGE `-` is read from standard input. With --state input-required
-    MESSAGE is a question: the task goes on when it is answered.
+    MESSAGE is a question: the task continues when it is answered.
+
+    Examples:
+      synapse reply "looks fine, one typo in line 12"
+      synapse reply "which branch?" --state input-required
+      synapse reply "see the plan" --file plan.md
     """
     caller = Caller.of()
     _check_inside(caller)
@@ -94,49 +101,32 @@ def command(
     ending = state_of(state, failed=failed, rejected=rejected)
     content = read_content(files, urls, data)
     if not message and (not content.parts or ending is not TaskState.COMPLETED):
-        raise InvalidValue("the reply is missing", "say something: synapse reply MESSAGE")
+        raise InvalidValue("the reply is missing", "pass a text: synapse reply MESSAGE")
     reply = Reply(
         read_message(message) if message else "", ending, parts=content.parts, as_message=as_message
     )
-    _told(send_reply(caller, reply, task_id, contents=content.contents), as_json=as_json)
+    _show_sent(_send_reply(caller, reply, task_id, contents=content.contents), as_json=as_json)
 
 
 def reply_instead_of_send(
     caller: Caller, target: str, text: str, task_id: str, *, waits: bool, as_json: bool
 ) -> None:
-    """Carry out `synapse send TARGET TEXT --reply-to TASK`: the task's owner gets it, whoever TARGET is.
-
-    Args:
-        caller: Who runs the command.
-        target: Whom the command names.
-        text: The answer.
-        task_id: The task.
-        waits: Whether an answer to the answer was asked for.
-        as_json: Whether to print JSON.
-    """
+    """Carry out `synapse send TARGET TEXT --reply-to TASK`: the task's sender gets it, whoever TARGET is."""
     _check_inside(caller, target)
-    task = send_reply(caller, Reply(text), task_id, target=target)
+    task = _send_reply(caller, Reply(text), task_id, target=target)
     owner = _owner(task)
-    if owner not in _meant(caller, target):
+    meant = {target}
+    with contextlib.suppress(AddressError):
+        meant = {address.agent_id for address in caller.find(target)}
+    if owner not in meant:
         note(f"synapse: task {task.task_id[:8]} is from {owner}: the reply went there, not to {target}")
     if waits:
-        note("synapse: a reply is not answered, so nothing is waited for")
-    _told(task, as_json=as_json)
+        note("synapse: a reply is not answered, so --response has no effect")
+    _show_sent(task, as_json=as_json)
 
 
-def _meant(caller: Caller, target: str) -> set[str]:
-    """Ids of the agents that an address means; the address itself when it means nobody."""
-    with contextlib.suppress(AddressError):
-        return {address.agent_id for address in caller.find(target)}
-    return {target}
-
-
-def send_reply(
-    caller: Caller,
-    reply: Reply,
-    task_id: str,
-    target: str = "",
-    contents: Mapping[str, bytes] = NO_CONTENTS,
+def _send_reply(
+    caller: Caller, reply: Reply, task_id: str, target: str = "", contents: Mapping[str, bytes] = NO_CONTENTS
 ) -> PeerTask:
     """Answer a task of the agent inside which this runs.
 
@@ -144,16 +134,13 @@ def send_reply(
         caller: Who runs the command.
         reply: The answer.
         task_id: The task; empty for the one that awaits it.
-        target: To whom a plain message could go instead; empty when nobody knows.
-        contents: What the files of the answer hold, by their paths.
-
-    Returns:
-        The task.
+        target: Who could get a plain message instead; empty if unknown.
+        contents: The bytes of the files of the answer by their paths.
 
     Raises:
-        TaskNotFound: There is no such task; the error tells how to send a plain message.
+        TaskNotFound: There is no such task.
         NotAwaited: It takes no reply.
-        SynapseError: The agent's server does not do it.
+        SynapseError: The agent's server refuses it.
     """
     client = caller.client()
     try:
@@ -167,10 +154,10 @@ def _explained(
 ) -> SynapseError:
     """The refusal in the words of the command."""
     if error.status == 404:
-        plain = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
+        as_message = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
         waiting = [f"{task.task_id[:8]} (from {_owner(task)})" for task in client.awaiting(caller.endpoint)]
         known = f"awaiting a reply: {', '.join(waiting)}; " if waiting else ""
-        return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{plain}")
+        return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{as_message}")
     if error.status == 409:
         return NotAwaited(error.said, error.hint)
     return MessageError(error.said, error.hint) if error.status == 422 else error
@@ -186,7 +173,7 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
         )
     unseen = "" if sys.platform == "linux" else "; it may not be found on this system without its environment"
     raise MessageError(
-        f"a reply comes from the agent that was asked, and this command runs in none{unseen}",
+        f"only the agent that was asked can reply, and this command runs in none{unseen}",
         f"to write to an agent: synapse send {shlex.quote(target)} MESSAGE",
     )
 
@@ -196,17 +183,15 @@ def _list(caller: Caller, *, as_json: bool) -> None:
     if as_json:
         show_json([_json(task) | {"text": _text(task)} for task in tasks])
     elif tasks:
-        show_table(HEADS, [_row(task) for task in tasks], shrinking=("FROM", "TEXT"))
+        rows = [
+            (task.task_id[:8], _owner(task), task.state.value, one_line(_text(task), 60)) for task in tasks
+        ]
+        show_table(("TASK", "FROM", "STATE", "TEXT"), rows, shrinking=("FROM", "TEXT"))
     else:
         note("no task awaits a reply")
 
 
-def _row(task: PeerTask) -> tuple[str, ...]:
-    text = one_line(_text(task), _TEXT_CELLS)
-    return (task.task_id[:8], _owner(task), task.state.value, text)
-
-
-def _told(task: PeerTask, *, as_json: bool) -> None:
+def _show_sent(task: PeerTask, *, as_json: bool) -> None:
     if as_json:
         show_json(_json(task))
     else:
@@ -226,8 +211,93 @@ def _owner(task: PeerTask) -> str:
 
 
 def _text(task: PeerTask) -> str:
-    """The message of a task."""
     message = task.fields.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
     texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+# -- what goes with the text ---
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The files, URLs and data of a reply, and the bytes of the files by their paths."""
+
+    parts: tuple[Part, ...]
+    contents: Mapping[str, bytes]
+
+
+def state_of(state: str | None, *, failed: bool, rejected: bool) -> TaskState:
+    """The state of a task after a reply; InvalidValue where the options contradict each other."""
+    given = [state] if state is not None else []
+    given += ["failed"] * failed + ["rejected"] * rejected
+    if len(set(given)) > 1:
+        raise InvalidValue(f"a task cannot be {' and '.join(given)}", "use one of --state, --fail, --reject")
+    return TaskState(given[0].replace("-", "_")) if given else TaskState.COMPLETED
+
+
+def read_content(files: Sequence[str], urls: Sequence[str], data: Sequence[str]) -> Content:
+    """Read the files and check the URLs and JSON values of a reply.
+
+    Raises:
+        InvalidValue: A file cannot be read, or a URL or JSON is not valid.
+        MessageTooLarge: The files are too large.
+    """
+    import mimetypes
+
+    contents: dict[str, bytes] = {}
+    left = MAX_FILES
+    for name in files:
+        content = _read_file(name, left)
+        left -= len(content)
+        contents[str(Path(name).absolute())] = content
+    parts = [
+        Part("file", path=path, name=Path(path).name, media_type=mimetypes.guess_type(path)[0] or "")
+        for path in contents
+    ]
+    parts += [Part("url", _checked_url(url)) for url in urls]
+    parts += [Part("data", data=_read_json(text)) for text in data]
+    return Content(tuple(parts), contents)
+
+
+def _read_file(name: str, most: int) -> bytes:
+    # Regular files only: opening a pipe would block.
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InvalidValue(f"{name} cannot be read: {why}", "give the path of a file") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise InvalidValue(f"{name} is not a regular file", "give the path of a file")
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise MessageTooLarge(
+            f"the files of the reply have more than {MAX_FILES:,} bytes",
+            "name them by their paths in the text, or give URLs",
+        )
+    return content
+
+
+def _checked_url(url: str) -> str:
+    try:
+        found = urlsplit(url)
+        known = found.scheme in ("http", "https") and bool(found.hostname)
+    except ValueError:
+        known = False
+    if not known:
+        raise InvalidValue(f"{url!r} is not a URL", "give one that begins with https:// or http://")
+    return url
+
+
+def _read_json(text: str) -> object:
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is not a JSON value")
+
+    try:
+        value: object = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"--data is not JSON: {error}", """quote it: --data '{"count": 3}'""") from error
+    return value

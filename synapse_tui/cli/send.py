@@ -1,20 +1,41 @@
-"""`synapse send`: a message to an agent."""
+"""`synapse send`, `broadcast`, `delegate` and `result`: messages to agents, and their answers."""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.errors import AgentNotFound
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import ALL, Address
+from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
+from synapse_tui.task_words import standing
 
-from .caller import Caller
-from .completing import complete_receivers, complete_tasks
-from .options import json_option
-from .output import end_with
-from .reporting import report, report_json
-from .sending import Sending, sending_options
-from .texts import TextCommand, read_message
+from .caller import Caller, address_of
+from .commands import Command, TextCommand, json_option
+from .completion import complete_receivers, complete_tasks
+from .output import WaitTimedOut, end_with, fail, note, show, show_json
+from .sending import (
+    Outcome,
+    Sending,
+    Waiter,
+    check_timeout,
+    ended_without_result,
+    outcome_json,
+    read_message,
+    report,
+    report_json,
+    sending_options,
+    wait_option,
+)
+
+if TYPE_CHECKING:
+    from synapse_tui.instructions import Pick, TextFile
+
+_UNKNOWN = 404  # HTTP: the server has no such task
 
 
 @click.command(name="send", cls=TextCommand)
@@ -26,7 +47,7 @@ from .texts import TextCommand, read_message
     metavar="TASK",
     default="",
     shell_complete=complete_tasks,
-    help="It answers that task: it goes to whoever sent the task.",
+    help="MESSAGE answers that task: it goes to whoever sent the task.",
 )
 @click.option(
     "--task",
@@ -34,11 +55,11 @@ from .texts import TextCommand, read_message
     metavar="TASK",
     default="",
     shell_complete=complete_tasks,
-    help="It goes on with that task of TARGET.",
+    help="MESSAGE continues that task of TARGET.",
 )
 @json_option
 @click.pass_context
-def command(
+def send_command(
     context: click.Context,
     /,
     target: str,
@@ -51,8 +72,14 @@ def command(
 ) -> None:
     """Send MESSAGE to the agent TARGET and print its answer.
 
-    It is typed when the agent can take it, and standard error tells how far it has come. Inside an agent the
-    message is from that agent, else from you.
+    TARGET is an agent id (synapse-claude-8100), type and port (claude-8100), a name, a type, `all`, or the
+    alias of an external agent. MESSAGE `-` is read from standard input. It is typed when the agent can take
+    it; standard error shows the progress. Inside an agent the message is from that agent, else from you.
+
+    Examples:
+      synapse send gemini "review src/app.py"
+      git diff | synapse send codex - --no-response
+      synapse send claude-8100 "stop, wrong branch" -p 5
     """
     sending = Sending(**options)
     text = read_message(message)
@@ -67,7 +94,7 @@ def command(
     try:
         targets = caller.find(target, sender=who.sender_id)
     except AgentNotFound:
-        from .external_send import send_instead
+        from .external import send_instead
 
         send_instead(context, caller, target, text, sender=who.sender_id, sending=sending, as_json=as_json)
         return
@@ -79,3 +106,205 @@ def command(
         for outcome in outcomes:
             report(outcome, waiting=order.waits, alone=len(outcomes) == 1)
     end_with(context, (outcome.error for outcome in outcomes))
+
+
+@click.command(name="broadcast", cls=TextCommand)
+@click.argument("message")
+@sending_options(receipts=True)
+@json_option
+@click.pass_context
+def broadcast_command(context: click.Context, /, message: str, *, as_json: bool, **options: Any) -> None:
+    """Send MESSAGE to all other agents of this project, concurrently.
+
+    Prints a receipt for each agent as soon as it has taken the message, or its answer with --response.
+    The exit code is that of the first failure; the other agents get the message all the same.
+
+    Examples:
+      synapse broadcast "tests are red, hold your commits"
+      synapse broadcast "who touches the parser?" --response
+    """
+    sending = Sending(**{**options, "response": options["response"] is True})
+    text = read_message(message)
+    caller = Caller.of()
+    who = caller.sender(sending.sender)
+    targets = caller.find(ALL, sender=who.sender_id)
+    order = sending.order(caller, who, text)
+    lock = threading.Lock()
+
+    def print_outcome(outcome: Outcome) -> None:
+        with lock:
+            if not as_json:
+                report(outcome, waiting=order.waits, alone=False)
+
+    outcomes = order.deliver(targets, print_outcome)
+    if as_json:
+        report_json(outcomes, array=True)
+    end_with(context, (outcome.error for outcome in outcomes))
+
+
+@click.command(name="delegate", cls=TextCommand)
+@click.argument("task")
+@click.option("--dry-run", is_flag=True, help="Only print who would get it, and why.")
+@sending_options()
+@json_option
+@click.pass_context
+def delegate_command(
+    context: click.Context, /, task: str, *, dry_run: bool, as_json: bool, **options: Any
+) -> None:
+    """Send TASK to the agent that the table in .synapse/delegate.md names for it.
+
+    The row with the longest keyword in TASK decides; standard error shows which one. TASK `-` is read from
+    standard input.
+
+    Examples:
+      synapse delegate "write tests for the parser"
+      synapse delegate "fix the layout" --dry-run
+    """
+    sending = Sending(**options)
+    text = read_message(task)
+    caller = Caller.of()
+    who = caller.sender(sending.sender)
+    pick, file = _pick_for(caller, text)
+    targets = _receivers(caller, who.sender_id, pick)
+    note(f"synapse: {', '.join(target.agent_id for target in targets)}: {pick.why}, {file.path}")
+    rule = {
+        "kind": pick.rule.kind,
+        "agent": pick.rule.agent,
+        "keywords": list(pick.matched),
+        "file": str(file.path),
+        "line": pick.rule.line,
+    }
+    if dry_run:
+        if as_json:
+            _show_one_or_all([{"target": target.agent_id, "rule": rule} for target in targets])
+        for target in () if as_json else targets:
+            show(target.agent_id)
+        return
+    order = sending.order(caller, who, text)
+    outcomes = order.deliver(targets)
+    if as_json:
+        _show_one_or_all([outcome_json(outcome) | {"rule": rule} for outcome in outcomes])
+    for outcome in outcomes:
+        if not as_json:
+            report(outcome, waiting=order.waits, alone=len(outcomes) == 1)
+        elif outcome.error:
+            fail(outcome.error, name="synapse")
+    end_with(context, (outcome.error for outcome in outcomes))
+
+
+def _show_one_or_all(values: list[dict[str, object]]) -> None:
+    show_json(values if len(values) > 1 else values[0])
+
+
+def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
+    """The rule for a task, and the file with it.
+
+    Raises:
+        RulesBroken: There are no rules, or they are broken.
+        NoRuleFits: None fits.
+        RulesUndecided: Several fit alike.
+    """
+    from synapse_tui.agents.profiles.finding import TrustStore
+    from synapse_tui.instructions import load_rules
+    from synapse_tui.instructions.files import TextFolders
+
+    trust = TrustStore(caller.paths.trusted)
+    loaded = load_rules(TextFolders(Path(caller.project) / ".synapse", caller.paths.synapse, trust.trusts))
+    for fault in loaded.faults:
+        note(f"synapse: left out: {fault}")
+    return loaded.rules.pick(text), loaded.file
+
+
+def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
+    """The agents that a rule means, without the sender; an error names the rule."""
+    try:
+        return caller.find(pick.rule.agent, sender=sender)
+    except AgentNotFound as error:
+        hint = error.hint
+        try:
+            if sender in [found.agent_id for found in caller.find(pick.rule.agent)]:
+                hint = "do it yourself, or name another agent with `synapse send`"
+        except AgentNotFound:
+            pass
+        raise AgentNotFound(f"{error.message}: {pick.why}", hint) from error
+
+
+@click.command(name="result", cls=Command)
+@click.argument("task", shell_complete=complete_tasks)
+@wait_option(0)
+@json_option
+@click.pass_context
+def result_command(context: click.Context, *, task: str, wait_timeout: float, as_json: bool) -> None:
+    """Print the answer to the message that became TASK.
+
+    For a message that was sent with --no-response, or whose answer is not awaited any more. TASK is the id,
+    or its first 8 characters, as `synapse send` printed it.
+
+    Examples:
+      synapse result 25ea4569
+      synapse result 25ea4569 --wait-timeout 600
+    """
+    check_timeout(wait_timeout)
+    caller = Caller.of()
+    client = caller.client()
+    try:
+        target, found = find_task(caller, client, task)
+    except (TaskNotFound, PeerUnreachable):
+        from .external import external_result
+
+        outcome = external_result(caller, task, wait_timeout)
+        if outcome is None:
+            raise
+    else:
+        outcome = _result(caller, client, target, found, wait_timeout)
+    if as_json:
+        report_json([outcome], array=False)
+    else:
+        report(outcome, waiting=True, alone=True)
+    end_with(context, [outcome.error])
+
+
+def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Address, PeerTask]:
+    """Find a task and its agent by the beginning of its id, agents of this project first.
+
+    Raises:
+        TaskNotFound: No running agent knows it.
+        PeerError: An agent refused to answer, or was unreachable while the others do not know it.
+    """
+    live, _ = caller.registry.scan()
+    project = caller.project_of(live)
+    unreachable: SynapseError | None = None
+    for agent in sorted((address_of(record, project) for record in live), key=lambda each: not each.local):
+        try:
+            return agent, client.task(agent.endpoint, task_id)
+        except PeerUnreachable as error:
+            unreachable = error
+        except PeerRefused as error:
+            if error.status != _UNKNOWN:
+                raise
+    raise unreachable or TaskNotFound(
+        f"no running agent knows a task '{task_id}'",
+        "give the id as 'synapse send' printed it; 'synapse outbox' lists the messages that wait, "
+        "'synapse history show ID' prints one whose agent is not open",
+    )
+
+
+def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask, timeout: float) -> Outcome:
+    who, short = target.agent_id, task.task_id[:8]
+    if not timeout and not task.state.final:
+        goes_on = WaitTimedOut(
+            f"task {short} of {who} goes on ({standing(task.state, task.delivery, task.reason)})",
+            f"wait for it: synapse result {short} --wait-timeout 60",
+        )
+        return Outcome(target, task, goes_on)
+    waiter = Waiter(
+        lambda before, seconds: client.wait(target.endpoint, before, seconds, sender_id=caller.agent_id),
+        alive=lambda: caller.lives(who),
+        timeout=timeout,
+        report=lambda status: note(f"{who}: {status} (task {short})"),
+    )
+    try:
+        ended = waiter.wait(task, task, who)
+    except SynapseError as error:
+        return Outcome(target, waiter.seen, error)
+    return Outcome(target, ended, ended_without_result(who, ended))

@@ -1,37 +1,74 @@
-"""What `send`, `broadcast`, `delegate` and others that send have in common: their options."""
+"""Sends a message to one or several agents, waits for the answers, and prints answers and receipts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import click
 
-from synapse_tui.errors import InvalidValue
-from synapse_tui.model import DEFAULT_PRIORITY, Sender, check_priority
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import Address
+from synapse_tui.errors import (
+    AgentExited,
+    InvalidValue,
+    MessageError,
+    MessageTooLarge,
+    PeerBusy,
+    PeerError,
+    PeerRefused,
+    PeerUnreachable,
+    SynapseError,
+    TaskNotFound,
+)
+from synapse_tui.model import (
+    AGENT_EXITED,
+    ANSWER_WANTED,
+    DEFAULT_PRIORITY,
+    IN_INBOX,
+    MAX_MESSAGE_BYTES,
+    Sender,
+    Task,
+    TaskState,
+    check_priority,
+)
+from synapse_tui.registry import is_live
+from synapse_tui.task_words import standing
 
 from .caller import Caller
-from .flow import flow_of, insists, waits
-from .options import Function, one_of, stacked
-from .order import Order
+from .commands import Function, one_of, stacked
+from .output import TaskEnded, WaitTimedOut, error_json, fail, note, note_left_out, plain, show, show_json
 
 MAX_WAIT = 7 * 86_400
 """Seconds."""
 WAIT = 300
-"""Seconds that are waited for an answer when nothing else is said."""
+"""Seconds to wait for an answer by default."""
+BUSY_WAIT = 300.0
+"""Seconds in which a message is offered to a busy agent when no answer is awaited."""
+FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0
+"""Seconds of one long poll; the receiver's progress is read between two of them."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between two polls of a server that does not wait: an older one, or one with many waiters."""
+GROWTH = 1.4
+MAX_FAILURES = 3
+"""How many polls in a row may fail while the agent's process lives."""
+OVERDUE = 5.0
+"""Seconds after the end of the receiver's task in which the answer should have reached the sender's."""
+ENDED = 10.0
+"""Seconds in which a receiver that has ended may be restarted while its host lives."""
+NO_QUESTION = ("", "")
+WAITING = ("queued", "held", "typing")
+"""The delivery of a message that was certainly not submitted yet."""
+_FLEETING = ("typing", "submitting")
+_EXITED, _UNKNOWN = 503, 404  # HTTP: its agent has ended; it has no such task
 
-_SENDER = click.option(
-    "--from", "sender", metavar="ID", default="", help="Who sends it; else $SYNAPSE_AGENT_ID, or you."
-)
-_PRIORITY = click.option(
-    "-p",
-    "--priority",
-    metavar="N",
-    type=int,
-    default=DEFAULT_PRIORITY,
-    show_default=True,
-    help="1 (information) to 5 (interrupt).",
-)
+
+# -- options and text ---
 
 
 def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
@@ -47,10 +84,10 @@ def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
 
 
 def response_option(*, receipts: bool = False) -> Callable[[Function], Function]:
-    """`--response` and `--no-response`; the command is told `response`, None for neither.
+    """`--response` and `--no-response`; the command gets `response`, None for neither.
 
     Args:
-        receipts: Whether only receipts are waited for, unless the setting says otherwise.
+        receipts: Whether only receipts are awaited, unless the setting says otherwise.
     """
     usual = "The default." if receipts else "With neither the setting a2a.flow decides."
     return one_of(
@@ -61,27 +98,28 @@ def response_option(*, receipts: bool = False) -> Callable[[Function], Function]
 
 
 def sending_options(*, receipts: bool = False) -> Callable[[Function], Function]:
-    """All options of a message; the command hands them to `Sending`.
-
-    Args:
-        receipts: Whether only receipts are waited for, unless the setting says otherwise.
-    """
-    return stacked(_SENDER, _PRIORITY, response_option(receipts=receipts), wait_option())
+    """All options of a message; the command passes them to `Sending`."""
+    return stacked(
+        click.option(
+            "--from", "sender", metavar="ID", default="", help="Sender; else $SYNAPSE_AGENT_ID, or you."
+        ),
+        click.option(
+            "-p",
+            "--priority",
+            metavar="N",
+            type=int,
+            default=DEFAULT_PRIORITY,
+            show_default=True,
+            help="1 (information) to 5 (interrupt).",
+        ),
+        response_option(receipts=receipts),
+        wait_option(),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a message is to be sent, as the options say.
-
-    Attributes:
-        sender: Who sends it; empty for whoever runs the command.
-        priority: 1 to 5.
-        response: True for `--response`, False for `--no-response`, None for neither.
-        wait_timeout: Seconds to wait at most.
-
-    Raises:
-        InvalidValue: One of them cannot be.
-    """
+    """How a message is to be sent, as the options say; `response` is None for neither of its options."""
 
     sender: str
     priority: int
@@ -93,18 +131,593 @@ class Sending:
         check_timeout(self.wait_timeout)
 
     def order(self, caller: Caller, who: Sender, text: str, *, follows: str = "") -> Order:
-        """The message as it is to be sent; what is wrong with the settings is told on stderr."""
+        """The message as it is to be sent; problems with the settings are printed on stderr."""
         flow = flow_of(caller)
-        timeout = self.wait_timeout if waits(flow, self.response) else None
-        insisting = insists(flow, self.response)
-        return Order(caller, who, text, self.priority, timeout, follows=follows, insists=insisting)
+        waiting = waits(flow, self.response)
+        return Order(
+            caller,
+            who,
+            text,
+            self.priority,
+            self.wait_timeout if waiting else None,
+            follows=follows,
+            insists=waiting and (flow == "roundtrip" or self.response is True),
+        )
 
 
 def check_timeout(seconds: float) -> None:
-    """Check how long is to be waited.
-
-    Raises:
-        InvalidValue: It is negative, no number, or over a week.
-    """
+    """Raise InvalidValue for a negative time, no number, or more than a week."""
     if not 0 <= seconds <= MAX_WAIT:
         raise InvalidValue(f"--wait-timeout {seconds:g} is not valid", f"give seconds from 0 to {MAX_WAIT}")
+
+
+def waits(flow: str, response: bool | None) -> bool:
+    """Whether to wait for the answer, by the setting `a2a.flow` and the option."""
+    if flow in ("roundtrip", "oneway"):
+        return flow == "roundtrip"
+    return response is not False
+
+
+def flow_of(caller: Caller) -> str:
+    """The setting `a2a.flow`; problems with the settings are printed on stderr."""
+    from synapse_tui.agents.profiles.finding import TrustStore
+    from synapse_tui.paths import find_project
+    from synapse_tui.settings import load_settings
+
+    settings = load_settings(
+        find_project(caller.folder),
+        paths=caller.paths,
+        environ=os.environ,
+        trusted=TrustStore(caller.paths.trusted).trusts,
+    )
+    note_left_out(settings.problems, settings.untrusted)
+    return settings.text("a2a.flow")
+
+
+def read_message(message: str) -> str:
+    """The text of a message: the argument, or standard input for `-`.
+
+    Raises:
+        MessageError: It is empty or not UTF-8.
+        MessageTooLarge: It is over the limit.
+    """
+    if message == "-":
+        if sys.stdin is None:
+            raise MessageError("standard input, where the message should come from, is closed", "pass a text")
+        # A little more than the limit is enough to know.
+        data = sys.stdin.buffer.read(MAX_MESSAGE_BYTES + 2).removesuffix(b"\n")
+    else:
+        data = os.fsencode(message)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(
+            f"the message has more than {MAX_MESSAGE_BYTES} bytes",
+            "put the text into a file and name the file in the message",
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise MessageError(
+            f"byte {error.start} of the message is not UTF-8", "convert it by iconv"
+        ) from error
+    if not plain(text).strip():
+        raise MessageError("the message is empty", "pass a text: synapse send TARGET MESSAGE")
+    return text
+
+
+# -- sending ---
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the message to one agent: its task as last seen, and what went wrong."""
+
+    target: Address
+    task: PeerTask | None = None
+    error: SynapseError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A message and how it is to be sent.
+
+    Attributes:
+        caller: Who runs the command.
+        sender: Who sends.
+        text: The message.
+        priority: 1 to 5.
+        timeout: Seconds to wait for an answer; None not to wait.
+        follows: The open task that it continues; empty for none.
+        insists: Whether to wait also for a message that lies in the agent's inbox.
+    """
+
+    caller: Caller
+    sender: Sender
+    text: str
+    priority: int
+    timeout: float | None
+    follows: str = ""
+    insists: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for answers."""
+        return self.timeout is not None
+
+    def deliver(
+        self, targets: Sequence[Address], done: Callable[[Outcome], None] = lambda _outcome: None
+    ) -> list[Outcome]:
+        """Send to all concurrently; a failure of one does not affect the others.
+
+        Args:
+            targets: The agents.
+            done: Called with every outcome as soon as it is there, in any thread.
+        """
+        client = self.caller.client()
+        deliveries = [_Delivery(self, target, client, done) for target in targets]
+        try:
+            return [deliveries[0].run()] if len(deliveries) == 1 else _run_together(deliveries)
+        except KeyboardInterrupt:
+            for delivery in deliveries:
+                delivery.note_interrupted()
+            raise
+
+
+class _Delivery:
+    """The message to one agent."""
+
+    def __init__(
+        self, order: Order, target: Address, client: LightClient, done: Callable[[Outcome], None]
+    ) -> None:
+        self._order = order
+        self._target = target
+        self._who = target.agent_id
+        self._client = client
+        self._done = done
+        self._task: PeerTask | None = None
+        self._own: PeerTask | None = None  # the sender's own task that stands for the answer
+        self._follow_up: PeerTask | None = None
+        self._waiter: Waiter | None = None
+        self._over = False
+        self._queued = False  # it waits here, since the receiver keeps no messages
+        self._waited = 0.0  # seconds that it did so
+
+    def run(self) -> Outcome:
+        outcome = self._run()
+        self._over = True
+        self._done(outcome)
+        return outcome
+
+    def note_interrupted(self) -> None:
+        """Say what becomes of the message when its answer is not awaited any more."""
+        task, who = self._seen(), self._who
+        if self._queued:
+            note(f"{who}: the message was not sent")
+        elif task is None and not self._over:
+            note(f"{who}: the message may or may not have been sent: see 'synapse status {who} --why'")
+        elif task is not None and not task.state.final:
+            short, message = task.task_id[:8], (task.follow_up or task).task_id[:8]
+            back = f"; to cancel it: synapse outbox cancel {message}" if task.delivery in WAITING else ""
+            later = "" if self._own else f"; its answer later: synapse result {short}"
+            note(f"{who}: task {short} goes on{later}{back}")
+
+    def _seen(self) -> PeerTask | None:
+        """The receiver's task as last seen."""
+        return (self._waiter and self._waiter.seen) or self._task
+
+    def _run(self) -> Outcome:
+        try:
+            self._open()
+            self._send()
+            timeout = self._order.timeout
+            result = self._task if timeout is None else self._answer(max(0.0, timeout - self._waited))
+        except WaitTimedOut as error:
+            return Outcome(self._target, self._seen(), error)
+        except PeerUnreachable as error:
+            return self._failed(self._explain(error), sure=self._task is not None)
+        except SynapseError as error:
+            return self._failed(self._refused(error), sure=True)
+        failed = ended_without_result(self._who, result) if result and self._order.waits else None
+        return Outcome(self._target, result, failed)
+
+    def _open(self) -> None:
+        """Create the task on the sender's own server that stands for the answer; a shell has no server."""
+        order, target = self._order, self._target
+        if order.timeout is None or not order.caller.has_server:
+            return
+        with contextlib.suppress(PeerError):  # an older host: then the receiver's task is awaited
+            if order.follows:
+                self._own = self._client.asked(order.caller.endpoint, order.follows)
+                return
+            self._own = self._client.create(
+                order.caller.endpoint,
+                order.text,
+                sender=order.sender,
+                target_agent=target.agent_id,
+                target_endpoint=target.endpoint,
+            )
+
+    def _send(self) -> None:
+        """Send the message, again and again while its receiver is busy and keeps none."""
+        began, pause = time.monotonic(), FIRST_PAUSE
+        limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
+        while True:
+            try:
+                sent = self._try_to_send()
+                break
+            except PeerBusy as error:
+                self._waited = time.monotonic() - began
+                left = limit - self._waited
+                if left <= 0:
+                    text = f"{self._who} is busy and keeps no messages: the message was not sent"
+                    raise PeerBusy(text, error.status, "send it again later", said=error.said) from error
+                if not self._queued:
+                    note(f"{self._who}: queued: it is busy, and keeps no messages itself")
+                self._queued = True
+            time.sleep(min(pause, left))
+            pause = min(pause * GROWTH, LONGEST_PAUSE)
+        self._queued = False
+        self._follow_up = sent.follow_up
+        self._task = as_sent(sent, sent.follow_up)
+
+    def _try_to_send(self) -> PeerTask:
+        order = self._order
+        metadata: dict[str, object] = {"sender_task_id": self._own.task_id} if self._own else {}
+        if order.insists:
+            metadata[ANSWER_WANTED] = True
+        return self._client.send(
+            self._target.endpoint,
+            order.text,
+            sender=order.sender,
+            priority=order.priority,
+            response_expected=order.waits,
+            metadata=metadata,
+            follows=order.follows,
+        )
+
+    def _with_follow_up(self, task: PeerTask) -> PeerTask:
+        """The receiver's task, with the progress of the message that continues it."""
+        if self._follow_up is not None and not self._follow_up.state.final:
+            with contextlib.suppress(PeerError):
+                self._follow_up = self._client.task(self._target.endpoint, self._follow_up.task_id)
+        return as_sent(task, self._follow_up)
+
+    def _answer(self, timeout: float) -> PeerTask:
+        """Wait for the answer: on the sender's own task if there is one, else on the receiver's."""
+        client, given, own, order = self._client, self._task, self._own, self._order
+        assert given is not None
+        if given.reason == IN_INBOX and not order.insists:  # the agent reads it when it likes
+            self._give_up()
+            return given
+        theirs, mine = self._target.endpoint, order.caller.endpoint
+        self._waiter = Waiter(
+            (lambda task, seconds: client.wait(mine, task, seconds, sender_id=order.sender.sender_id))
+            if own
+            else (lambda task, seconds: self._with_follow_up(client.wait(theirs, task, seconds))),
+            alive=lambda: order.caller.lives(self._who),
+            timeout=timeout,
+            report=lambda status: note(f"{self._who}: {status} ({ids_of(given)})"),
+            progress=(lambda: self._with_follow_up(client.task(theirs, given.task_id))) if own else None,
+        )
+        result = self._waiter.wait(own or given, given, self._who)
+        if own and result.task_id != own.task_id:
+            self._give_up()
+        texts = (result.question[1],) if result.question != NO_QUESTION else result.texts
+        self._task = replace(result, task_id=given.task_id, texts=texts, follow_up=self._follow_up)
+        return self._task
+
+    def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
+        # An answer that came all the same would surprise the agent, so the task for it is canceled.
+        if sure or isinstance(error, AgentExited):
+            self._give_up()
+        return Outcome(self._target, self._seen(), error)
+
+    def _refused(self, error: SynapseError) -> SynapseError:
+        """The refusal of a server in the words of the command."""
+        if not isinstance(error, PeerRefused) or isinstance(error, PeerBusy):
+            return error
+        if error.status == _EXITED:
+            return AgentExited(error.said, error.hint)
+        if error.status == _UNKNOWN and self._order.follows:
+            known = f"its tasks: synapse history list --agent {self._who}"
+            return TaskNotFound(f"{self._who} has no task '{self._order.follows}'", known)
+        return error
+
+    def _give_up(self) -> None:
+        if self._own is not None and not self._order.follows:
+            with contextlib.suppress(PeerError):
+                caller = self._order.caller
+                self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)
+
+    def _explain(self, error: PeerUnreachable) -> SynapseError:
+        """AgentExited if that is why the server is unreachable; its record is removed too."""
+        registry = self._order.caller.registry
+        record = registry.get(self._who)
+        if record is None:
+            return AgentExited(f"{self._who} has just ended", "'synapse list' shows the running agents")
+        if is_live(record):
+            return error
+        registry.discard(record)
+        return AgentExited(f"{record.agent_id} has ended: its process {record.server} is gone", "restart it")
+
+
+def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:
+    """A task as the sender sees it: while a message that continues it waits, with its delivery and reason."""
+    seen = replace(task, follow_up=follow_up)
+    if follow_up is None or follow_up.state.final or task.state.final:
+        return seen
+    if task.state is TaskState.INPUT_REQUIRED:  # the agent's question is more important
+        return seen
+    return replace(seen, delivery=follow_up.delivery, reason=follow_up.reason)
+
+
+def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
+    """The error of a task that ended without a result; None for any other."""
+    if not task.state.final or task.state is TaskState.COMPLETED:
+        return None
+    return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
+
+
+def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
+    # In daemon threads, so that Ctrl+C ends the process at once.
+    import threading
+    from queue import SimpleQueue
+
+    ended: SimpleQueue[tuple[int, Outcome | Exception]] = SimpleQueue()
+
+    def run(at: int) -> None:
+        try:
+            ended.put((at, deliveries[at].run()))
+        except Exception as error:
+            ended.put((at, error))
+
+    for at in range(len(deliveries)):
+        threading.Thread(target=run, args=(at,), daemon=True).start()
+    outcomes: dict[int, Outcome] = {}
+    for _ in deliveries:
+        at, outcome = ended.get()
+        if isinstance(outcome, Exception):
+            raise outcome
+        outcomes[at] = outcome
+    return [outcomes[at] for at in range(len(deliveries))]
+
+
+# -- waiting ---
+
+
+class Waiter:
+    """Waits for one task: the receiver's, or the sender's own that stands for the answer.
+
+    Args:
+        poll: Reads the task as soon as it differs from the given one, or after so many seconds; raises
+            PeerUnreachable when it cannot.
+        alive: Whether the receiver's process is running.
+        timeout: Seconds to wait at most.
+        report: Called with every new status; a few words.
+        progress: Reads the receiver's task, where the sender's own is awaited.
+        clock: Monotonic seconds.
+        sleep: Waits so many seconds.
+
+    Attributes:
+        seen: The receiver's task as last seen.
+    """
+
+    def __init__(
+        self,
+        poll: Callable[[PeerTask, float], PeerTask],
+        *,
+        alive: Callable[[], bool],
+        timeout: float,
+        report: Callable[[str], None],
+        progress: Callable[[], PeerTask] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._poll = poll
+        self._alive = alive
+        self._timeout = timeout
+        self._report = report
+        self._progress = progress
+        self._clock = clock
+        self._sleep = sleep
+        self._failures = 0
+        self._reported = ""
+        self._pause = FIRST_PAUSE
+        self._overdue: float | None = None
+        self._ended_at: float | None = None
+        self.seen: PeerTask | None = None
+
+    def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
+        """Wait until the task has ended in any way, or its agent asks something.
+
+        Args:
+            task: The awaited task, as it was created.
+            given: The receiver's task, as it was created.
+            who: Agent id of the receiver.
+
+        Returns:
+            The task with the answer.
+
+        Raises:
+            WaitTimedOut: It continues, or waits for an agent that has ended.
+            AgentExited: The receiver ended.
+            PeerUnreachable: The server does not answer any more.
+        """
+        deadline = self._clock() + self._timeout
+        look, known = FIRST_LOOK, task.question
+        self.seen = given
+        self._narrate(given)
+        while not task.state.final and task.question in (NO_QUESTION, known):
+            left = deadline - self._clock()
+            if left <= 0:
+                raise self._timed_out(given, who)
+            self._check_ended(who)
+            before = task
+            task = self._look(task, min(look, left), who)
+            look = min(look * GROWTH, LONGEST_LOOK)
+            if self._progress is None:
+                self.seen = task
+                self._narrate(task)
+            elif not task.state.final:
+                task = self._look_at_receiver(self._progress, before, task, who)
+        return task
+
+    def _timed_out(self, given: PeerTask, who: str) -> WaitTimedOut:
+        last = self.seen or given
+        how = standing(last.state, last.delivery, last.reason)
+        short = given.task_id[:8]
+        if self._progress is not None:
+            hint = "the answer will come as a message; wait longer with --wait-timeout"
+        else:
+            hint = f"its answer later: synapse result {short}; wait longer with --wait-timeout"
+        return WaitTimedOut(
+            f"{who} did not answer in {self._timeout:g} s; task {short} goes on ({how})", hint
+        )
+
+    def _check_ended(self, who: str) -> None:
+        """Wait only a while for an agent that has ended; its messages are kept for a restart."""
+        task = self.seen
+        if task is None or task.reason != AGENT_EXITED:
+            self._ended_at = None
+            return
+        now = self._clock()
+        self._ended_at = now if self._ended_at is None else self._ended_at
+        if now - self._ended_at >= ENDED:
+            short = task.task_id[:8]
+            raise WaitTimedOut(
+                f"{who} has ended; task {short} waits until it is restarted",
+                f"to cancel it: synapse outbox cancel {short}",
+            )
+
+    def _narrate(self, task: PeerTask) -> None:
+        if not task.state.final and task.delivery not in _FLEETING and task.status != self._reported:
+            self._reported = task.status
+            self._report(task.status)
+
+    def _look(self, task: PeerTask, seconds: float, who: str) -> PeerTask:
+        """Read the task, and pause where the server did not wait."""
+        began = self._clock()
+        try:
+            newer = self._poll(task, seconds)
+        except PeerUnreachable as error:
+            self._failed(error, who)
+            newer = task
+        else:
+            self._failures = 0
+        if newer.state.final or newer.updated_at != task.updated_at:
+            self._pause = FIRST_PAUSE
+        elif self._clock() - began < seconds / 2:
+            self._sleep(min(self._pause, seconds))
+            self._pause = min(self._pause * GROWTH, LONGEST_PAUSE)
+        return newer
+
+    def _failed(self, error: PeerUnreachable, who: str) -> None:
+        if not self._alive():
+            # What still waits is kept; sent again, it would be there twice.
+            hint = (
+                "open the agent again; 'synapse outbox' shows whether the message waits, else send it again"
+            )
+            if self.seen is not None and self.seen.delivery in WAITING:
+                hint = "do not send it again: the message is kept and waits until the agent is opened again"
+            raise AgentExited(f"{who} ended before it answered", hint) from error
+        self._failures += 1
+        if self._failures >= MAX_FAILURES:
+            raise error
+
+    def _look_at_receiver(
+        self, progress: Callable[[], PeerTask], before: PeerTask, task: PeerTask, who: str
+    ) -> PeerTask:
+        """Report progress; use the receiver's task when its answer does not reach the sender's own."""
+        if task.updated_at != before.updated_at:
+            self._narrate(task)
+            return task
+        try:
+            given = progress()
+        except PeerUnreachable as error:
+            if not self._alive():
+                self._failed(error, who)
+            return task
+        self.seen = given
+        self._narrate(given)
+        if not given.state.final:
+            return task
+        self._overdue = self._overdue or self._clock() + OVERDUE
+        return given if self._clock() >= self._overdue else task
+
+
+# -- printing ---
+
+
+def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
+    """Print one message's answer or receipt, and what went wrong.
+
+    Args:
+        outcome: What became of it.
+        waiting: Whether its answer was awaited.
+        alone: Whether it went to one agent only.
+    """
+    task, who = outcome.task, outcome.target.agent_id
+    asks = task is not None and task.question != NO_QUESTION
+    if task is not None:
+        if not waiting:
+            show(receipt(who, task))
+        elif outcome.error is None and not task.state.final and not asks:  # it lies in the inbox
+            note(f"{receipt(who, task)}: its answer is not awaited; use --response to wait for it")
+        elif not outcome.error or task.text:
+            text = plain(task.text)
+            show(text if alone else f"== {who} ==\n{text}")
+    if outcome.error:
+        fail(outcome.error, name="synapse")
+    if waiting and task is not None and asks:
+        note(f'synapse: {who} asks; answer it: synapse send {who} "..." --task {task.task_id[:8]}')
+    if task is not None and task.truncated:
+        note(f"synapse: the answer of {who} is incomplete")
+
+
+def receipt(agent_id: str, task: PeerTask) -> str:
+    """The status of a message that was given to an agent, in a line."""
+    return f"{agent_id}: {task.status} ({ids_of(task)})"
+
+
+def ids_of(task: PeerTask) -> str:
+    """The ids of a message: of its task, and of itself where it continues that."""
+    which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
+    return f"{which}task {task.task_id[:8]}"
+
+
+def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
+    """Print all messages as JSON on stdout, and what went wrong on stderr too."""
+    values = [outcome_json(outcome) for outcome in outcomes]
+    show_json(values if array or len(values) > 1 else values[0])
+    for outcome in outcomes:
+        if outcome.error:
+            fail(outcome.error, name="synapse")
+
+
+def outcome_json(outcome: Outcome) -> dict[str, object]:
+    """What became of one message, as data."""
+    data: dict[str, object] = {"target": outcome.target.agent_id}
+    if outcome.task:
+        task = outcome.task
+        data |= {
+            "task_id": task.task_id,
+            "status": task.state.value,
+            "delivery": task.delivery,
+            "reason": task.reason,
+        }
+        data |= {"message_id": task.follow_up.task_id} if task.follow_up else {}
+        data |= {"text": task.text, "truncated": task.truncated}
+    if outcome.error:
+        data["error"] = error_json(outcome.error)
+    return data
+
+
+def peer_task(task: Task) -> PeerTask:
+    """A task of this process as a host would describe it."""
+    return PeerTask(
+        task.id,
+        task.context_id,
+        task.state,
+        task.delivery.value,
+        task.reason,
+        tuple(artifact.text for artifact in task.artifacts),
+    )

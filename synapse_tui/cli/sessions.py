@@ -1,65 +1,78 @@
-"""`synapse-tui ls`, `attach` and `kill`: the sessions that run."""
+"""`synapse-tui ls`, `attach`, `upgrade` and `kill`: the sessions that run."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
+import select
+import signal
+import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
+from synapse_tui import __version__
+from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
+from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import host_info, is_there, locked
+from synapse_tui.sessions.client import (
+    Ended,
+    HostSilent,
+    ask,
+    attach,
+    await_end,
+    connect,
+    host_failed,
+    host_info,
+    is_there,
+    locked,
+    reach_or_start,
+    request,
+)
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
+from synapse_tui.sessions.wire import VERSION, spec_to_json
 
-from .commands import Command
-from .completing import complete_sessions
-from .options import json_option
-from .output import end_with, error_json, fail, note, show, show_json
-from .tables import show_table
+from .commands import Command, json_option
+from .completion import offering
+from .output import end_with, error_json, fail, is_interactive, note, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from .ending import SessionEnd
+    from synapse_tui.pty.guardian_process import ProcessKey
 
 ASK_SECONDS = 2.0
-"""How long a host may take to tell of itself."""
+"""How long a host may take to describe itself."""
+COMPLETION_SECONDS = 0.3
 THREADS = 32
-"""How many hosts are asked at the same time."""
+"""How many hosts are asked concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSession:
-    """A session that runs.
-
-    Attributes:
-        place: Where it is.
-        info: What its host tells of itself; empty when it does not answer.
-    """
+    """A session that runs, and what its host says of itself; empty when it does not answer."""
 
     place: SessionPlace
     info: dict[str, Any]
 
 
 def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> list[RunningSession]:
-    """Every session of this home that runs; sockets that nobody listens at are removed.
-
-    All are asked at once: one that does not answer keeps nobody waiting for the others.
+    """Every session of this home that runs, asked concurrently; stale sockets are removed.
 
     Args:
         timeout: Seconds that a host may take.
-        ending: Whether those that are ending are wanted too.
+        ending: Whether those that are ending are included.
     """
     try:
         home = home_key(UserPaths.of_environment().home)
     except OSError:
-        return []  # nothing was ever started in a home that is not there
+        return []  # the home folder does not exist, so nothing was started in it
     sockets = [path for path in sockets_folder(os.environ).glob("*.sock") if socket_home(path) in ("", home)]
     if not sockets:
         return []
@@ -70,14 +83,15 @@ def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> l
 
 
 def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | None:
-    """The session at a socket; None when none of this home is served there."""
     place = SessionPlace(Path(), "", socket)
     try:
         info = host_info(place, timeout=timeout, ending=ending)
     except SessionError:
         info = {}
     if info is None:
-        _remove_stale(place)
+        with locked(place):
+            if not is_there(place):
+                place.socket.unlink(missing_ok=True)
         return None
     if not _of_this_home(socket):
         return None
@@ -86,14 +100,11 @@ def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | Non
 
 
 def _of_this_home(socket: Path) -> bool:
-    """Whether the host of a socket belongs to this home; of an older version, HOME of its process tells."""
-    from .ending import find_host
-
     home = home_key(UserPaths.of_environment().home)
-    if told := socket_home(socket):
-        return told == home
-    host = find_host(socket)
-    with suppress(OSError):
+    if name := socket_home(socket):
+        return name == home
+    host = find_host(socket)  # of an older version: HOME of its process decides
+    with contextlib.suppress(OSError):
         return host is not None and home_key(host.home) == home
     return False
 
@@ -102,20 +113,14 @@ def session_place(project: Path, name: str = "") -> SessionPlace:
     """Where a session is, or would be; one that an older version began stays where it is.
 
     Raises:
-        ConfigError: The name cannot be one.
-        SessionError: The folder for sockets is not ours alone.
+        ConfigError: The name is not valid.
+        SessionError: The folder for sockets is not private.
     """
     place = place_of(project, name, environ=os.environ)
     older = place.before_homes
     if older.socket.exists() and is_there(older) and _of_this_home(older.socket):
         return older
     return place
-
-
-def _remove_stale(place: SessionPlace) -> None:
-    with locked(place):
-        if not is_there(place):
-            place.socket.unlink(missing_ok=True)
 
 
 def find_session(name: str) -> RunningSession:
@@ -125,18 +130,19 @@ def find_session(name: str) -> RunningSession:
         SessionNotFound: There is none, or there are several.
     """
     running = running_sessions()
-    if not name:
-        project = find_project(Path.cwd())
-        default = session_place(project).socket if running else None
-        own = [each for each in running if each.place.project == project]
-        # The socket tells also of a host that does not answer.
-        found = [each for each in running if each.place.socket == default] or own
-        what = f"project {project.name}"
-    else:
-        found = [each for each in running if name in (each.place.name, each.place.key)] or _silent(
-            running, name
-        )
+    project = find_project(Path.cwd())
+    # A host that does not answer is recognized by its socket.
+    try:
+        socket = session_place(project, name).socket if running else None
+    except ConfigError:
+        socket = None
+    silent = [each for each in running if each.place.socket == socket]
+    if name:
+        found = [each for each in running if name in (each.place.name, each.place.key)] or silent
         what = f"'{name}'"
+    else:
+        found = silent or [each for each in running if each.place.project == project]
+        what = f"project {project.name}"
     if len(found) == 1:
         return found[0]
     if found:
@@ -144,24 +150,28 @@ def find_session(name: str) -> RunningSession:
         raise SessionNotFound(f"{what} could be any of {len(found)} sessions", f"name one: {keys}")
     names = ", ".join(each.place.name for each in running)
     raise SessionNotFound(
-        f"no session of {what} runs" if not name else f"no session {what} runs",
+        f"no session {what} runs" if name else f"no session of {what} runs",
         f"running: {names}" if names else "'synapse-tui' starts one",
     )
 
 
-def _silent(running: Sequence[RunningSession], name: str) -> list[RunningSession]:
-    """A session of the current folder's project that has this name but does not answer."""
-    try:
-        socket = session_place(find_project(Path.cwd()), name).socket if running else None
-    except ConfigError:
-        return []
-    return [each for each in running if each.place.socket == socket]
+complete_sessions = offering(
+    lambda: (
+        (session.place.name, str(session.place.project))
+        for session in running_sessions(timeout=COMPLETION_SECONDS)
+    )
+)
+_NAME = click.argument("name", default="", shell_complete=complete_sessions)
 
 
 @click.command(name="ls", cls=Command)
 @json_option
-def ls(as_json: bool) -> None:
-    """List the sessions that run, with their agents."""
+def ls_command(as_json: bool) -> None:
+    """List the sessions that run, with their agents.
+
+    Examples:
+      synapse-tui ls
+    """
     sessions = running_sessions()
     if as_json:
         show_json([_as_json(session) for session in sessions])
@@ -204,29 +214,31 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 
 
 @click.command(name="attach", cls=Command)
-@click.argument("name", default="", shell_complete=complete_sessions)
-def attach(name: str) -> None:
+@_NAME
+def attach_command(name: str) -> None:
     """Show the session NAME on this terminal; without a name that of the current folder's project.
 
     Another terminal that shows it is detached.
-    """
-    from .attaching import attach_terminal
-    from .tui import check_terminal
 
+    Examples:
+      synapse-tui attach
+    """
     check_terminal()
     attach_terminal(find_session(name).place, start=False)
 
 
 @click.command(name="upgrade", cls=Command)
-@click.argument("name", default="", shell_complete=complete_sessions)
+@_NAME
 @json_option
-def upgrade(name: str, as_json: bool) -> None:
-    """Let this version of synapse-tui go on with the session NAME; its agents run on untouched.
+def upgrade_command(name: str, as_json: bool) -> None:
+    """Hand the session NAME over to this version of synapse-tui; its agents run on untouched.
 
-    For a session that was started before synapse-tui was updated. Terminals that show it stay attached.
+    For a session that was started before synapse-tui was updated; without a name that of the current folder's
+    project. Terminals that show it stay attached.
+
+    Examples:
+      synapse-tui upgrade
     """
-    from .attaching import hand_over
-
     session = find_session(name)
     version = hand_over(session.place)
     if as_json:
@@ -236,19 +248,21 @@ def upgrade(name: str, as_json: bool) -> None:
 
 
 @click.command(name="kill", cls=Command)
-@click.argument("name", default="", shell_complete=complete_sessions)
+@_NAME
 @click.option("--all", "every", is_flag=True, help="All sessions of this home.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before sessions end that a terminal shows.")
 @json_option
 @click.pass_context
-def kill(context: click.Context, /, name: str, *, every: bool, yes: bool, as_json: bool) -> None:
+def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool, as_json: bool) -> None:
     """Stop the session NAME with all its agents; without a name that of the current folder's project.
 
     It returns when the processes are gone. A host that does not answer is ended by SIGTERM, and by SIGKILL if
     that does not help; what was needed is reported.
-    """
-    from .ending import end_session
 
+    Examples:
+      synapse-tui kill
+      synapse-tui kill --all
+    """
     found = running_sessions(ending=True) if every else [find_session(name)]
     if every and not yes and not as_json and not _agreed(found):
         note("synapse-tui: nothing was stopped")
@@ -267,11 +281,11 @@ def kill(context: click.Context, /, name: str, *, every: bool, yes: bool, as_jso
 
 
 def _agreed(found: Sequence[RunningSession]) -> bool:
-    """Whether the person agrees that sessions end which a terminal shows; asked only on a terminal."""
-    shown = [session for session in found if session.info.get("attached")]
-    if not shown or not sys.stdin.isatty():
+    """Whether sessions may end that a terminal shows; asked only on a terminal."""
+    attached = [session for session in found if session.info.get("attached")]
+    if not attached or not is_interactive():
         return True
-    for session in shown:
+    for session in attached:
         note(
             f"{session.place.name} ({session.place.project}): a terminal shows it; agents: {_agents(session)}"
         )
@@ -280,5 +294,328 @@ def _agreed(found: Sequence[RunningSession]) -> bool:
 
 
 def _ended_json(end: SessionEnd) -> dict[str, object]:
-    told: dict[str, object] = {"session": end.place.name, "key": end.place.key, "pid": end.pid}
-    return told | ({"ended": end.how} if end.error is None else {"error": error_json(end.error)})
+    data: dict[str, object] = {"session": end.place.name, "key": end.place.key, "pid": end.pid}
+    return data | ({"ended": end.how} if end.error is None else {"error": error_json(end.error)})
+
+
+# -- attaching ---
+
+NOTE_SECONDS = 0.5
+"""How long the terminal may take to accept the last line."""
+VERSION_SECONDS = 5.0
+"""How long a host may take to answer with its version."""
+HANDOVER_SECONDS = 60.0
+"""How long a host may take to try another version."""
+
+
+def check_terminal() -> None:
+    """Raise TerminalUnfit if there is no terminal to draw on, or it can only print."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise TerminalUnfit(
+            "synapse-tui needs a terminal for its input and output",
+            "run it in one; scripts use 'synapse send' and 'synapse list'",
+        )
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise TerminalUnfit(
+            "the terminal (TERM=dumb) cannot show the application", "use a terminal that can, or set TERM"
+        )
+
+
+def attach_terminal(
+    place: SessionPlace,
+    specs: Sequence[AgentSpec] = (),
+    *,
+    folder: Path | None = None,
+    start: bool = True,
+    **fields: object,
+) -> None:
+    """Show a session on this terminal until it is detached; then say how it ended.
+
+    Args:
+        place: The session.
+        specs: Agents to open in it.
+        folder: Working folder of a host that has to be started; None for the project's.
+        start: Whether a host is started when there is none.
+        fields: Further fields of the request.
+
+    Raises:
+        SessionError: There is no such session, or its host failed.
+        RemoteError: The host refuses.
+    """
+    paths = UserPaths.of_environment()
+    paths.check()
+    environ = dict(os.environ)
+    base = folder or place.project
+    message = request(
+        "attach", env=environ, cwd=str(base), specs=[spec_to_json(spec) for spec in specs], **fields
+    )
+    connection = _connected(place, paths.logs, base if start else None, environ)
+    while True:
+        ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
+        if ended.why != "handover":
+            break
+        message = {**message, "specs": [], "layout": None}  # they were opened by the version before
+        connection = _existing(place)
+    _report_end(place, ended, paths.logs)
+
+
+def _connected(
+    place: SessionPlace, logs: Path, folder: Path | None, environ: dict[str, str]
+) -> socket.socket:
+    """A connection to a host of this version, or of one that understands this one."""
+    if folder is None:
+        info = host_info(place, timeout=VERSION_SECONDS)
+        if info is None:
+            raise _not_running(place)
+        _check_version(place, info)
+        return _existing(place)
+    connection, info = reach_or_start(
+        place, folder=folder, logs=logs, environ=environ, timeout=VERSION_SECONDS
+    )
+    if info is None:
+        return connection
+    with connection:  # it keeps an idle host from ending meanwhile
+        _check_version(place, info)
+        return _existing(place)
+
+
+def _existing(place: SessionPlace) -> socket.socket:
+    connection = connect(place)
+    if connection is None:
+        raise _not_running(place)
+    return connection
+
+
+def _not_running(place: SessionPlace) -> SessionError:
+    return SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
+
+
+def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
+    """Make sure that host and client understand each other; offers a handover to an older host.
+
+    Raises:
+        SessionError: They do not, and the person declines the handover.
+    """
+    build, wire = str(info.get("build", "?")), info.get("version")
+    if (build, wire) == (__version__, VERSION):
+        return
+    note(f"session '{place.name}' runs synapse-tui {build}, this is {__version__}")
+    newer = _numbers(__version__) > _numbers(build)
+    if newer and click.confirm(
+        "Hand its agents over to this version? They run on untouched", default=True, err=True
+    ):
+        hand_over(place)
+    elif wire != VERSION:
+        raise SessionError(
+            "the two versions do not understand each other",
+            "use the version of the host, or hand over with 'synapse-tui upgrade'",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def hand_over(place: SessionPlace) -> str:
+    """Hand a session over to this version; its agents run on.
+
+    Returns:
+        The version that goes on.
+
+    Raises:
+        SessionError: The session does not run.
+        RemoteError: This version does not start; the running one goes on.
+    """
+    answer = ask(_existing(place), request("handover", python=sys.executable), timeout=HANDOVER_SECONDS)
+    return str(answer.get("to", ""))
+
+
+def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
+    if ended.why == "lost":
+        from synapse_tui.driver.outer import restore_terminal
+
+        restore_terminal(sys.stdout.fileno())
+        if ended.text:
+            raise SessionError(ended.text, "the host goes on; 'synapse-tui' attaches again")
+        raise host_failed(place, logs)
+    if ended.why == "failed":
+        raise SessionError(ended.text, f"its log is in {logs}")
+    if ended.text and _accepts_output():
+        note(f"[{ended.text}]")
+
+
+def _accepts_output() -> bool:
+    # Writing to a terminal that is not read would block for ever.
+    with contextlib.suppress(OSError, ValueError):
+        return bool(select.select([], [sys.stderr], [], NOTE_SECONDS)[1])
+    return False
+
+
+# -- ending: ask the host, and when that does not help end its process, with everything it runs ---
+#
+# A process is known by the session's socket that it holds open, and from then on by its pid and start time,
+# so that no other process is ever signalled.
+
+ANSWER_SECONDS = 10.0
+"""How long a busy host may take to answer before it gets SIGTERM."""
+END_SECONDS = 30.0
+"""How long a host that has answered may take to end its agents and itself."""
+TERM_SECONDS = 15.0
+"""How long a host may take to end after SIGTERM before it gets SIGKILL."""
+KILL_SECONDS = 10.0
+"""How long the system may take to remove a killed process, and the guardian to end its agents."""
+PAUSE = 0.05
+_MODULE = "synapse_tui.daemon"
+
+How = Literal["asked", "terminated", "killed"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostProcess:
+    """The process that holds a session's socket open, and the HOME that it was started with."""
+
+    key: ProcessKey
+    home: Path
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.key.pid
+
+    def family(self) -> set[ProcessKey]:
+        """The host, its agents and whatever these have started, without this process."""
+        from synapse_tui.pty.guardian_process import Family, read_table
+
+        return {key for key in Family([self.key]).members(read_table()) if key.pid != os.getpid()}
+
+
+def find_host(socket: Path) -> HostProcess | None:
+    """The process that serves a session's socket; None when none can be seen from here.
+
+    It need not answer. One in another container cannot be seen, and so never gets a signal.
+    """
+    import psutil
+
+    from synapse_tui.pty.guardian_process import ProcessKey, start_time
+
+    path = os.path.realpath(socket)
+    for process in psutil.process_iter():
+        try:
+            if _MODULE not in process.cmdline():
+                continue
+            started = start_time(process.pid)
+            sockets = {os.path.realpath(str(each.laddr)) for each in process.net_connections("unix")}
+            if started and path in sockets:
+                home = process.environ().get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+                return HostProcess(ProcessKey(process.pid, started), Path(home))
+        except (psutil.Error, OSError):
+            continue
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """How a session ended.
+
+    Attributes:
+        place: The session.
+        pid: Of its host; None where its process could not be seen.
+        how: What ended it; empty when it goes on.
+        error: Why it goes on.
+    """
+
+    place: SessionPlace
+    pid: int | None = None
+    how: How | Literal[""] = ""
+    error: SynapseError | None = None
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        name = self.place.name
+        if self.how == "terminated":
+            return f"stopped {name}: it did not end when asked, SIGTERM ended it (process {self.pid})"
+        if self.how == "killed":
+            return f"stopped {name}: it had to be killed (process {self.pid}), with its agents"
+        return f"stopped {name}"
+
+
+def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
+    """End a session and return when its process is gone.
+
+    Args:
+        place: The session.
+        by: The command that asks, for the host's log.
+    """
+    host = find_host(place.socket)
+    try:
+        answered = _ask_to_end(place, by)
+        if host is not None:
+            return SessionEnd(place, host.pid, _end_process(host, place, answered=answered))
+        if answered:
+            await_end(place)
+            return SessionEnd(place, None, "asked")
+        raise SessionError(
+            f"session '{place.name}' does not answer, and its process cannot be seen from here",
+            "it may run in another container: end it there",
+        )
+    except SynapseError as error:
+        return SessionEnd(place, host.pid if host is not None else None, error=error)
+
+
+def _ask_to_end(place: SessionPlace, by: str) -> bool:
+    """Ask a host to end; whether it has received that."""
+    connection = connect(place)
+    if connection is None:
+        return True
+    try:
+        ask(connection, request("kill", by=by), timeout=ANSWER_SECONDS)
+    except HostSilent:
+        return False
+    except SessionError:
+        pass  # it has just ended, or says that it is ending
+    return True
+
+
+def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> How:
+    """Wait for the end of a process that was asked, and enforce it.
+
+    Raises:
+        SessionError: It lives on.
+    """
+    from synapse_tui.pty.guardian_process import Family, alive, end_family, send
+
+    if answered and _gone([host.key], END_SECONDS):
+        return "asked"
+    family = host.family()
+    send(signal.SIGTERM, [host.key])  # it is also woken, if it was stopped
+    if _gone([host.key], TERM_SECONDS):
+        return "terminated"
+    family |= host.family()
+    send(signal.SIGKILL, [host.key])
+    if not _gone([host.key], KILL_SECONDS):
+        raise SessionError(
+            f"process {host.pid} of session '{place.name}' does not end, not even by SIGKILL",
+            "the system keeps it: 'ps -o stat,wchan -p' with its number shows what it waits for",
+        )
+    if not _gone(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
+        end_family(Family((), known=[key for key in family if alive(key)]))
+    left = sorted(key.pid for key in family if alive(key))
+    if left:
+        raise SessionError(
+            f"the host of session '{place.name}' was killed, but not all that its agents have started",
+            f"end these processes yourself: {', '.join(map(str, left))}",
+        )
+    return "killed"
+
+
+def _gone(keys: Iterable[ProcessKey], seconds: float) -> bool:
+    """Whether processes have ended after so many seconds at the most; zombies have."""
+    from synapse_tui.pty.guardian_process import alive
+
+    deadline = time.monotonic() + seconds
+    left = {key for key in keys if alive(key)}
+    while left and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+        left = {key for key in left if alive(key)}
+    return not left

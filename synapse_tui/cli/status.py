@@ -1,110 +1,172 @@
-"""`synapse status`: what the agents do, and why that is believed."""
+"""`synapse status`: the state of agents, and how it was detected."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
+from synapse_tui.durations import duration, moment
 from synapse_tui.errors import SynapseError
 
 from .caller import Caller
-from .commands import Command
-from .completing import complete_agents
-from .options import json_option
-from .output import end_with, error_json, fail, note, show, show_json
-from .status_text import HEADS, explanation, row
-from .tables import show_table
+from .commands import Command, json_option
+from .completion import complete_agents
+from .output import end_with, error_json, fail, note, one_line, plain, show, show_json, show_table
 
 THREADS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What one agent told.
-
-    Attributes:
-        agent: Who.
-        answer: The answer of its server; empty when there is none.
-        error: Why there is none; None when there is.
-    """
-
-    agent: Address
-    answer: Mapping[str, Any]
-    error: SynapseError | None = None
-
-    @property
-    def who(self) -> str:
-        """What the agent is called."""
-        return self.agent.agent_id + (f" ({self.agent.name})" if self.agent.name else "")
-
-    def to_json(self, *, timeline: bool) -> dict[str, Any]:
-        """As data; the timeline only when it is wanted."""
-        who = {"agent_id": self.agent.agent_id, "agent_type": self.agent.agent_type, "name": self.agent.name}
-        if self.error is not None:
-            return {**who, "error": error_json(self.error)}
-        told = {key: value for key, value in self.answer.items() if key != "context"}
-        if not timeline and isinstance(why := told.get("why"), dict):
-            told["why"] = {key: value for key, value in why.items() if key != "timeline"}
-        return who | told
+TEXT_CELLS = 60
+TIMELINE = 20
+"""How many states of the timeline are shown."""
+_STATE_CELLS = 10
 
 
 @click.command(name="status", cls=Command)
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
-@click.option("--why", is_flag=True, help="The rule, what it matched, the states before, what waits and why.")
+@click.option("--why", is_flag=True, help="The rule and its match, the last states, what waits and why.")
 @json_option
 @click.pass_context
-def command(context: click.Context, agent: str, why: bool, as_json: bool) -> None:
-    """Show what AGENT does, or all agents of this project."""
+def status_command(context: click.Context, agent: str, why: bool, as_json: bool) -> None:
+    """Show the state of AGENT, or of all agents of this project.
+
+    Examples:
+      synapse status
+      synapse status claude --why
+    """
     caller = Caller.of()
-    agents = _meant(caller, agent)
-    seen = _ask(caller.client(), agents)
-    failed = [each.error for each in seen if each.error is not None]
-    for error in failed:
+    agents = caller.find(agent) if agent else caller.here()
+    client = caller.client()
+
+    def ask(each: Address) -> Mapping[str, Any] | SynapseError:
+        try:
+            return client.status(each.endpoint, why=True)
+        except SynapseError as error:
+            return error
+
+    with ThreadPoolExecutor(min(THREADS, len(agents)) or 1) as pool:
+        answers = list(zip(agents, pool.map(ask, agents), strict=True))
+    errors = [answer for _, answer in answers if isinstance(answer, SynapseError)]
+    for error in errors:
         fail(error, name="synapse")
     if as_json:
-        found = [each.to_json(timeline=why) for each in seen]
-        show_json(found[0] if agent and len(found) == 1 else found)
+        data = [_json(each, answer, timeline=why) for each, answer in answers]
+        show_json(data[0] if agent and len(data) == 1 else data)
     else:
-        _show([each for each in seen if each.error is None], why=why)
+        _show([(_label(each), found) for each, found in answers if not isinstance(found, SynapseError)], why)
         if not agents:
-            note("no agent runs in this project; start one, such as: synapse claude")
-    end_with(context, failed)
+            note("no agent runs in this project; start one, for example: synapse claude")
+    end_with(context, errors)
 
 
-def _meant(caller: Caller, agent: str) -> Sequence[Address]:
-    if agent:
-        return caller.find(agent)
-    return caller.here()
+def _label(agent: Address) -> str:
+    return agent.agent_id + (f" ({agent.name})" if agent.name else "")
 
 
-def _ask(client: LightClient, agents: Sequence[Address]) -> list[Seen]:
-    """Ask all at once: one that does not answer keeps nobody waiting."""
-
-    def ask(agent: Address) -> Seen:
-        try:
-            return Seen(agent, client.status(agent.endpoint, why=True))
-        except SynapseError as error:
-            return Seen(agent, {}, error)
-
-    if len(agents) <= 1:
-        return [ask(agent) for agent in agents]
-    with ThreadPoolExecutor(min(THREADS, len(agents))) as pool:
-        return list(pool.map(ask, agents))
+def _json(agent: Address, answer: Mapping[str, Any] | SynapseError, *, timeline: bool) -> dict[str, Any]:
+    who = {"agent_id": agent.agent_id, "agent_type": agent.agent_type, "name": agent.name}
+    if isinstance(answer, SynapseError):
+        return {**who, "error": error_json(answer)}
+    data = {key: value for key, value in answer.items() if key != "context"}
+    if not timeline and isinstance(why := data.get("why"), dict):
+        data["why"] = {key: value for key, value in why.items() if key != "timeline"}
+    return who | data
 
 
-def _show(seen: Sequence[Seen], *, why: bool) -> None:
-    if not why:
-        if seen:
-            show_table(HEADS, [row(each.who, each.answer) for each in seen], shrinking=("WHY", "WAITING"))
-        return
-    for number, each in enumerate(seen):
-        if number:
-            show("")
-        for line in explanation(each.who, each.answer):
-            show(line)
+def _show(answers: Sequence[tuple[str, Mapping[str, Any]]], why: bool) -> None:
+    if why:
+        show("\n\n".join("\n".join(explanation(who, answer)) for who, answer in answers)) if answers else None
+    elif answers:
+        rows = [row(who, answer) for who, answer in answers]
+        show_table(("AGENT", "STATE", "FOR", "WHY", "WAITING"), rows, shrinking=("WHY", "WAITING"))
+
+
+# -- the answer of `GET /status?why=1` for people; what a peer leaves out is left out ---
+
+
+def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """One agent as a row of the table."""
+    why, outbox = _table(answer, "why"), _table(answer, "outbox")
+    reason = _text(why, "detail") or _text(why, "rule")
+    return (
+        who,
+        _text(answer, "status"),
+        duration(_number(why, "seconds")) if why else "",
+        one_line(reason, TEXT_CELLS),
+        one_line(_waiting(outbox), TEXT_CELLS),
+    )
+
+
+def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
+    """All that is known of one agent's state, in lines.
+
+    Args:
+        who: What the agent is called.
+        answer: The answer of its server.
+        now: The time now, aware; None for the system's.
+    """
+    now = now or datetime.now(UTC)
+    why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
+    since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""
+    yield f"{who}  {_text(answer, 'status')}{since}"
+    for name in ("rule", "matched", "detail"):
+        if _text(why, name):
+            yield f"  {name:9}{one_line(_text(why, name), 200)}"
+    if task:
+        yield f"  {'task':9}{_message(task)} ({_text(task, 'status')})"
+    if outbox:
+        yield f"  {'waiting':9}{_waiting(outbox) or 'nothing'}"
+        following = _table(outbox, "next")
+        if following:
+            yield f"  {'next':9}{_message(following)}"
+    timeline = why.get("timeline")
+    if isinstance(timeline, list) and timeline:
+        yield "  timeline"
+        passages = [passage for passage in timeline if isinstance(passage, dict)]
+        for passage in reversed(passages[-TIMELINE:]):
+            yield _passage(passage, now)
+
+
+def _passage(passage: Mapping[str, Any], now: datetime) -> str:
+    took = duration(_number(passage, "seconds"))
+    state = _text(passage, "state").ljust(_STATE_CELLS)
+    reason, rule = one_line(_text(passage, "matched"), TEXT_CELLS), _text(passage, "rule")
+    line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {rule}"
+    return f"{line}: {reason}" if reason and reason != rule else line
+
+
+def _waiting(outbox: Mapping[str, Any]) -> str:
+    """How many messages wait, and why the next one does."""
+    waiting, unread = int(_number(outbox, "waiting")), int(_number(outbox, "unread"))
+    parts = [f"{waiting}: {_text(outbox, 'reason')}"] if waiting else []
+    return ", ".join([*parts, *([f"{unread} unread"] if unread else [])])
+
+
+def _message(task: Mapping[str, Any]) -> str:
+    sender = _text(_table(task, "sender"), "sender_id") or "unknown"
+    return f"{_text(task, 'id')[:8]} from {sender}: {one_line(_text(task, 'text'), TEXT_CELLS)}"
+
+
+def _moment(table: Mapping[str, Any], name: str, now: datetime) -> str:
+    try:
+        return moment(datetime.fromisoformat(_text(table, name)), now)
+    except ValueError:
+        return "?"
+
+
+def _table(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = answer.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(table: Mapping[str, Any], name: str) -> str:
+    found = table.get(name)
+    return plain(found) if isinstance(found, str) else ""
+
+
+def _number(table: Mapping[str, Any], name: str) -> float:
+    found = table.get(name)
+    return float(found) if isinstance(found, int | float) else 0.0

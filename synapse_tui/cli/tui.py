@@ -6,33 +6,25 @@ import dataclasses
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from synapse_tui import __version__
 from synapse_tui.agents.profiles.profile import parse_spec
-from synapse_tui.errors import ConfigError, TerminalUnfit
+from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 
 from .commands import Command
-from .completing import complete_folders, complete_profiles
+from .completion import complete_folders, complete_profiles
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "attach": ("synapse_tui.cli.sessions", "attach"),
-        "kill": ("synapse_tui.cli.sessions", "kill"),
-        "ls": ("synapse_tui.cli.sessions", "ls"),
-        "upgrade": ("synapse_tui.cli.sessions", "upgrade"),
-    }
-)
-"""Words that are no profiles when they come first: module and name of the command."""
+SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
+"""Commands of `synapse-tui`: no profiles when they come first."""
 
 
 def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -45,7 +37,7 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
     return found
 
 
-@click.command(name="synapse-tui", cls=Command, page="synapse-tui")
+@click.command(name="synapse-tui", cls=Command)
 @click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1, shell_complete=_complete_agents)
 @click.option(
     "--cwd",
@@ -56,10 +48,7 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
 )
 @click.option("--layout", type=click.Choice(LAYOUTS), help="How the panes are arranged.")
 @click.option(
-    "--port",
-    metavar="N",
-    type=click.IntRange(1, 65535),
-    help="Port of the agent; only with a single one.",
+    "--port", metavar="N", type=click.IntRange(1, 65535), help="Port of the agent; only with a single one."
 )
 @click.option(
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
@@ -94,10 +83,17 @@ def command(
     Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
     (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
     and opens further agents in it. Further commands: ls, attach, kill, upgrade; each has a --help.
+
+    Examples:
+      synapse-tui claude codex gemini
+      synapse-tui claude:alice@~/api codex
+      synapse-tui claude -- --continue
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
     specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt)
+    from .sessions import check_terminal
+
     check_terminal()
     (_run_here if foreground else _attach)(base, specs, **showing)
 
@@ -123,8 +119,7 @@ def _attach(
 ) -> None:
     from synapse_tui.paths import find_project
 
-    from .attaching import attach_terminal
-    from .sessions import session_place
+    from .sessions import attach_terminal, session_place
 
     base = Path(os.path.realpath(base))
     attach_terminal(
@@ -138,7 +133,7 @@ def _attach(
 
 
 def settled(spec: AgentSpec, base: Path) -> AgentSpec:
-    """The agent with a folder that means the same in another process."""
+    """The agent with an absolute folder, for another process."""
     return dataclasses.replace(spec, cwd=Path(os.path.realpath(spec.cwd or base)))
 
 
@@ -148,7 +143,7 @@ def build_specs(
     """The agents that a command line asks for.
 
     Raises:
-        ConfigError: A word is no agent, a port or arguments are given for several, or the folder is unusable.
+        ConfigError: A word is no agent, the options do not fit, or the folder is unusable.
     """
     if not base.is_dir():
         raise ConfigError(f"'{base}' is no folder", "give an existing one with --cwd")
@@ -160,23 +155,6 @@ def build_specs(
     if prompt and not specs:
         raise ConfigError("--prompt needs an agent to go to", "name one: synapse-tui claude --prompt ...")
     return [dataclasses.replace(spec, args=extra or (), port=port or 0, prompt=prompt) for spec in specs]
-
-
-def check_terminal() -> None:
-    """Make sure that there is a terminal to draw on.
-
-    Raises:
-        TerminalUnfit: There is none, or it can do nothing but print.
-    """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise TerminalUnfit(
-            "synapse-tui needs a terminal for its input and output",
-            "run it in one; scripts use 'synapse send' and 'synapse list'",
-        )
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        raise TerminalUnfit(
-            "the terminal (TERM=dumb) cannot show the application", "use a terminal that can, or set TERM"
-        )
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:
@@ -200,8 +178,8 @@ def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> N
 
 def subcommand(word: str) -> click.Command:
     """One of SUBCOMMANDS."""
-    module, attribute = SUBCOMMANDS[word]
-    return cast("click.Command", getattr(importlib.import_module(module), attribute))
+    sessions = importlib.import_module("synapse_tui.cli.sessions")
+    return cast("click.Command", getattr(sessions, f"{word}_command"))
 
 
 def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:

@@ -1,42 +1,50 @@
-"""`synapse watch`: an agent that is left alone is kept going until its task is done."""
+"""`synapse watch`: keeps an agent that is left alone going until its task is done."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import click
 
 from synapse_tui.a2a import dialect
+from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
-from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
+from synapse_tui.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
 
 from .caller import Caller
-from .commands import Command
-from .completing import complete_agents
-from .options import ToldOption, json_option
-from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json
-from .tables import one_line, show_table
-from .watch_follower import Follower, Watch, label
+from .commands import Command, DefaultedOption, json_option
+from .completion import complete_agents
+from .output import TaskEnded, end_with, fail, note, one_line, plain, show, show_json, show_table
 
-HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
+Watch = dict[str, Any]
+LONG_POLL = 30.0
+"""Seconds."""
+PAUSE = 0.5
+MAX_FAILURES = 20
+"""How many polls in a row may fail while the agent's process lives: a newer version may be taking over."""
+_FLEETING = ("begins", "a nudge is on its way")
 
 
 @click.command(name="watch", cls=Command)
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
 @click.option(
     "--every",
-    cls=ToldOption,
+    cls=DefaultedOption,
     metavar="S",
     type=float,
     show_default="60",
     help="Seconds of rest before a nudge.",
 )
 @click.option(
-    "--nudge", cls=ToldOption, metavar="TEXT", show_default="continue", help="What the agent is told."
+    "--nudge", cls=DefaultedOption, metavar="TEXT", show_default="continue", help="Text of a nudge."
 )
 @click.option(
-    "--times", cls=ToldOption, metavar="N", type=int, show_default="5", help="How many nudges at most."
+    "--times", cls=DefaultedOption, metavar="N", type=int, show_default="5", help="How many nudges at most."
 )
 @click.option("--until", metavar="REGEX", default=None, help="An answer that matches ends the task.")
 @click.option("--task", metavar="ID", default=None, help="The task; else the running or newest one.")
@@ -45,7 +53,7 @@ HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
 @click.option("--stop", is_flag=True, help="End the watch over AGENT.")
 @json_option
 @click.pass_context
-def command(
+def watch_command(
     context: click.Context,
     /,
     agent: str,
@@ -55,148 +63,70 @@ def command(
     as_json: bool,
     **order: Any,
 ) -> None:
-    """Keep AGENT going until its task is done, and tell what happens.
+    """Keep AGENT going until its task is done, and report what happens.
 
-    When it has rested for --every seconds with its task not done, it is told to go on, at most --times times.
-    Its task is done when it says so (`synapse reply`), or when an answer matches --until. Ctrl+C ends the
+    When it has rested for --every seconds with its task not done, it is nudged, at most --times times. Its
+    task is done when it says so (`synapse reply`), or when an answer matches --until. Ctrl+C ends the
     watch.
+
+    Examples:
+      synapse watch claude
+      synapse watch claude --every 300 --times 20 --until 'ALL DONE'
+      synapse watch --list
     """
     given = {name: value for name, value in order.items() if value is not None}
-    _check(agent, given, detach=detach, listing=listing, stop=stop)
-    check_order(WatchOrder(**given))
-    desk = Desk(Caller.of(), as_json=as_json)
-    if listing:
-        code = desk.list(agent)
-    elif stop:
-        desk.stop(desk.one(agent))
-        code = 0
-    else:
-        code = desk.watch(desk.one(agent), given, follow=not detach)
-    if code:
-        context.exit(code)
-
-
-def _check(agent: str, given: dict[str, Any], *, detach: bool, listing: bool, stop: bool) -> None:
-    """See whether the words fit together.
-
-    Raises:
-        InvalidValue: They do not.
-    """
     if listing + stop + bool(given or detach) > 1:
         raise InvalidValue("--list and --stop take no other options", "use one of them at a time")
     for name in ("nudge", "until"):
         if not given.get(name, "text").strip():
             raise InvalidValue(f"--{name} is empty", "give it a text, or leave it out")
-    if not agent and not listing:
-        raise InvalidValue("no agent is named", "say: synapse watch AGENT, or synapse watch --list")
+    check_order(WatchOrder(**given))
+    caller = Caller.of()
+    if listing:
+        _list(context, caller, agent, as_json=as_json)
+        return
+    if not agent:
+        raise InvalidValue("no agent is named", "use synapse watch AGENT, or synapse watch --list")
+    target = _one(caller, agent)
+    if stop:
+        watch = caller.client().watch(target.endpoint, dialect.END_WATCH, sender_id=caller.agent_id)
+        _show(watch, f"{target.agent_id}: {label(watch or {})}", as_json=as_json)
+    else:
+        end_with(context, [_watch(caller, target, given, follow=not detach, as_json=as_json)])
 
 
-class Desk:
-    """Asks the agents' servers, and tells what they answer.
+def _one(caller: Caller, address: str) -> Address:
+    found = caller.find(address)
+    if len(found) != 1 or address.removeprefix("@").casefold() == "all":
+        raise InvalidValue(f"'{address}' means {len(found)} agents", "watch over one at a time")
+    return found[0]
 
-    Args:
-        caller: Who asks.
-        as_json: Whether the data is JSON.
-    """
 
-    def __init__(self, caller: Caller, *, as_json: bool) -> None:
-        self._caller = caller
-        self._client = caller.client()
-        self._json = as_json
+def _show(watch: Watch | None, text: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(watch)
+    else:
+        show(text)
 
-    def one(self, address: str) -> Address:
-        """The one agent that an address means.
 
-        Raises:
-            AddressError: Nobody, or several.
-            InvalidValue: It means all.
-        """
-        found = self._caller.find(address)
-        if len(found) != 1 or address.removeprefix("@").casefold() == "all":
-            raise InvalidValue(f"'{address}' means {len(found)} agents", "watch over one at a time")
-        return found[0]
-
-    def list(self, address: str) -> int:
-        """Tell of the watches that are on; gives the exit code."""
-        agents = self._caller.find(address) if address else self._caller.here()
-        watches, errors = [], []
-        for agent in agents:
-            try:
-                watch = self._client.watch(agent.endpoint, dialect.watch_call())
-            except SynapseError as error:
-                errors.append(error)
-                fail(error, name="synapse")
-            else:
-                watches += [watch] if watch is not None and watch["state"] == "on" else []
-        if self._json:
-            show_json(watches)
-        elif watches:
-            show_table(HEADS, [_row(watch) for watch in watches], shrinking=("WAITS FOR",))
-        elif not errors:
-            note("nobody is watched")
-        return int(exit_code_for(errors[0])) if errors else 0
-
-    def stop(self, agent: Address) -> None:
-        """End the watch over an agent.
-
-        Raises:
-            PeerError: It cannot be reached, or is not watched.
-        """
-        watch = self._client.watch(agent.endpoint, dialect.END_WATCH, sender_id=self._caller.agent_id)
-        if self._json:
-            show_json(watch)
-        else:
-            show(f"{agent.agent_id}: {label(watch or {})}")
-
-    def watch(self, agent: Address, given: dict[str, Any], *, follow: bool) -> int:
-        """Begin a watch and, as a rule, follow it to its end.
-
-        Raises:
-            PeerError: It cannot be begun.
-            AgentExited: The agent ended.
-        """
-        call = dialect.begin_watch_call(given)
-        watch = self._client.watch(agent.endpoint, call, sender_id=self._caller.agent_id)
-        if watch is None:
-            raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
-        if not follow:
-            self._begun(agent, watch)
-            return 0
-        follower = Follower(
-            self._client,
-            agent,
-            note,
-            alive=lambda: self._caller.lives(agent.agent_id),
-            sender_id=self._caller.agent_id,
-        )
+def _list(context: click.Context, caller: Caller, address: str, *, as_json: bool) -> None:
+    client, watches, errors = caller.client(), [], []
+    for agent in caller.find(address) if address else caller.here():
         try:
-            watch = follower.follow(watch)
-        except KeyboardInterrupt:
-            follower.end(watch)
-            raise
-        return self._over(agent, watch)
-
-    def _begun(self, agent: Address, watch: Watch) -> None:
-        if self._json:
-            show_json(watch)
+            watch = client.watch(agent.endpoint, dialect.watch_call())
+        except SynapseError as error:
+            errors.append(error)
+            fail(error, name="synapse")
         else:
-            every, times = watch.get("every", 0), watch.get("times", 0)
-            task = str(watch.get("task", ""))[:8]
-            show(f"{agent.agent_id}: watched (task {task}, every {every:g} s, at most {times} nudges)")
-
-    def _over(self, agent: Address, watch: Watch) -> int:
-        """Tell how it ended; gives the exit code."""
-        task = self._client.task(agent.endpoint, str(watch.get("task", "")))
-        text = task.texts[-1] if task.texts else ""
-        if self._json:
-            show_json({**watch, "text": text, "status": task.state.value})
-        elif text:
-            show(plain(text))
-        if watch["state"] == "done":
-            return 0
-        ended = TaskEnded(f"{agent.agent_id}: {label(watch)}")
-        fail(ended, name="synapse")
-        return int(exit_code_for(ended))
+            watches += [watch] if watch is not None and watch["state"] == "on" else []
+    if as_json:
+        show_json(watches)
+    elif watches:
+        heads = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
+        show_table(heads, [_row(watch) for watch in watches], shrinking=("WAITS FOR",))
+    elif not errors:
+        note("no watches")
+    end_with(context, errors)
 
 
 def _row(watch: Watch) -> tuple[str, ...]:
@@ -208,3 +138,140 @@ def _row(watch: Watch) -> tuple[str, ...]:
         watch.get("waits_for", ""),
     )
     return tuple(one_line(str(cell)) for cell in row)
+
+
+def _watch(
+    caller: Caller, agent: Address, given: dict[str, Any], *, follow: bool, as_json: bool
+) -> TaskEnded | None:
+    """Begin a watch and, unless detached, follow it to its end; gives why the task is not done.
+
+    Raises:
+        PeerError: It cannot be begun.
+        AgentExited: The agent ended.
+    """
+    client = caller.client()
+    call = dialect.begin_watch_call(given)
+    watch = client.watch(agent.endpoint, call, sender_id=caller.agent_id)
+    if watch is None:
+        raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
+    short = str(watch.get("task", ""))[:8]
+    if not follow:
+        every, times = watch.get("every", 0), watch.get("times", 0)
+        begun = f"{agent.agent_id}: watched (task {short}, every {every:g} s, at most {times} nudges)"
+        _show(watch, begun, as_json=as_json)
+        return None
+    follower = Follower(
+        client, agent, note, alive=lambda: caller.lives(agent.agent_id), sender_id=caller.agent_id
+    )
+    try:
+        watch = follower.follow(watch)
+    except KeyboardInterrupt:
+        follower.end(watch)
+        raise
+    task = client.task(agent.endpoint, str(watch.get("task", "")))
+    text = task.texts[-1] if task.texts else ""
+    if as_json or text:
+        _show({**watch, "text": text, "status": task.state.value}, plain(text), as_json=as_json)
+    if watch["state"] == "done":
+        return None
+    ended = TaskEnded(f"{agent.agent_id}: {label(watch)}")
+    fail(ended, name="synapse")
+    return ended
+
+
+class Follower:
+    """Follows one watch to its end by long polls.
+
+    Args:
+        client: Asks the agent's server.
+        agent: The watched agent.
+        report: Called with everything that happens, in a line.
+        alive: Whether the agent's process is running.
+        sender_id: Who asks; empty for the person.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        client: LightClient,
+        agent: Address,
+        report: Callable[[str], None],
+        *,
+        alive: Callable[[], bool],
+        sender_id: str = "",
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._agent = agent
+        self._report = report
+        self._sender_id = sender_id
+        self._alive = alive
+        self._sleep = sleep
+        self._last_step = 0
+        self._standing = ""
+        self._failures = 0
+
+    def follow(self, watch: Watch) -> Watch:
+        """Wait for the end of a watch; gives it as it ended.
+
+        Raises:
+            AgentExited: The agent ended.
+            PeerUnreachable: Its server does not answer any more.
+            PeerRefused: It knows of no watch any more.
+        """
+        self._narrate(watch)
+        while watch["state"] == "on":
+            newer = self._look(watch)
+            if newer is None or newer.get("task") != watch.get("task"):
+                return {**watch, "state": "stopped"}
+            self._narrate(newer)
+            watch = newer
+        return watch
+
+    def end(self, watch: Watch) -> None:
+        """Ask the host to end the watch; one that is over already is no error."""
+        with contextlib.suppress(SynapseError):
+            now = self._client.watch(self._agent.endpoint, dialect.watch_call())
+            if now is not None and now.get("task") == watch.get("task"):
+                self._client.watch(self._agent.endpoint, dialect.END_WATCH, sender_id=self._sender_id)
+
+    def _look(self, watch: Watch) -> Watch | None:
+        call = dialect.watch_call(seen=int(watch.get("version", -1)), seconds=LONG_POLL)
+        try:
+            newer = self._client.watch(self._agent.endpoint, call)
+        except PeerUnreachable as error:
+            if not self._alive():
+                raise AgentExited(
+                    f"{self._agent.agent_id} ended while it was watched", "its task has failed; restart it"
+                ) from error
+            self._failures += 1
+            if self._failures >= MAX_FAILURES:
+                raise
+            self._sleep(PAUSE)
+            return watch
+        self._failures = 0
+        return newer
+
+    def _narrate(self, watch: Watch) -> None:
+        """Report new steps, and what it waits for where that has changed."""
+        last = ""
+        for step in watch.get("steps", ()):
+            if step["number"] > self._last_step:
+                self._last_step = step["number"]
+                last = str(step["text"])
+                self._say(datetime.fromisoformat(step["at"]), last)
+        standing = str(watch.get("waits_for", ""))
+        if watch.get("next_in") is not None:
+            standing = standing.rpartition(" in ")[0] + f" in {watch['every']:g} s"
+        if standing not in ("", *_FLEETING, self._standing) and not last.endswith(standing):
+            self._say(datetime.now().astimezone(), standing)
+        self._standing = standing
+
+    def _say(self, at: datetime, text: str) -> None:
+        self._report(f"{at.astimezone():%H:%M:%S}  {plain(' '.join(text.split()))}")
+
+
+def label(watch: Watch) -> str:
+    """How a watch ended, in words: its last step."""
+    steps = watch.get("steps") or [{"text": watch.get("state", "")}]
+    return plain(str(steps[-1]["text"]))

@@ -1,4 +1,4 @@
-"""`synapse webhook`: who is told of the tasks of an agent."""
+"""`synapse webhook`: URLs that are called when an agent's tasks change."""
 
 from __future__ import annotations
 
@@ -14,85 +14,95 @@ from synapse_tui.a2a.dialect import Call
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
-from .commands import CommandGroup
-from .completing import complete_agents
-from .options import json_option
-from .output import note, plain, show, show_json
-from .tables import show_table
+from .commands import CommandGroup, json_option, limit_option
+from .completion import complete_agents
+from .output import note, plain, show, show_json, show_table
 
 _AGENT = click.argument("agent", shell_complete=complete_agents)
 
 
 @click.group(name="webhook", cls=CommandGroup)
-def command() -> None:
-    """Have URLs told of what happens to an agent's tasks."""
+def webhook_command() -> None:
+    """Call URLs when an agent's tasks change.
+
+    Examples:
+      synapse webhook add claude https://ci.example/hook
+      synapse webhook list claude
+    """
 
 
-@command.command(name="add")
+@webhook_command.command(name="add")
 @_AGENT
 @click.argument("url")
-@click.option(
-    "--event", "events", metavar="E", multiple=True, help="What is told: task.completed, or * for all."
-)
+@click.option("--event", "events", metavar="E", multiple=True, help="Which: task.completed, or * for all.")
 @click.option(
     "--secret-env", metavar="NAME", default="", help="Environment variable with the signing secret."
 )
-@click.option("--persist", is_flag=True, help="Go on with every agent of that id in this project.")
+@click.option("--persist", is_flag=True, help="Keep it for every agent of that id in this project.")
 @json_option
-def add(
-    *,
-    agent: str,
-    url: str,
-    events: tuple[str, ...],
-    secret_env: str,
-    persist: bool,
-    as_json: bool,
+def add_command(
+    *, agent: str, url: str, events: tuple[str, ...], secret_env: str, persist: bool, as_json: bool
 ) -> None:
-    """Have URL told of AGENT's tasks: when one is completed or fails, if no event is named."""
+    """Call URL when a task of AGENT is completed or fails, or at each --event.
+
+    URL is https, or http on loopback; events are sent by POST.
+
+    Examples:
+      synapse webhook add claude https://ci.example/hook --event '*' --persist
+      synapse webhook add claude https://ci.example/hook --secret-env HOOK_SECRET
+    """
     caller = Caller.of()
     body: dict[str, object] = {"url": url, "persist": persist}
-    body |= {"events": list(events)} if events else {}
-    body |= {"secret": _secret(secret_env)} if secret_env else {}
+    if events:
+        body["events"] = list(events)
+    if secret_env:  # on the command line it would be visible to every user of the machine
+        secret = os.environ.get(secret_env, "")
+        if not secret:
+            raise InvalidValue(
+                f"the environment variable {secret_env} is empty", "put the secret into it first"
+            )
+        body["secret"] = secret
     call = Call("POST", "/webhooks", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
     webhook = caller.client().webhook(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
     if as_json:
         show_json(webhook)
     else:
-        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is told of {_events(webhook)}")
+        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is called at {_events(webhook)}")
 
 
-@command.command(name="list")
+@webhook_command.command(name="list")
 @_AGENT
 @json_option
-def list_all(*, agent: str, as_json: bool) -> None:
-    """List AGENT's webhooks."""
+def list_command(*, agent: str, as_json: bool) -> None:
+    """List the webhooks of AGENT.
+
+    Examples:
+      synapse webhook list claude
+    """
     found = _read(agent, "/webhooks")
     rows = [
         (
             _word(each, "id"),
             _word(each, "url"),
             _events(each),
-            *(_yes(each, key) for key in ("signed", "persist")),
+            *("yes" if each.get(key) is True else "no" for key in ("signed", "persist")),
         )
         for each in found
     ]
-    _tell(("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, found, "no webhooks", as_json=as_json)
+    _show(("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, found, "no webhooks", as_json=as_json)
 
 
-@command.command(name="log")
+@webhook_command.command(name="log")
 @_AGENT
 @click.argument("webhook", required=False, default="")
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, 200),
-    default=20,
-    show_default=True,
-    help="How many at most.",
-)
+@limit_option(200, 20, "--limit")
 @json_option
-def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
-    """Tell what AGENT's webhooks, or one of them, were told of late, newest first."""
+def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
+    """Show the last calls of AGENT's webhooks, or of the id WEBHOOK, newest first.
+
+    Examples:
+      synapse webhook log claude --limit 5
+    """
     path = f"/webhooks/{_id(webhook)}/deliveries" if webhook else "/webhooks/deliveries"
     found = _read(agent, f"{path}?limit={limit}")
     rows = [
@@ -104,24 +114,28 @@ def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
         for each in found
     ]
     heads = ("AT", "EVENT", "TASK", "STATE", "TRIES", "STATUS", "ERROR", "URL")
-    _tell(heads, rows, found, "nothing was told yet", as_json=as_json)
+    _show(heads, rows, found, "no calls yet", as_json=as_json)
 
 
-@command.command(name="remove")
+@webhook_command.command(name="remove")
 @_AGENT
 @click.argument("webhook")
 @json_option
-def remove(*, agent: str, webhook: str, as_json: bool) -> None:
-    """Tell WEBHOOK, an id or the whole URL, no more; what waits for it is dropped."""
+def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
+    """Remove WEBHOOK, an id or the whole URL; pending calls are dropped.
+
+    Examples:
+      synapse webhook remove claude https://ci.example/hook
+    """
     caller = Caller.of()
     by_url = "://" in webhook
     target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
     endpoint = caller.find_one(agent).endpoint
-    told = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
+    removed = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
     if as_json:
-        show_json(told)
+        show_json(removed)
     else:
-        show(f"{_word(told, 'id')}: {_word(told, 'url')} is told no more")
+        show(f"{_word(removed, 'id')}: {_word(removed, 'url')} is removed")
 
 
 def _read(agent: str, target: str) -> list[dict[str, Any]]:
@@ -130,7 +144,7 @@ def _read(agent: str, target: str) -> list[dict[str, Any]]:
     return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
 
 
-def _tell(
+def _show(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
     found: Sequence[Mapping[str, Any]],
@@ -146,35 +160,19 @@ def _tell(
         note(nothing)
 
 
-def _secret(variable: str) -> str:
-    """The secret in an environment variable: on the command line everybody could read it.
-
-    Raises:
-        InvalidValue: There is none.
-    """
-    secret = os.environ.get(variable, "")
-    if not secret:
-        raise InvalidValue(f"the environment variable {variable} has no secret in it", "set it first")
-    return secret
-
-
 def _id(webhook: str) -> str:
     if not webhook.replace("-", "").isalnum() or not webhook.isascii():
         raise InvalidValue(
-            f"'{webhook[:80]}' is no id of a webhook", "`synapse webhook list AGENT` tells them"
+            f"'{webhook[:80]}' is not the id of a webhook", "`synapse webhook list AGENT` shows them"
         )
     return webhook
 
 
-def _word(told: Mapping[str, Any], key: str) -> str:
-    value = told.get(key)
+def _word(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
     return "" if value is None else plain(str(value))
 
 
-def _events(told: Mapping[str, Any]) -> str:
-    events = told.get("events")
+def _events(data: Mapping[str, Any]) -> str:
+    events = data.get("events")
     return ", ".join(plain(str(each)) for each in events) if isinstance(events, list) else ""
-
-
-def _yes(told: Mapping[str, Any], key: str) -> str:
-    return "yes" if told.get(key) is True else "no"

@@ -37,7 +37,7 @@ class Backend(Protocol):
         """Open the database, made where there is none, with today's tables."""
 
     def identity(self) -> object:
-        """Which file it is: one that was removed would be written to and found by nobody."""
+        """Which file it is: one that was removed would be written to and never found."""
 
     def is_broken(self, error: BaseException) -> bool:
         """Whether an error says that it is no sound database; being locked or out of space is none."""

@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 LONGEST_CONNECT = 5.0
 """Seconds after which a server that does not answer is taken for gone."""
 REST = 1.0
-"""Seconds in which a server that was not reached is not called again: who asks is told at once."""
+"""Seconds in which a server that was not reached is not called again: requests fail at once."""
 _SLACK = 0.5
-"""Seconds by which the server ends a statement earlier than we do: its word tells more."""
+"""Seconds by which the server ends a statement earlier than we do: its error says more."""
 _INSTALL = "install it: pip install 'synapse-tui[postgres]'"
 _SETUP = "docs/database.md has the SQL that makes user and database"
 _ADVICE: tuple[tuple[str, str, str], ...] = (
@@ -91,20 +91,20 @@ class Connector:
     def connect(self) -> psycopg.Connection[Any]:
         """A connection."""
         if self._failed is not None and time.monotonic() - self._failed[0] < REST:
-            told = self._failed[1]
+            failure = self._failed[1]
         else:
             driver = load_driver()
             try:
                 return self._connect(driver)
             except driver.Error as error:
-                told = self._fail(error)
+                failure = self._fail(error)
         # Not from the driver's own error: that keeps its connection open for as long as it is kept itself.
-        raise HistoryError(told.message, told.hint)
+        raise HistoryError(failure.message, failure.hint)
 
     def _fail(self, error: BaseException) -> HistoryError:
-        told = self.explain(error) or self._unreachable(error)
-        self._failed = time.monotonic(), told
-        return told
+        failure = self.explain(error) or self._unreachable(error)
+        self._failed = time.monotonic(), failure
+        return failure
 
     def explain(self, error: BaseException) -> HistoryError | None:
         """An error of the server in words for people; None where they can do nothing about it."""
@@ -277,7 +277,7 @@ class Postgres:
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
-        """The time of the server, once nobody else does what is to be done alone."""
+        """The time of the server, once no other process does what must be done alone."""
         keys = sorted(map(_lock_key, set(alone)))  # in one order, or two could wait for each other
         found: datetime = session.connection().execute(text(_HELD), {"keys": keys}).scalar_one()
         return found.astimezone(UTC)

@@ -143,15 +143,10 @@ class ForeignFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Files of another program that are used together with it.
+    """Files of another program that are used together with it."""
 
-    Attributes:
-        tables: The tables by which such a file is known.
-        version: How many steps it counts as having taken.
-    """
-
-    tables: frozenset[str] = frozenset()
-    version: int = 0
+    tables: frozenset[str] = frozenset()  # the tables by which such a file is known
+    version: int = 0  # how many steps it counts as having taken
 
 
 NOTHING = Adopted()

@@ -82,7 +82,7 @@ def _refuse_foreign(path: Path, adopted: Adopted) -> None:
         except sqlite3.Error as error:
             if is_broken(error) and path.name not in OWN_NAMES:
                 raise _foreign(path) from error
-            return  # it is locked, or cannot be read: whoever opens it is told
+            return  # it is locked, or cannot be read: opening it reports that
     if is_foreign(tables, adopted):
         raise _foreign(path)
 
@@ -213,7 +213,7 @@ class Sqlite:
         return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
-        """Never: who waits too long for another is told that the file is locked."""
+        """Never: waiting too long for another process fails as locked."""
         return False
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .outer import Handshake, OuterTerminal, Reaction
-from .tokenizer import ESCAPE_DELAY, ReplyToken, Token, Tokenizer
+from .tokenizer import ReplyToken, Token, Tokenizer
 from .tty import (
     Attributes,
     OpenTerminal,
@@ -42,7 +42,6 @@ class LinkOptions:
     output_fd: int  # the terminal to draw on
     environ: Mapping[str, str] = field(default_factory=dict)
     mouse: bool = True  # whether the mouse is wanted
-    escape_delay: float = ESCAPE_DELAY  # seconds after which a lone ESC is the Escape key
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class TerminalLink:
         self.listener: LinkListener | None = None
         self.environ = options.environ
         self._loop = loop
-        self._tokenizer = Tokenizer(options.escape_delay)
+        self._tokenizer = Tokenizer()
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
         self._reading = False

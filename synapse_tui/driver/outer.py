@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
 import os
 import re
 import selectors
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from synapse_tui.terminal.input import (
     KITTY_ALL_KEYS,
@@ -25,7 +23,6 @@ from synapse_tui.terminal.input import (
 from .tty import OpenTerminal, cooked, forget_input, is_raw, set_attributes, wait_ready
 
 Color = tuple[int, int, int]
-Subject = Literal["color", "clipboard", "attributes", "mode", "kitty", "scheme", "version", "unknown"]
 
 _OSC = re.compile(rb"\x1b\](?P<number>\d+);(?P<body>.*?)(?:\x07|\x1b\\)", re.DOTALL)
 _CSI = re.compile(rb"\x1b\[(?P<prefix>[?>=]?)(?P<params>[\d;]*)(?P<final>\$?[a-zA-Z])")
@@ -36,24 +33,18 @@ _HEX = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})")
 
 @dataclass(slots=True)
 class OuterTerminal:
-    """What is known of the terminal that the application runs in."""
+    """What is known of the terminal that the application runs in; None for what it did not report."""
 
-    foreground: Color | None = None  # its default text colour (OSC 10); None when unknown; so on
-    background: Color | None = None  # its default background (OSC 11)
-    cursor: Color | None = None  # the colour of its cursor (OSC 12)
-    palette: dict[int, Color] = field(default_factory=dict)
-    scheme_dark: bool | None = None  # whether it said that its colour scheme is dark (`CSI ? 997 n`)
-    # its kitty keyboard flags at the start; None when it does not know the protocol
-    kitty_flags: int | None = None
-    modes: dict[int, int] = field(default_factory=dict)
-    last_mode: int = 0  # the mode it reported last
-    attributes: tuple[int, ...] = ()  # its primary device attributes (DA1); empty until it answered
-    version: str = ""  # its name and version (XTVERSION)
-    clipboard: str = ""  # the text of its clipboard when it was last asked (OSC 52)
+    foreground: Color | None = None  # default text colour (OSC 10)
+    background: Color | None = None  # default background (OSC 11)
+    cursor: Color | None = None  # colour of the cursor (OSC 12)
+    scheme_dark: bool | None = None  # whether its colour scheme is dark (`CSI ? 997 n`)
+    modes: dict[int, int] = field(default_factory=dict)  # as DECRPM: 1 set, 2 reset, 3 and 4 for ever so
+    version: str = ""  # name and version (XTVERSION)
 
     @property
     def dark(self) -> bool | None:
-        """Whether it shows light text on a dark ground; None when it did not report it."""
+        """Whether it shows light text on a dark ground."""
         if self.scheme_dark is not None or self.background is None:
             return self.scheme_dark
         red, green, blue = self.background
@@ -63,63 +54,8 @@ class OuterTerminal:
         """Whether a private mode is known to it and may be set."""
         return self.modes.get(mode, 0) in {1, 2}
 
-    def take(self, reply: bytes) -> Subject:
-        if match := _OSC.fullmatch(reply):
-            return self._take_osc(int(match["number"]), match["body"].decode("utf-8", "replace"))
-        if match := _VERSION.fullmatch(reply):
-            self.version = match["text"].decode("utf-8", "replace")
-            return "version"
-        if match := _CSI.fullmatch(reply):
-            numbers = [int(number or 0) for number in match["params"].decode().split(";")]
-            handler = _CSI_HANDLERS.get((match["prefix"] + match["final"]).decode())
-            return handler(self, numbers) if handler else "unknown"
-        return "unknown"
-
-    def _take_osc(self, number: int, body: str) -> Subject:
-        if number == 52:
-            self.clipboard = _decode_clipboard(body.partition(";")[2])
-            return "clipboard"
-        if number == 4:
-            index, _, body = body.partition(";")
-            color = parse_color(body)
-            if color and index.isdecimal():
-                self.palette[int(index)] = color
-            return "color" if color else "unknown"
-        name = _COLOR_NAMES.get(number)
-        color = parse_color(body) if name else None
-        if name is None or color is None:
-            return "unknown"
-        setattr(self, name, color)
-        return "color"
-
-    def _take_attributes(self, numbers: list[int]) -> Subject:
-        self.attributes = tuple(numbers)
-        return "attributes"
-
-    def _take_mode(self, numbers: list[int]) -> Subject:
-        if len(numbers) == 2:
-            self.last_mode = numbers[0]
-            self.modes[numbers[0]] = numbers[1]
-        return "mode"
-
-    def _take_kitty(self, numbers: list[int]) -> Subject:
-        self.kitty_flags = numbers[0]
-        return "kitty"
-
-    def _take_scheme(self, numbers: list[int]) -> Subject:
-        if numbers[0] != 997 or len(numbers) != 2:
-            return "unknown"
-        self.scheme_dark = numbers[1] == 1
-        return "scheme"
-
 
 _COLOR_NAMES: Final = {10: "foreground", 11: "background", 12: "cursor"}
-_CSI_HANDLERS: Final[dict[str, Callable[[OuterTerminal, list[int]], Subject]]] = {
-    "?c": OuterTerminal._take_attributes,
-    "?$y": OuterTerminal._take_mode,
-    "?u": OuterTerminal._take_kitty,
-    "?n": OuterTerminal._take_scheme,
-}
 
 
 def parse_color(text: str) -> Color | None:
@@ -131,13 +67,6 @@ def parse_color(text: str) -> Color | None:
         red, green, blue = (int(part, 16) for part in match.groups())
         return red, green, blue
     return None
-
-
-def _decode_clipboard(text: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
-        return ""
 
 
 # kitty flags that are always asked for. Text stays text: input methods and crashes go best with it
@@ -274,21 +203,34 @@ class Handshake:
         return "".join(self._enter(mode) for mode in wanted) + questions
 
     def take(self, reply: bytes) -> Reaction:
-        dark = self._outer.dark
-        match self._outer.take(reply):
-            case "kitty":
-                return Reaction(self._push_keyboard())
-            case "attributes":
-                return Reaction(self._take_attributes())
-            case "mode":
-                return self._take_mode()
-            case "color":
-                return Reaction(colors=True)
-            case "scheme":
-                changed = dark is not None and dark != self._outer.dark
-                return Reaction(QUERY_COLORS if changed else "", colors=True)
-            case _:
-                return Reaction()
+        """Learn from a whole reply, as the tokenizer gives it."""
+        if match := _OSC.fullmatch(reply):
+            return self._take_color(int(match["number"]), match["body"].decode("utf-8", "replace"))
+        if match := _VERSION.fullmatch(reply):
+            self._outer.version = match["text"].decode("utf-8", "replace")
+        elif match := _CSI.fullmatch(reply):
+            numbers = [int(number or 0) for number in match["params"].decode().split(";")]
+            match match["prefix"] + match["final"], numbers:
+                case b"?u", _:
+                    return Reaction(self._push_keyboard())
+                case b"?c", _:
+                    return Reaction(self._take_attributes())
+                case b"?$y", [mode, state]:
+                    return self._take_mode(mode, state)
+                case b"?n", [997, scheme]:
+                    return self._take_scheme(dark=scheme == 1)
+        return Reaction()
+
+    def _take_color(self, number: int, body: str) -> Reaction:
+        name, color = _COLOR_NAMES.get(number), parse_color(body)
+        if name is None or color is None:
+            return Reaction()
+        setattr(self._outer, name, color)
+        return Reaction(colors=True)
+
+    def _take_scheme(self, *, dark: bool) -> Reaction:
+        before, self._outer.scheme_dark = self._outer.dark, dark
+        return Reaction("" if before is None or before is dark else QUERY_COLORS, colors=True)
 
     def keyboard(self, child_flags: int) -> str:
         """What asks the terminal for the keys that a child wants, if it can."""
@@ -334,12 +276,12 @@ class Handshake:
 
     def _take_attributes(self) -> str:
         answered, self.waiting = not self.waiting, False
-        if answered or self._outer.kitty_flags is not None or self._limited:
+        if answered or self._kitty or self._limited:
             return ""
         return self._enter(OTHER_KEYS)
 
-    def _take_mode(self) -> Reaction:
-        mode = self._outer.last_mode
+    def _take_mode(self, mode: int, state: int) -> Reaction:
+        self._outer.modes[mode] = state
         if not self._outer.settable(mode):
             return Reaction()
         if mode == COLOR_SCHEME_MODE:

@@ -22,7 +22,7 @@ from textual.message import Message
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText, textual_mouse
 from .link import LinkListener, LinkOptions, TerminalLink
 from .outer import OuterTerminal, Reaction
-from .tokenizer import ESCAPE_DELAY, FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
+from .tokenizer import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
 from .tty import TerminalSize, find_terminal, read_size
 
 LONGEST = 200  # characters of a text: desktops cut longer ones
@@ -77,7 +77,6 @@ class DriverOptions:
     on_hangup: Callable[[], object] | None = None  # called once, in the loop, when the terminal went away
     on_reply: Callable[[bytes], object] | None = None  # called with each reply of the terminal
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    escape_delay: float = ESCAPE_DELAY  # seconds after which a lone ESC is the Escape key
     detached: bool = False  # whether the driver begins without a terminal; descriptors are not looked at then
     size: tuple[int, int] = DETACHED_SIZE  # columns and lines of a detached driver
     link: TerminalLink | None = None  # what a detached driver is attached to when it begins; None for nothing
@@ -105,7 +104,7 @@ class SynapseDriver(Driver):
         if not options.detached:
             input_fd = find_terminal() if options.input_fd is None else options.input_fd
             output_fd = input_fd if options.output_fd is None else options.output_fd
-            self._own = LinkOptions(input_fd, output_fd, options.environ, mouse, options.escape_delay)
+            self._own = LinkOptions(input_fd, output_fd, options.environ, mouse)
         if size is None:
             measured = read_size(self._own.output_fd) if self._own else TerminalSize(*options.size)
             self._size = (measured.columns, measured.lines)

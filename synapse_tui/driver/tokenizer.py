@@ -249,8 +249,7 @@ _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 class Tokenizer:
     """Holds what is pending between two reads."""
 
-    def __init__(self, escape_delay: float = ESCAPE_DELAY) -> None:
-        self._escape_delay = escape_delay
+    def __init__(self) -> None:
         self._data = bytearray()
         self._scanned = 0
         self._inside: Piece | None = None  # the paste or the string that is open
@@ -262,7 +261,7 @@ class Tokenizer:
             return PASTE_DELAY if self._inside.kind == "paste" else STRING_DELAY
         if not self._data:
             return None
-        return self._escape_delay if bytes(self._data[:3]) in {b"\x1b", b"\x1b\x1b"} else SEQUENCE_DELAY
+        return ESCAPE_DELAY if bytes(self._data[:3]) in {b"\x1b", b"\x1b\x1b"} else SEQUENCE_DELAY
 
     def feed(self, data: bytes) -> list[Token]:
         self._data += data

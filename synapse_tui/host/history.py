@@ -95,7 +95,7 @@ NEWEST = 40
 
 
 class HistoryReader:
-    """Answers one question after the other; one that nobody waits for any more is ended."""
+    """Answers one question after the other; one that is not waited for any more is ended."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -249,7 +249,7 @@ class HistoryKeeper:
             location,
             owner=process_name(os.getpid()),
             alive=is_alive,
-            told=lambda text, level: events.publish(Notice(text, level)),
+            notify=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
             busy=patience_with(location, ANSWER),
         )
@@ -282,7 +282,7 @@ class HistoryKeeper:
             self._loading.set()
             self._unsubscribe = self._events.subscribe(self._heard)
             loop = asyncio.get_running_loop()
-            self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
+            self._keep(loop.create_task(self._report_closed(), name="left-messages"))
             self._keep(loop.create_task(self._index.run(), name="index-history"))
             self._keep(loop.create_task(self._forget(), name="forget-tasks"))
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
@@ -321,7 +321,7 @@ class HistoryKeeper:
         self._note(session, "the agent was renamed")
 
     async def leave(self, session: AgentSession) -> None:
-        """Keep what waits for an agent that was closed, until it is opened again; a person is told."""
+        """Keep what waits for an agent that was closed, until it is opened again, and say so."""
         agent_id, count = session.agent_id, len(session.control.every())
         if count:
             self._events.publish(Notice(f"{agent_id}: {kept_text(count)}", "warning"))
@@ -357,7 +357,7 @@ class HistoryKeeper:
             return False
 
     async def owed(self) -> list[Owed]:
-        """The tasks of this project of which earlier processes did not tell the senders."""
+        """The tasks of this project whose senders got no reply from earlier processes."""
         await self._loading.wait()
         known = {task.id for session in self._agents.values() for task in session.tasks}
         return await self._history.replies_due(self._project, known)
@@ -381,12 +381,12 @@ class HistoryKeeper:
             log.warning("left messages not read: %s", error.message)
             return {}
 
-    async def _tell_of_others(self) -> None:
-        """Tell of messages that wait for agents that are not open: nobody would see them."""
+    async def _report_closed(self) -> None:
+        """Report messages that wait for closed agents: they would not be seen."""
         await asyncio.sleep(OPENED)
-        for whom, count in (await self._left()).items():
-            if whom.agent_id not in self._agents:
-                text = f"{count} from before wait for {whom}: open it again with {whom.command}"
+        for addressee, count in (await self._left()).items():
+            if addressee.agent_id not in self._agents:
+                text = f"{count} from before wait for {addressee}: open it again with {addressee.command}"
                 self._events.publish(Notice(text, "warning"))
 
     async def _tidy_daily(self) -> None:
@@ -431,12 +431,14 @@ class HistoryKeeper:
             text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"
             self._events.publish(Notice(text, "warning", session.agent_id))
 
-        await self._tell_of_namesakes(session)
+        await self._report_namesakes(session)
 
-    async def _tell_of_namesakes(self, session: AgentSession) -> None:
-        for whom, count in (await self._left()).items():
-            if whom.agent_id == session.agent_id and not whom.fits(session.name):
-                text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
+    async def _report_namesakes(self, session: AgentSession) -> None:
+        for addressee, count in (await self._left()).items():
+            if addressee.agent_id == session.agent_id and not addressee.fits(session.name):
+                text = (
+                    f"{count} for {addressee} are kept: this agent is another one; open that one in its place"
+                )
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
     async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:

@@ -16,6 +16,8 @@ from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
+from synapse_tui.a2a.push import PushService
+from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.console import Past
@@ -50,7 +52,6 @@ from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
 from .instructions import Instructions
 from .peers import PeerWatch
-from .pushing import Pushing
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, name_at, services_of
@@ -127,9 +128,17 @@ class Host:
             days=settings.number("a2a.retention_days"),
             keeps=settings.flag("env.SYNAPSE_HISTORY_ENABLED"),
         )
-        self._pushing = Pushing(
-            settings, self.events, self._agents, self.history, self._peers, self._reach.network
+        self._push = PushService(
+            self.events,
+            policy=TargetPolicy(
+                Resolver(), loopback=lambda: not self._reach.network.exposed, own_ports=self._agent_ports
+            ),
+            journal=self.history.push_journal(),
+            agents=self._agents,
+            network=self._reach.network,
         )
+        self._push.allow(settings.words("a2a.push_allow"))
+        self.history.replaced.append(self._push.note_all)
         self._servers = Servers(
             self._tokens,
             self.events,
@@ -137,7 +146,7 @@ class Host:
                 services_of(self._agents),
                 access=self._reach.access,
                 external=self.externals,
-                push=self._pushing.desk,
+                push=self._push,
                 network=self._reach.network,
                 card="v1" if settings.text("a2a.card") == "v1" else "dual",
                 processes=lambda: {agent.pid: agent_id for agent_id, agent in self._agents.items()},
@@ -228,6 +237,10 @@ class Host:
         """Keep the ports of agents that may be opened again from others: messages wait for their ids."""
         self._factory.reserved = frozenset(ports)
 
+    def _agent_ports(self) -> set[int]:
+        """Ports of all known agents of this machine."""
+        return {agent.port for agent in self._agents.values()} | {each.port for each in self._peers.records}
+
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
         self._environ = dict(environ)
@@ -236,7 +249,7 @@ class Host:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
-        self._pushing.load(after=self._servers.client)
+        self._push.load(after=self._servers.client)
         self.externals.load()
         self.safety.load()
         self.following.load()
@@ -244,7 +257,7 @@ class Host:
     def _follow(self, settings: Settings) -> None:
         self._reach.follow(settings)
         self.history.follow(settings)
-        self._pushing.follow(settings)
+        self._push.allow(settings.words("a2a.push_allow"))
         self.safety.follow(settings)
         self._factory.follow(settings)
         self.instructions.settings = settings
@@ -261,7 +274,7 @@ class Host:
         await self._spools.stop()
         await self.externals.stop()
         await self._replies.stop()
-        await self._pushing.stop()
+        await self._push.stop()
         await self._servers.stop()
         await self._records.close()
         await self.history.close()
@@ -345,7 +358,7 @@ class Host:
         await self._watchdog.stop()
         await self._peers.stop()
         await self._replies.stop()
-        await self._pushing.stop()
+        await self._push.stop()
         await self._spools.hand_over()
         await self.safety.stop()
         await self.externals.stop()

@@ -1,4 +1,4 @@
-"""The history as a person reads it: listed, searched, counted, cleaned up; on a connection of its own."""
+"""The history as a person reads it: listed, searched, counted, cleaned up, over a separate connection."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _utc(time: datetime) -> datetime:
 
 
 LOGGED = 200
-"""How many notifications that have ended are kept for each who is told."""
+"""How many ended notifications are kept per subscription."""
 
 
 def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
@@ -283,7 +283,7 @@ class Database:
         self._known: set[str] = set()
         """Tasks that are in the file for certain."""
         self._lost = ""
-        """What happened to the file that was there; empty as a rule, and once it was told."""
+        """What happened to the file that was there, until it is reported; empty as a rule."""
 
     def open(self) -> None:
         """Open the file, where it is not, and settle what ended processes left under way."""
@@ -355,7 +355,7 @@ class Database:
         return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def leave(self, key: AgentKey) -> None:
-        """Let go of the messages that wait for an agent which was closed: nobody works with them now."""
+        """Release the messages that wait for an agent which was closed: no process owns them now."""
         mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
         with self._settling(self._opened()) as session:
             rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
@@ -376,7 +376,7 @@ class Database:
         return {Addressee(agent_id, called): count for agent_id, called, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on."""
+        """Ended tasks of a project whose senders got no reply from ended processes; ours from now on."""
         with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
@@ -424,7 +424,7 @@ class Database:
             return [task_of(row) for row in rows]
 
     def _is_gone(self, owner: str) -> bool:
-        """Whether a process does nothing more for what it owned; of another machine's nobody can tell."""
+        """Whether a process has ended; False for processes of other machines, which cannot be checked."""
         if owner == self._owner:
             return True
         return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
@@ -484,7 +484,7 @@ class Database:
             run = session.connection()
             if run.dialect.name == "sqlite":
                 run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
-            told = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
+            pending = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
             awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
             rows = session.exec(
                 select(TaskRow.id, TaskRow.owner)
@@ -493,7 +493,7 @@ class Database:
                     TaskRow.project == project,
                     col(TaskRow.finished_at) < ended,
                     TaskRow.reply != ReplyState.DUE,
-                    col(TaskRow.id).not_in(told),
+                    col(TaskRow.id).not_in(pending),
                     or_(not_(awaited), col(TaskRow.finished_at) < late),
                 )
                 .limit(SOME)
@@ -601,7 +601,7 @@ class Database:
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        """Say of messages that nobody works on any more how they stand."""
+        """Recover messages that no process works on any more."""
         places = places_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)

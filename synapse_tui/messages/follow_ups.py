@@ -1,6 +1,6 @@
 """Messages that go on with a task: which task a turn works on, and how long a task stays open for them.
 
-Such a message waits in the outbox as any other, under an id of its own. The turn that it begins belongs to
+Such a message waits in the outbox as any other, under a separate id. The turn that it begins belongs to
 the task that it goes on with; that one ends only when no such message waits any more. The agent may also have
 asked something itself (`synapse reply --state input-required`): its task stays open until that is answered.
 """
@@ -94,7 +94,7 @@ class FollowUps:
     def exited(self, reason: str) -> None:
         """The agent has ended, and with it the conversation in which it asked or read something.
 
-        A message that waits to go on with a task keeps it open: somebody may restart the agent.
+        A message that waits to go on with a task keeps it open: the agent may be restarted.
         """
         for task in self._tasks:
             read = task.reason == UNANSWERED and not task.state.final

@@ -1,4 +1,4 @@
-"""The history as the loop sees it: what is noted goes to the one writer thread, and nobody waits for that.
+"""The history as the loop sees it: what is noted goes to the one writer thread, and nothing waits for that.
 
 Importing SQLModel takes as long as a dozen frames: the thread does it, after the first frame.
 What is noted before waits in memory.
@@ -67,7 +67,7 @@ class History:
         *,
         owner: str,
         alive: Callable[[str], bool],
-        told: Callable[[str, Level], None] = lambda _text, _level: None,
+        notify: Callable[[str, Level], None] = lambda _text, _level: None,
         replaced: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         busy: float = BUSY,
@@ -81,7 +81,7 @@ class History:
         self._location = location
         self._owner = owner
         self._alive = alive
-        self._told = told
+        self._notify = notify
         self._replaced = replaced
         self._clock = clock
         self._busy = busy
@@ -120,7 +120,7 @@ class History:
         self._wanted.set()
 
     def note_push(self, notes: PushNotes) -> None:
-        """Note who is told of tasks, and what was sent."""
+        """Note push subscriptions and deliveries."""
         self._pending.push.add(notes)
         self._wanted.set()
 
@@ -259,18 +259,18 @@ class History:
         self._opened = True
         if self.problem:
             self.problem = ""
-            self._told("the history is written again; messages go on", "information")
+            self._notify("the history is written again; messages go on", "information")
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
         if lost:
-            self._told(f"{lost}; a new history begins", "error")
+            self._notify(f"{lost}; a new history begins", "error")
             self._replaced()
         return True
 
     def _trouble(self, error: HistoryError) -> None:
         if not self.problem:
-            self._told(f"{error.message}; messages wait until it can be", "error")
+            self._notify(f"{error.message}; messages wait until it can be", "error")
         self.problem, self._advice = error.message, error.hint
 
     def _error(self) -> HistoryError:
@@ -281,8 +281,8 @@ class History:
             begin = "history cannot be"
             text = error.message if error.message.startswith(begin) else f"{begin} {what}: {error.message}"
             return HistoryError(text, error.hint)
-        told = getattr(error, "orig", None) or error
-        return HistoryError(f"history cannot be {what}: {told or type(error).__name__}", self._hint)
+        cause = getattr(error, "orig", None) or error
+        return HistoryError(f"history cannot be {what}: {cause or type(error).__name__}", self._hint)
 
     @property
     def _hint(self) -> str:
@@ -435,7 +435,7 @@ class PushJournal:
 
 
 class HistoryPushJournal(PushJournal):
-    """Writes push notifications into the history, in the same transactions as the tasks they tell of."""
+    """Writes push notifications into the history, in the same transactions as the tasks they are about."""
 
     def __init__(self, history: History, project: str) -> None:
         self._history = history

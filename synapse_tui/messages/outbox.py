@@ -29,7 +29,7 @@ MAX_UNREAD = 500
 MAX_UNREAD_BYTES = 16_000_000
 """How many bytes of text may lie there."""
 FRONT = 20
-"""How many of the first messages are told why they wait."""
+"""How many of the first messages get the reason why they wait."""
 BEHIND = "other messages go first"
 HELD_BY_USER = "held by you"
 READ = "read"
@@ -147,7 +147,7 @@ class Outbox:
         return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
-        """Park a message that may have been sent: only a person can tell."""
+        """Park a message that may have been sent: only a person can decide."""
         return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
 
     def read(self, task_id: str) -> Task:
@@ -186,7 +186,7 @@ class Outbox:
         self._waiting(task_id)
         self._order.remove(task_id)
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
-        self._tasks.tell(task_id)
+        self._tasks.publish(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
         """Tell the first messages that could go, but one, why they do not; parked ones keep their reason.

@@ -43,19 +43,12 @@ _VALUES = ("metadata", "messages", "artifacts")
 
 @dataclass(frozen=True, slots=True)
 class RecentTask:
-    """A task in a line.
+    """A task in a line."""
 
-    Attributes:
-        task_id: Its whole id.
-        agent_id: The agent that it was given to.
-        status: Its state.
-        text: How its message begins, in one line.
-    """
-
-    task_id: str
-    agent_id: str
+    task_id: str  # its whole id
+    agent_id: str  # the agent that it was given to
     status: str
-    text: str
+    text: str  # how its message begins, in one line
 
 
 def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:

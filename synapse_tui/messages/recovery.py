@@ -27,25 +27,17 @@ def parked_by(reason: str) -> Parked:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a message had come.
-
-    Attributes:
-        state: State of its task.
-        delivery: State of its delivery.
-        reason: Why; for a person.
-        hold: Why it does not go on by itself.
-        entered: Whether Enter may have been pressed on it.
-    """
+    """How far a message had come."""
 
     state: TaskState
     delivery: DeliveryState
-    reason: str
-    hold: Parked = Parked.NO
-    entered: bool = False
+    reason: str  # why; for a person
+    hold: Parked = Parked.NO  # why it does not go on by itself
+    entered: bool = False  # whether Enter may have been pressed on it
 
 
 def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
-    """How a message stands when nobody works on it any more; applying it twice changes nothing.
+    """How a message stands when no process works on it any more; applying it twice changes nothing.
 
     Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
     pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
@@ -70,7 +62,7 @@ def after_end(found: Standing, *, followed: bool = False, closed: bool = False) 
 
 
 def kept_text(count: int) -> str:
-    """What a person is told of messages that wait for an agent that is closed; empty where none do."""
+    """The notice about messages that wait for a closed agent; empty for none."""
     if not count:
         return ""
     if count == 1:

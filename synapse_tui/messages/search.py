@@ -55,25 +55,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many tasks of an agent are in a state.
-
-    Attributes:
-        agent: Agent id.
-        state: The state.
-        tasks: How many.
-        timed: How many of them have both been submitted and ended.
-        seconds: How long these took, together.
-        first: When the first of them was made, aware.
-        last: When the last of them was made, aware.
-    """
+    """How many tasks of an agent are in a state."""
 
     agent: str
     state: str
-    tasks: int
-    timed: int
-    seconds: float
-    first: datetime
-    last: datetime
+    tasks: int  # how many
+    timed: int  # how many of them have both been submitted and ended
+    seconds: float  # how long these took, together
+    first: datetime  # when the first of them was made, aware
+    last: datetime  # when the last of them was made, aware
 
 
 class Dialect(Protocol):

@@ -1,7 +1,7 @@
 """Lists and searches tasks in PostgreSQL: texts of three characters and more by `pg_trgm`, and shorter words.
 
 Trigrams find no word of one or two characters, and most Japanese words have two. So pairs of characters
-outside ASCII, these characters themselves and short ASCII words stand in an array with an index of its own,
+outside ASCII, these characters themselves and short ASCII words stand in an array with a separate index,
 which every PostgreSQL has. Where `pg_trgm` is missing, longer words in ASCII are left: there texts are read,
 the newest first and no further than needed. What changes in `tasks` is noted by triggers, as in SQLite.
 """

@@ -50,36 +50,22 @@ Doc = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is looked up in one index.
+    """What is looked up in one index."""
 
-    Attributes:
-        table: The index.
-        match: The words as FTS5 is asked for them.
-        parts: What stands in the folded text then, all of it.
-    """
-
-    table: str
-    match: str
-    parts: Sequence[re.Pattern[str]]
+    table: str  # the index
+    match: str  # the words as FTS5 is asked for them
+    parts: Sequence[re.Pattern[str]]  # what stands in the folded text then, all of it
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which documents are chosen, whatever stands in them.
+    """Which documents are chosen, whatever stands in them."""
 
-    Attributes:
-        low: Their least number.
-        high: The number before which they are.
-        sql: What they must fulfil besides, on `search_documents`.
-        values: The parameters of that.
-        filtered: Whether that may leave few.
-    """
-
-    low: int
-    high: int
-    sql: str
-    values: Mapping[str, Any]
-    filtered: bool
+    low: int  # their least number
+    high: int  # the number before which they are
+    sql: str  # what they must fulfil besides, on `search_documents`
+    values: Mapping[str, Any]  # the parameters of that
+    filtered: bool  # whether that may leave few
 
 
 class Lookup:
@@ -192,8 +178,8 @@ class Lookup:
 
     def _run(self, query: str, **values: object) -> Sequence[Any]:
         chosen = self._chosen
-        told = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
-        return self._connection.execute(text(query), told).all()
+        parameters = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
+        return self._connection.execute(text(query), parameters).all()
 
 
 log = logging.getLogger(__name__)
@@ -330,7 +316,9 @@ class SqliteDialect:
                     some = f"SELECT id FROM {part} WHERE id > {_HEAD} LIMIT {rows}"  # noqa: S608 - ours
                     if part in tables and run(f"DELETE FROM {part} WHERE id IN ({some})").rowcount:  # noqa: S608
                         return most
-            except OperationalError as error:  # some builds of SQLite let nobody else write these tables
+            except (
+                OperationalError
+            ) as error:  # some builds of SQLite let no other connection write these tables
                 log.debug("%s is removed at once: %s", name, error)
             run(f"DROP TABLE {name}")
             return most

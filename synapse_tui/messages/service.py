@@ -81,7 +81,7 @@ class TaskService:
                 del self._waiters[task.id]
 
     def awaited(self) -> set[str]:
-        """The agents for whose answers somebody waits at this moment."""
+        """The agents whose answers are waited for at this moment."""
         waited = (self._tasks.get(task_id) for task_id in self._waiters if task_id in self._tasks)
         return {task.target for task in waited if task.outgoing}
 
@@ -91,7 +91,7 @@ class TaskService:
                 future.set_result(task)
 
     def collected(self, task: Task) -> None:
-        """Whoever waited for a task has got its end: nobody is to be told of it any more."""
+        """The waiter has fetched the end of a task: no reply is due any more."""
         if task.id in self._tasks and self._tasks.get(task.id).reply is ReplyState.DUE:
             self._tasks.change(task.id, reply=ReplyState.TOLD)
 
@@ -246,7 +246,7 @@ def about_reply(reply: Reply) -> dict[str, object]:
 
 
 def late_message(reply: Reply, sender: Sender) -> MessageRequest:
-    """The message that tells an agent of an answer for which it does not wait any more."""
+    """The message that brings an agent an answer which it does not wait for any more."""
     completed = reply.state is TaskState.COMPLETED and reply.text.strip()
     text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
     if reply.state is TaskState.INPUT_REQUIRED and reply.in_reply_to:
@@ -271,12 +271,12 @@ def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
 
 
 def reply_of(task: Task) -> Reply:
-    """What is told of a task: how it ended, or what its agent asks."""
-    told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
+    """The reply to a task: how it ended, or what its agent asks."""
+    text = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
     if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
-        told = text_of_parts(task.messages[-1].parts)
+        text = text_of_parts(task.messages[-1].parts)
     return Reply(
-        told,
+        text,
         task.state,
         truncated=any(artifact.truncated for artifact in task.artifacts) and not task.replied,
         explicit=task.replied,

@@ -31,7 +31,7 @@ from .records import Mark, Stored
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
 MAX_REASON = 200
-"""How long the reason of a task may be that somebody else gave, in characters."""
+"""How long the reason of a task may be given by others, in characters."""
 PATIENCE = 5.0
 """Seconds in which the tasks of earlier sessions are read that still go on."""
 MAX_FINISHED = 500
@@ -225,7 +225,7 @@ class TaskStore:
     def adopt(self, task: Task) -> None:
         """Take in a task of an earlier session that still waits; the journal knows it already.
 
-        Nothing has changed, so only the bus is told.
+        Nothing has changed, so only the bus is notified.
         """
         self._put(task)
         self._events.publish(TaskChanged(task))
@@ -250,7 +250,7 @@ class TaskStore:
         self._record(new, _why(old, new))
         return new
 
-    def tell(self, task_id: str) -> None:
+    def publish(self, task_id: str) -> None:
         """Publish a task's snapshot again: its place in the outbox is another one."""
         self._events.publish(TaskChanged(self._tasks[task_id]))
 
@@ -289,7 +289,7 @@ class TaskStore:
         return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
 
     def answering(self, asked: str) -> list[Task]:
-        """The tasks that tell of the answer to one of that id, oldest first."""
+        """The tasks that report the answer to one of that id, oldest first."""
         return [self._tasks[each] for each in self._by_answered[asked]]
 
     def following(self, task_id: str) -> list[Task]:
@@ -405,11 +405,11 @@ def shortened(text: str) -> str:
 
 
 def awaits_reply(task: Task) -> bool:
-    """Whether the agent may still have to answer a task, as far as the task itself tells."""
+    """Whether the agent may still have to answer a task, as far as the task itself shows."""
     if task.outgoing or task.replied or task.follows or not (task.response_expected or is_asked(task)):
         return False
     if task.state.final and not task.sender.sender_endpoint:
-        return False  # the text of the turn was the answer, and nobody can be told of another
+        return False  # the text of the turn was the answer, and there is nowhere to send another
     return task.state not in UNWANTED and (task.delivery in GIVEN or task.delivery is DeliveryState.DONE)
 
 

@@ -104,56 +104,6 @@ REPLY = "↳ "
 _LEAST = 6  # cells that a name has at least
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What rows are made with."""
-
-    width: int  # cells of a row
-    now: datetime  # the time now, aware
-    labels: Mapping[str, str]  # what agents are called, by id
-    terms: Sequence[str] = ()  # what was searched for, folded
-    projects: bool = False  # whether the project is shown
-
-
-def history_row(record: Record, look: Look) -> tuple[list[Piece], list[Piece]]:
-    return _head(record, look), _text(record, look)
-
-
-def _head(record: Record, look: Look) -> list[Piece]:
-    task = record.task
-    mark = delivery_mark(task)
-    tail = f"{mark.word}  {moment(task.created_at, look.now)} "
-    project = f"  {one_line(Path(record.project).name)}" if look.projects else ""
-    room = max(2 * _LEAST, look.width - 7 - cell_len(tail))
-    sender = shorten(party(task.sender.sender_id, look.labels), max(_LEAST, room // 2 - 1))
-    sender += "" if task.sender.verified else "?"
-    target = shorten(party(task.target, look.labels), max(_LEAST, room - cell_len(sender) - 1))
-    project = shorten(project, max(0, room - cell_len(sender) - cell_len(target)))
-    gap = look.width - 6 - cell_len(sender) - cell_len(target) - cell_len(project) - cell_len(tail)
-    return [
-        Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
-        Piece(sender, "bold $ink"),
-        Piece(" → ", "$ink-faint"),
-        Piece(target, f"bold ${agent_colour(record.agent_type)}"),
-        Piece(project, "$ink-faint"),
-        Piece(" " * max(1, gap)),
-        Piece(f"{mark.word}  ", f"${mark.colour}"),
-        Piece(tail.removeprefix(f"{mark.word}  "), "$ink-muted"),
-    ]
-
-
-def _text(record: Record, look: Look) -> list[Piece]:
-    task, room = record.task, look.width - 4
-    text, lead = task.text, ""
-    if look.terms and not stands_in(text, look.terms) and stands_in(task.answer, look.terms):
-        text, lead = task.answer, REPLY
-    runs = excerpt(text, look.terms, room - cell_len(lead))
-    return [
-        Piece(f"   {lead}", "$ink-faint"),
-        *(Piece(run, "bold underline $hot" if hit else "$ink-muted") for run, hit in runs),
-    ]
-
-
 ROW = 2  # lines of a task
 AHEAD = 20  # how many tasks before its end the list asks for more
 
@@ -221,7 +171,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
         """Set what agents are called, what was searched for, and whether projects are shown."""
         self._labels, self._terms, self._projects = labels, terms, projects
-        self._draw_anew()
+        self._redraw()
 
     # What is listed
 
@@ -258,7 +208,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
             if row.task.id == task.id:
                 ended = task.updated_at if task.state.final else None
                 self.rows[at] = replace(row, task=task, finished_at=ended)
-                self._draw_anew()
+                self._redraw()
                 return True
         return False
 
@@ -267,7 +217,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self.virtual_size = Size(self.scrollable_content_region.width, ROW * len(self.rows))
         self.refresh()
 
-    def _draw_anew(self) -> None:
+    def _redraw(self) -> None:
         self._drawn.clear()
         self.refresh()
 
@@ -336,7 +286,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         self._looks.clear()
-        self._draw_anew()
+        self._redraw()
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -358,9 +308,41 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         return self._drawn[key][part]
 
     def _draw(self, record: Record, width: int, *, marked: bool) -> tuple[Strip, Strip]:
-        look = Look(width, self.now(), self._labels, self._terms, self._projects)
-        head, text = history_row(record, look)
+        head, text = self._head(record, width), self._text(record, width)
         return self._strip(head, width, marked=marked), self._strip(text, width, marked=marked)
+
+    def _head(self, record: Record, width: int) -> list[Piece]:
+        task = record.task
+        mark = delivery_mark(task)
+        tail = f"{mark.word}  {moment(task.created_at, self.now())} "
+        project = f"  {one_line(Path(record.project).name)}" if self._projects else ""
+        room = max(2 * _LEAST, width - 7 - cell_len(tail))
+        sender = shorten(party(task.sender.sender_id, self._labels), max(_LEAST, room // 2 - 1))
+        sender += "" if task.sender.verified else "?"
+        target = shorten(party(task.target, self._labels), max(_LEAST, room - cell_len(sender) - 1))
+        project = shorten(project, max(0, room - cell_len(sender) - cell_len(target)))
+        gap = width - 6 - cell_len(sender) - cell_len(target) - cell_len(project) - cell_len(tail)
+        return [
+            Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
+            Piece(sender, "bold $ink"),
+            Piece(" → ", "$ink-faint"),
+            Piece(target, f"bold ${agent_colour(record.agent_type)}"),
+            Piece(project, "$ink-faint"),
+            Piece(" " * max(1, gap)),
+            Piece(f"{mark.word}  ", f"${mark.colour}"),
+            Piece(tail.removeprefix(f"{mark.word}  "), "$ink-muted"),
+        ]
+
+    def _text(self, record: Record, width: int) -> list[Piece]:
+        task, room = record.task, width - 4
+        text, lead = task.text, ""
+        if self._terms and not stands_in(text, self._terms) and stands_in(task.answer, self._terms):
+            text, lead = task.answer, REPLY
+        runs = excerpt(text, self._terms, room - cell_len(lead))
+        return [
+            Piece(f"   {lead}", "$ink-faint"),
+            *(Piece(run, "bold underline $hot" if hit else "$ink-muted") for run, hit in runs),
+        ]
 
     def _strip(self, pieces: Sequence[Piece], width: int, *, marked: bool) -> Strip:
         segments = [Segment(piece.text, self._look(piece.style, marked=marked)) for piece in pieces]

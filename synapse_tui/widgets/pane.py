@@ -168,19 +168,11 @@ class ExitBar(SegmentBar, can_focus=True):
 
     DEFAULT_CSS = "ExitBar { dock: bottom; background: $raised; }"
 
-    @dataclass
-    class Chosen(Message):
-        """`restart` or `close` was chosen."""
-
-        agent_id: str
-        choice: str
-
     label: reactive[str] = reactive("")
     status: var[ExitStatus | None] = var(None)
 
-    def __init__(self, agent_id: str, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
-        self.agent_id = agent_id
         self._clock = clock
         self._since = clock()
 
@@ -210,18 +202,13 @@ class ExitBar(SegmentBar, can_focus=True):
         hint = Piece(f" {word}  " if words else " ", "$ink on $raised", word, word)
         return [Piece(f" {key} ", style, word, word), hint]
 
-    def on_segment_bar_pressed(self, event: SegmentBar.Pressed) -> None:
-        """A click chooses at once."""
-        event.stop()
-        self.post_message(self.Chosen(self.agent_id, event.target))
-
     def on_key(self, event: events.Key) -> None:
         """`r` and `x` choose; other keys are dropped: there is no agent to take them."""
         event.stop()
         event.prevent_default()
         choice = {"r": RESTART, "x": CLOSE, "R": RESTART, "X": CLOSE}.get(event.character or "")
         if choice and self._clock() - self._since >= GRACE:
-            self.post_message(self.Chosen(self.agent_id, choice))
+            self.post_message(self.Pressed(self, choice, 0))
 
 
 SETTLED_SECONDS = 15.0  # how long a title shows a message that is done
@@ -258,7 +245,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.agent_id = agent_id
         self.view = view
         self._title = PaneTitle()
-        self._exit_bar = ExitBar(agent_id)
+        self._exit_bar = ExitBar()
         self._forgetting: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -314,13 +301,8 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         target = event.target
         if target.startswith("task:"):
             self.post_message(self.Asked(self.agent_id, "show", target.removeprefix("task:")))
-        elif target in ("close", "zoom", "why", "live", "watch", "last"):
+        else:
             self.post_message(self.Asked(self.agent_id, target))  # type: ignore[arg-type]
-
-    @on(ExitBar.Chosen)
-    def _exit_chosen(self, event: ExitBar.Chosen) -> None:
-        event.stop()
-        self.post_message(self.Asked(self.agent_id, event.choice))  # type: ignore[arg-type]
 
     def on_click(self, event: events.Click) -> None:
         event.stop()

@@ -112,7 +112,15 @@ async def test_a_list_of_nothing_is_empty(agent: Binding) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"pageSize": 0}, {"pageSize": 101}, {"pageSize": -1}, {"pageToken": "nonsense"}, {"historyLength": -1}],
+    [
+        {"pageSize": 0},
+        {"pageSize": 101},
+        {"pageSize": -1},
+        {"pageToken": "nonsense"},
+        {"status": "NOPE"},
+        {"statusTimestampAfter": "yesterday"},
+        {"historyLength": -1},
+    ],
 )
 async def test_a_list_is_not_made_of_wrong_parameters(agent: Binding, fields: Json) -> None:
     with pytest.raises(Refused) as refused:

@@ -11,13 +11,13 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
-from synapse_tui.a2a.push import PushDesk
+from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
 from synapse_tui.a2a.push.worker import Backoff
 from synapse_tui.events import AgentAdded
 from synapse_tui.messages.history import History, HistoryPushJournal
-from synapse_tui.model import Task
+from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
 
 QUICK = Backoff(first=0.01, longest=0.02, attempts=5)
@@ -130,20 +130,6 @@ class Names:
         return await Resolver()(host, port)
 
 
-@dataclass
-class Agents:
-    """Knows one agent."""
-
-    agent: FakeAgent
-    on: bool
-
-    def goes_on(self, agent_id: str) -> bool:
-        return self.on
-
-    def tasks(self, agent_id: str) -> Sequence[Task]:
-        return tuple(self.agent.tasks)
-
-
 @asynccontextmanager
 async def telling(
     agent: FakeAgent,
@@ -155,7 +141,7 @@ async def telling(
     goes_on: bool = False,
     settled: bool = True,
     **options: Any,
-) -> AsyncIterator[PushDesk]:
+) -> AsyncIterator[PushService]:
     """A desk that hears of an agent; what it knows is kept in a history when there is a path.
 
     Args:
@@ -164,12 +150,13 @@ async def telling(
     policy = policy or TargetPolicy(Resolver())
     history = History(path, owner=owner, alive=alive, busy=0.1) if path is not None else None
     sending = {key: options.pop(key) for key in ("certificates", "timeout") if key in options}
-    desk = PushDesk(
+    agent.spec = AgentSpec(agent.agent_type, restore=goes_on)
+    desk = PushService(
         agent.events,
         send=PushSender(policy, **sending),
         journal=HistoryPushJournal(history, "/project") if history is not None else None,
         policy=policy,
-        agents=Agents(agent, goes_on),
+        agents={agent.agent_id: agent},  # type: ignore[dict-item]
         **({"backoff": QUICK} | options),
     )
     desk.load()

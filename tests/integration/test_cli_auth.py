@@ -162,11 +162,11 @@ async def test_keys_are_shown_once(shell: Shell) -> None:
     ("words", "said"),
     [
         (["setup", "default"], "rotate default"),
-        (["setup", "admin"], "no name for a key"),
-        (["setup", "a b"], "no name for a key"),
-        (["setup", "synapse-claude-8100"], "no name for a key"),
-        (["rotate", "nobody"], "there are: admin, default"),
-        (["revoke", "nobody"], "there are: admin, default"),
+        (["setup", "admin"], "not a valid name"),
+        (["setup", "a b"], "not a valid name"),
+        (["setup", "synapse-claude-8100"], "not a valid name"),
+        (["rotate", "nobody"], "admin, default"),
+        (["revoke", "nobody"], "admin, default"),
     ],
 )
 async def test_what_makes_no_sense_changes_nothing(shell: Shell, words: list[str], said: str) -> None:
@@ -181,7 +181,7 @@ async def test_an_agent_makes_no_keys(shell: Shell) -> None:
     shell.enter(FakeAgent())
     for words in (["setup"], ["rotate"], ["revoke", "default"]):
         result = await shell.run("auth", *words)
-        assert (result.code, "for the person" in result.err) == (2, True)
+        assert (result.code, "only a person" in result.err) == (2, True)
     assert not own(shell).exists()
 
 

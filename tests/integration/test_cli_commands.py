@@ -243,7 +243,7 @@ async def test_project_settings_that_are_not_trusted_are_told(shell: Shell, stac
     await opened(stack, shell)
     result = await shell.run("send", "gemini", "hello")
     assert (result.code, result.out) == (0, "answer of gemini\n")
-    assert f"{path} is left out: it has not been trusted" in result.err
+    assert f"{path} is ignored until you trust it" in result.err
 
 
 async def test_json_of_a_send(shell: Shell, stack: AsyncExitStack) -> None:
@@ -297,7 +297,7 @@ async def test_a_sender_whose_name_cannot_be_one(shell: Shell, stack: AsyncExitS
     agent = await opened(stack, shell)
     result = await shell.run("send", "gemini", "hello", "--from", "a\x1b[31m b")
     assert (result.code, agent.requests) == (2, [])
-    assert "--from a[31m b: no id of a sender" in result.err
+    assert "--from a[31m b: not a valid sender id" in result.err
 
 
 async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) -> None:
@@ -461,8 +461,8 @@ async def test_bad_options(
     ("message", "stdin", "told"),
     [
         ("-", b"x" * 5_000_000, "more than 1000000 bytes"),
-        ("-", b"a\xffb", "no UTF-8"),
-        (b"a\xffb", b"", "no UTF-8"),
+        ("-", b"a\xffb", "not UTF-8"),
+        (b"a\xffb", b"", "not UTF-8"),
         ("-", b"", "is empty"),
         ("  ", b"", "is empty"),
         ("\x01\x7f", b"", "is empty"),

@@ -122,15 +122,15 @@ async def test_what_a_person_sets_in_the_project_is_trusted_and_what_an_agent_se
     assert (await shell.run("config", "get", "tui.layout")).out == "grid\n"
     shell.environ["SYNAPSE_AGENT_ID"] = "synapse-claude-8100"
     result = await shell.run("config", "set", "--project", "tui.layout", "main")
-    assert "once" in result.err, result.err
-    assert "trusted" in result.err
+    assert "until you trust" in result.err, result.err
+    assert "synapse trust" in result.err
     assert (await shell.run("config", "get", "tui.layout")).out == "tabs\n"
 
 
 async def test_what_was_not_trusted_stays_so(shell: Shell) -> None:
     of_project(shell).write_text('{"tui": {"agents": ["evil"]}}')
     result = await shell.run("config", "set", "--project", "tui.layout", "grid")
-    assert "once" in result.err, result.err
+    assert "until you trust" in result.err, result.err
     assert (await shell.run("config", "get", "tui.agents")).out == "[]\n"
 
 
@@ -159,9 +159,9 @@ async def test_what_is_edited_never_takes_the_place_of_what_somebody_else_has_se
     editor.chmod(0o700)
     shell.environ["EDITOR"] = str(editor)
     result = await shell.run("config", "edit")
-    assert (result.code, "was changed by somebody else meanwhile" in result.err) == (2, True), result.err
+    assert (result.code, "was changed by another program" in result.err) == (2, True), result.err
     assert own(shell).read_text() == "{}\n"
-    kept = Path(result.err.rpartition("what you wrote is in ")[2].strip())
+    kept = Path(result.err.rpartition("your edit is in ")[2].strip())
     assert '"layout": "main"' in await asyncio.to_thread(kept.read_text)
     await asyncio.to_thread(kept.unlink)
 

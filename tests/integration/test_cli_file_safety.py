@@ -59,7 +59,7 @@ async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
     assert (again.code, "was not locked by user" in again.err) == (4, True)
     assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
     assert "no file was locked by user" in (await shell.run("file-safety", "unlock", "--all")).err
-    assert "FILEs and --all are given" in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
+    assert "FILES and --all are given" in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
     database = shell.folder / ".synapse/file_safety.db"
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     assert "*.db" in (shell.folder / ".synapse/.gitignore").read_text()
@@ -126,9 +126,9 @@ async def test_changes_are_recorded_and_found_again(shell: Shell) -> None:
     assert recent[0]["task_id"].startswith("local-")
     for lines in ("many", "7-3", "0", "2,0-4"):
         odd = await shell.run("file-safety", "record", "a", "--lines", lines)
-        assert (odd.code, "no lines" in odd.err) == (2, True)
+        assert (odd.code, "is not valid" in odd.err) == (2, True)
     odd = await shell.run("file-safety", "recent", "--hours", "nan")
-    assert (odd.code, "no number of hours" in odd.err) == (2, True)
+    assert (odd.code, "not a number" in odd.err) == (2, True)
     assert "removed 2 changes" in (await shell.run("file-safety", "cleanup", "--days", "0")).out
 
 

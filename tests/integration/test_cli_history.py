@@ -76,7 +76,7 @@ async def test_tasks_are_listed_searched_and_shown(shell: Shell) -> None:
     assert isinstance(steps, list)
     assert steps[-1]["state"] == "completed"
     none = await shell.run("history", "search", "nowhere")
-    assert (none.code, none.out, "no task is found" in none.err) == (0, "", True)
+    assert (none.code, none.out, "no tasks found" in none.err) == (0, "", True)
     missing = await shell.run("history", "show", "00000000")
     assert (missing.code, "there is no task" in missing.err) == (4, True)
 
@@ -93,7 +93,7 @@ async def test_what_is_listed_can_be_chosen(shell: Shell) -> None:
     ):
         assert len(json.loads((await shell.run("history", "list", *words, "--json")).out)) == count, words
     odd = await shell.run("history", "list", "--since", "yesterday")
-    assert (odd.code, "is no time" in odd.err) == (2, True)
+    assert (odd.code, "not a time" in odd.err) == (2, True)
     stats = (await shell.run("history", "stats", "--json")).json
     assert (stats["tasks"], stats["states"]) == (1, {"completed": 1})
     assert "synapse-claude-8100" in (await shell.run("history", "stats")).out
@@ -114,7 +114,7 @@ async def test_tasks_are_exported_in_four_forms(shell: Shell) -> None:
     assert json.loads(file.read_text()) == every
     assert json.loads((await shell.run("history", "export", "-o", "-")).out) == every
     again = await shell.run("history", "export", "-o", str(file))
-    assert (again.code, "is there already" in again.err) == (2, True)
+    assert (again.code, "exists already" in again.err) == (2, True)
 
 
 async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
@@ -125,7 +125,7 @@ async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
     assert (await shell.run("history", "cleanup", "--days", "30", "-y")).out == "0 tasks were removed\n"
     assert (await shell.run("history", "cleanup", "--days", "7", "--dry-run")).out.startswith("1 tasks would")
     unasked = await shell.run("history", "cleanup", "--days", "7")
-    assert (unasked.code, "nothing is removed unasked" in unasked.err) == (2, True)
+    assert (unasked.code, "without confirmation" in unasked.err) == (2, True)
     assert (await shell.run("history", "cleanup", "--days", "7", "-y")).out == "1 tasks were removed\n"
     assert json.loads((await shell.run("history", "list", "--json")).out) == []
 

@@ -78,7 +78,7 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
     shown = await shell.run("instructions", "show")
     assert (shown.code, shown.out) == (0, text)
     assert shown.err == (
-        f"synapse: {agent.agent_id} would be told: {len(text) - 1} characters\n"
+        f"synapse: {agent.agent_id} would get: {len(text) - 1} characters\n"
         f"synapse: from {shell.folder}/.synapse/default.md\n"
         f"synapse: left out: {shell.folder}/.synapse/claude.md: its content has not been trusted\n"
     )
@@ -91,9 +91,9 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
     assert after.json["text"] == text.rstrip("\n")
     assert "was told at 2026-01-02" in after.err
     assert f"(task {task.short_id}, completed)" in after.err
-    assert "would be told" in (await shell.run("instructions", "show", "codex", "--now")).err
+    assert "would get" in (await shell.run("instructions", "show", "codex", "--now")).err
     agent.briefing.told_as = agent.agent_id
-    assert "was told; now it would" in (await shell.run("instructions", "show", "codex", "--now")).err
+    assert "now it would get" in (await shell.run("instructions", "show", "codex", "--now")).err
 
 
 async def test_inside_an_agent_its_own_are_meant(shell: Shell, stack: AsyncExitStack) -> None:
@@ -123,7 +123,7 @@ async def test_what_an_agent_of_a_type_would_be_told(shell: Shell) -> None:
     assert "default.md: its content has not been trusted" in shown.err
     quiet = await shell.run("instructions", "show", "--type", "dummy", "--json")
     assert quiet.json["wanted"] is False
-    assert "not told by itself" in quiet.err
+    assert "gets none by default" in quiet.err
     unknown = await shell.run("instructions", "show", "--type", "clode")
     assert unknown.code == 2
     assert "there is no profile 'clode'" in unknown.err
@@ -204,5 +204,5 @@ async def test_rules_that_are_not_trusted_give_way_to_the_persons(
 
 async def test_delegating_loads_little(shell: Shell) -> None:
     heavy = {"pydantic", "textual", "fastapi", "sqlmodel", "httpx", "yaml"}
-    code = f"import sys, synapse_tui.cli.delegate; print({heavy!r} & set(sys.modules))"
+    code = f"import sys, synapse_tui.cli.send; print({heavy!r} & set(sys.modules))"
     assert (await shell.run(program=(sys.executable, "-c", code))).out == "set()\n"

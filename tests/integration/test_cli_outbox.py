@@ -91,7 +91,7 @@ async def test_what_is_kept_can_be_canceled_and_nothing_else(shell: Shell) -> No
     done = await shell.run("outbox", "cancel", first[:8])
     assert (done.code, done.out) == (0, f"synapse-gemini-8110 'ign': canceled (task {first[:8]})\n")
     assert (await shell.run("outbox", "cancel", first)).code == 4
-    assert "there is no message to do that with" in (await shell.run("outbox", "release", "all")).err
+    assert "no message to do that with" in (await shell.run("outbox", "release", "all")).err
     every = json.loads((await shell.run("outbox", "cancel", "all", "--json")).out)
     assert {(each["task_id"], each["status"]) for each in every} == {
         (second, "canceled"),
@@ -187,8 +187,8 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["gemini", "explode", "x"], "'explode' is no action"),
-        (["cancl", "all"], "'cancl' is no action"),
+        (["gemini", "explode", "x"], "'explode' is not an action"),
+        (["cancl", "all"], "'cancl' is not an action"),
         (["gemini", "cancle", "all"], "Did you mean 'cancel'?"),
         (["cancel"], "cancel needs a task"),
         (["move", "abcd1234"], "move needs a task and its place"),
@@ -222,7 +222,7 @@ async def test_a_message_that_goes_on_with_a_task_is_called_by_its_own_id_and_by
     assert (told["status"], told["delivery"]) == ("working", "queued")
     which = await shell.run("outbox", "move", task.short_id, "1")
     assert which.code == 4
-    assert f"2 messages go on with task '{task.short_id}'" in which.err
+    assert f"2 messages continue task '{task.short_id}'" in which.err
     assert (await shell.run("outbox", "cancel", first.short_id)).code == 0
     back = await shell.run("outbox", "cancel", task.short_id)
     assert back.out == f"{gemini.agent_id}: canceled (task {second.short_id})\n"
@@ -259,4 +259,4 @@ async def test_what_all_does_not_mean_is_named(shell: Shell, gemini: FakeAgent) 
     assert result.out == f"{gemini.agent_id}: canceled (task {uncertain.short_id})\n"
     short = info.short_id
     assert f"message {short} is left out, it is in the inbox: synapse outbox cancel {short}" in result.err
-    assert "there is no message to do that with" in (await shell.run("outbox", "hold", "all")).err
+    assert "no message to do that with" in (await shell.run("outbox", "hold", "all")).err

@@ -142,7 +142,7 @@ async def test_send_with_reply_to_goes_to_the_owner_of_the_task(shell: Shell, co
     result = await shell.run("send", "codex", "fine", "--reply-to", task.id[:8], "--response")
     assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
     assert f"is from {ASKER.sender_id}: the reply went there, not to codex" in result.err
-    assert "nothing is waited for" in result.err
+    assert "--response has no effect" in result.err
     assert codex.tasks.get(task.id).answer == "fine"
     assert len(codex.requests) == 1, "nobody is sent anything else"
 
@@ -165,7 +165,7 @@ async def test_a_person_in_a_shell_has_nothing_to_reply_to(shell: Shell) -> None
     for words in (["reply", "fine"], ["reply", "--list"], ["send", "codex", "x", "--reply-to", "12345678"]):
         result = await shell.run(*words)
         assert result.code == 4
-        assert "a reply comes from the agent that was asked" in result.err
+        assert "only the agent that was asked can reply" in result.err
         assert "synapse send" in result.err
     assert (await shell.run("reply")).code == 4
 
@@ -276,7 +276,7 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     [task_id] = agent.task_ids
     assert (result.code, result.out) == (0, ""), "what stands there is an answer"
     assert f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})" in result.err
-    assert "its answer is not waited for; --response does so" in result.err
+    assert "use --response to wait for it" in result.err
     receipt = (await shell.run("send", "gemini", "by the way", "-p", "1", "--no-response")).out
     assert receipt.startswith(f"{agent.agent_id}: queued: in the inbox (task ")
     assert [agent.outbox.read(task).state for task in agent.task_ids] == [TaskState.COMPLETED] * 2

@@ -79,7 +79,7 @@ async def test_a_task_that_nobody_knows(shell: Shell) -> None:
     for task in ("00000000", "short"):
         result = await shell.run("result", task)
         assert result.code == 4
-        assert f"no agent that runs knows a task '{task}'" in result.err
+        assert f"no running agent knows a task '{task}'" in result.err
     assert (await shell.run("result", "no task")).code == 4
     shell.register(FakeAgent(1, "claude"))
     result = await shell.run("result", "00000000")

@@ -15,7 +15,8 @@ import click
 import pytest
 
 from synapse_tui.addresses import identity_of
-from synapse_tui.cli import sessions, start, stop
+from synapse_tui.cli import agents as agents_cli
+from synapse_tui.cli import sessions
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
 from synapse_tui.registry import Record, Registry
@@ -112,7 +113,7 @@ def test_a_host_that_hangs_is_told_as_such(runtime: Path, capsys: pytest.Capture
     with ExitStack() as stack:
         for name, gate in (("fine", threading.Barrier(1)), ("hung", None)):
             stack.callback(Host(socket_of(runtime, name), gate).close)
-        assert code_of(sessions.ls, "--json") == 0
+        assert code_of(sessions.ls_command, "--json") == 0
     found = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert (found["fine"]["project"], found["hung"]["project"]) == ("/p", "?")
 
@@ -141,9 +142,9 @@ def test_a_home_without_sessions_is_not_made(
     runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "none"))
-    assert code_of(sessions.ls) == 0
-    assert code_of(sessions.kill, "--all") == 0
-    assert code_of(sessions.kill) == 10
+    assert code_of(sessions.ls_command) == 0
+    assert code_of(sessions.kill_command, "--all") == 0
+    assert code_of(sessions.kill_command) == 10
     assert not (tmp_path / "none").exists()
 
 
@@ -154,12 +155,12 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
     refusal: dict[str, object] = {"is": "error", "kind": "AgentNotFound", "text": "it is gone", "hint": ""}
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
-        assert code_of(stop.command, "synapse-dummy-8190", "--json") == 0
+        assert code_of(agents_cli.stop_command, "synapse-dummy-8190", "--json") == 0
         assert json.loads(capsys.readouterr().out) == [{"agent_id": "synapse-dummy-8190", "kept": 3}]
     socket_of(runtime, "fine").unlink()
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "other"), threading.Barrier(1), stop=refusal).close)
-        assert code_of(stop.command, "synapse-dummy-8191", "--json") == 3
+        assert code_of(agents_cli.stop_command, "synapse-dummy-8191", "--json") == 3
         (told,) = json.loads(capsys.readouterr().out)
         assert told["agent_id"] == "synapse-dummy-8191"
         assert told["error"]["message"] == "it is gone"
@@ -175,9 +176,9 @@ def test_an_agent_is_stopped_by_its_identity(
     stopped: dict[str, object] = {"is": "stopped", "kept": {}}
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
-        assert code_of(stop.command, identity_of("/p", "dummy")) == 0
+        assert code_of(agents_cli.stop_command, identity_of("/p", "dummy")) == 0
     assert capsys.readouterr().out == f"stopped {agent_id}\n"
-    assert code_of(stop.command, identity_of("/q", "dummy")) == 3
+    assert code_of(agents_cli.stop_command, identity_of("/q", "dummy")) == 3
 
 
 def test_what_could_not_be_ended_with_an_agent_is_named(
@@ -188,7 +189,7 @@ def test_what_could_not_be_ended_with_an_agent_is_named(
     for words in ((), ("--json",)):
         with ExitStack() as stack:
             stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
-            assert code_of(stop.command, agent_id, *words) == 0
+            assert code_of(agents_cli.stop_command, agent_id, *words) == 0
         (socket_of(runtime, "fine")).unlink()
         told = capsys.readouterr()
         if words:
@@ -203,7 +204,7 @@ def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.Cap
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), kill={"is": "done"}).close)
         stack.callback(Host(socket_of(runtime, "hung"), None).close)
-        assert code_of(sessions.kill, "--all", "--json") == 10
+        assert code_of(sessions.kill_command, "--all", "--json") == 10
     told = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert "error" not in told["fine"]
     assert "does not answer" in told["hung"]["error"]["message"]
@@ -219,7 +220,7 @@ def test_no_host_is_started_for_a_profile_that_there_is_not(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert code_of(start.command, word) == 2
+    assert code_of(agents_cli.start_command, word) == 2
     told = capsys.readouterr().err
     assert f"there is no profile '{word.partition(':')[0]}'" in told
     assert ("did you mean 'claude'?" if "claud" in word else "known profiles: ") in told
@@ -228,4 +229,4 @@ def test_no_host_is_started_for_a_profile_that_there_is_not(
 
 def test_a_profile_is_known_by_its_aliases_too(tmp_path: Path) -> None:
     for name in ("claude", "ClaudeCode", "sh"):
-        start._check_profile(name, tmp_path, UserPaths(tmp_path))
+        agents_cli.check_profile(name, tmp_path, UserPaths(tmp_path))

@@ -113,7 +113,7 @@ def test_a_command_with_a_slip_is_told_with_the_one_that_is_meant(shell: InnerSh
     name = group.list_commands(click.Context(group))[0]
     result = run(shell, *words.split()[1:], name + "x")
     assert result.code == 2
-    assert f"there is no command '{words} {name}x'. Did you mean '{name}'?" in result.err
+    assert f"no command '{words} {name}x'. Did you mean '{name}'?" in result.err
 
 
 def test_a_word_with_a_slip_is_told_with_the_one_that_is_meant(shell: InnerShell) -> None:

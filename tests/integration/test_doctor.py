@@ -146,7 +146,7 @@ async def test_nobody_pays_unasked_and_what_is_wrong_is_told_before_anything_sta
     paid = await shell.run("doctor", "paid")
     assert (paid.code, paid.out) == (2, "")
     assert "turns of your model" in paid.err
-    assert "say --yes" in paid.err
+    assert "--yes" in paid.err
     put_profile(shell, "missing", command="no-such-agent", install="get it")
     assert (await shell.run("doctor", "dummy", "missing", "--yes")).code == 9
     unknown = await shell.run("doctor", "dummy", "--check", "nope")

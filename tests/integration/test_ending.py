@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.ancestry import IDENTITY
+from synapse_tui.cli.caller import IDENTITY
 from synapse_tui.events import Notice
 from synapse_tui.pty import guardian_process
 from synapse_tui.pty.guardian_process import parse_start, start_time

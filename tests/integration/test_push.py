@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.push import PushConfig, PushProtocol
-from synapse_tui.a2a.push.policy import Allowed, Resolver, TargetPolicy
+from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.subscriptions import WebhookRequest
 from synapse_tui.content import Artifact, Part
 from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
@@ -283,14 +283,6 @@ async def test_the_address_that_was_looked_at_is_called_under_the_name(agent):
         assert names.asked == ["hooks.lan", "hooks.lan"]
 
 
-async def test_one_address_of_several_that_does_not_answer_is_passed_over(agent):
-    names = Names(**{"hooks.lan": ["127.0.0.2", "127.0.0.1"]})
-    async with receiving() as receiver, telling(agent, policy=TargetPolicy(names)) as desk:
-        await desk.create(config(agent, receiver.url(host="hooks.lan")))
-        ask(agent)
-        await receiver.until(1)
-
-
 async def test_proxies_of_the_environment_are_ignored(agent, monkeypatch):
     async with receiving() as proxy, receiving() as receiver, telling(agent) as desk:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "https_proxy"):
@@ -299,18 +291,6 @@ async def test_proxies_of_the_environment_are_ignored(agent, monkeypatch):
         ask(agent)
         await receiver.until(1)
         assert proxy.got == []
-
-
-async def test_agents_of_this_machine_are_not_called(agent):
-    async with receiving() as receiver:
-        policy = TargetPolicy(
-            Resolver(), own_ports=lambda: {receiver.port}, allowed=Allowed.parse(["127.0.0.0/8"])
-        )
-        async with telling(agent, policy=policy) as desk:
-            with pytest.raises(TargetRefused, match="agent's"):
-                await desk.create(config(agent, receiver.url()))
-            with pytest.raises(TargetRefused, match="agent's"):
-                await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url()))
 
 
 async def test_https_checks_the_certificate_for_the_name(agent, tmp_path):
@@ -420,7 +400,7 @@ async def test_what_cannot_be_sent_or_asked_for_is_refused(agent):
         for fields in ({"scheme": "Bea rer"}, {"config_id": "a b"}):
             with pytest.raises(InvalidValue):
                 await desk.create(config(agent, url, **fields))
-        with pytest.raises(InvalidValue, match="no event"):
+        with pytest.raises(InvalidValue, match="unknown event"):
             await desk.add_webhook(WebhookRequest(agent.agent_id, url, ("task.done",)))
         assert len(await desk.list(TASK)) == 1
 
@@ -441,18 +421,6 @@ async def test_configurations_are_kept_by_their_ids(agent):
             await desk.create(config(agent, receiver.url()))
         with pytest.raises(PushLimit):
             await desk.create(config(agent, receiver.url()))
-
-
-async def test_who_was_deleted_is_told_nothing_that_waits(agent):
-    async with receiving(None) as receiver, telling(agent, timeout=2) as desk:
-        made = await desk.create(config(agent, receiver.url()))
-        other = await desk.create(config(agent, receiver.url(), config_id="other"))
-        agent.give(ask(agent))
-        await receiver.until(1)
-        await desk.delete(TASK, made.config_id)
-        got = await receiver.until(3)
-        assert other.config_id == "other"
-        assert [next(iter(each.json)) for each in got[1:]] == ["task", "statusUpdate"]
 
 
 async def test_what_cannot_be_written_down_is_not_promised(agent, tmp_path):

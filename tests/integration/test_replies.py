@@ -207,7 +207,7 @@ async def test_what_could_not_be_told_is_told_after_the_restart(tmp_path, monkey
             own, given = await Person(alice).ask(bob, WORKS)
             await works_on(bob, given)
             with monkeypatch.context() as patch:
-                patch.setattr("synapse_tui.host.replies.Replies._owe", lambda *_: None)
+                patch.setattr("synapse_tui.host.replies.Replies._due", lambda *_: None)
                 await Person(bob).reply("told late")
                 await bob.tasks.flush()
         assert alice.tasks.get(own.id).state is TaskState.WORKING

@@ -34,7 +34,7 @@ async def be_a_host(folder: Path, number: int) -> None:
         folder / "history.db",
         owner=process_name(os.getpid()),
         alive=is_alive,
-        told=lambda text, _: told.append(text),
+        notify=lambda text, _: told.append(text),
     )
     safety = await asyncio.to_thread(LockDatabase, folder / "safety.db", alive=is_alive)
     key = AgentKey(f"/project{number}", f"synapse-dummy-{number}", "dummy")

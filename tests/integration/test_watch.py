@@ -193,7 +193,7 @@ async def test_detached_listed_and_stopped(shell: Shell, gemini: FakeAgent) -> N
     assert stopped.out == f"{gemini.agent_id}: stopped by you\n"
     again = await shell.run("watch", "gemini", "--stop")
     assert (again.code, "is not watched" in again.err) == (5, True)
-    assert "nobody is watched" in (await shell.run("watch", "--list")).err
+    assert "no watches" in (await shell.run("watch", "--list")).err
 
 
 async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) -> None:

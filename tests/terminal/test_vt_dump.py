@@ -107,7 +107,7 @@ def expressible(terminal: Terminal) -> bool:
     return inside or not core.modes.origin
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(streams)
 @example("1\ufe0f\u094d\b".encode())
 def test_a_terminal_fed_with_a_dump_is_like_the_first(data: bytes) -> None:
@@ -123,7 +123,7 @@ def test_a_terminal_fed_with_a_dump_is_like_the_first(data: bytes) -> None:
 more = st.lists(tokens.filter(lambda token: not token.endswith("b")), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(streams, more.map(lambda parts: "".join(parts).encode()))
 def test_both_go_on_alike(data: bytes, following: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
@@ -138,7 +138,7 @@ def test_both_go_on_alike(data: bytes, following: bytes) -> None:
     assert other.take_replies() == terminal.take_replies()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams, st.integers(2, 30), st.integers(1, 10))
 @example("abcdefghijk⚠️xyz\r\n1\r\n2\r\n3\r\n4".encode(), 20, 6)
 def test_both_are_resized_alike(data: bytes, columns: int, lines: int) -> None:
@@ -254,7 +254,7 @@ def test_the_history_of_a_program_on_the_alternate_screen() -> None:
     assert history(terminal) == b"shell$ agent\r\n\r\n  its screen"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams)
 def test_the_history_has_the_text_of_all_lines(data: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)

@@ -33,8 +33,8 @@ SHOWN = [
     ("an escape sequence without a meaning", "AB\x1b!xCD"),
     ("an escape sequence with three intermediates", "AB\x1b #!xCD"),
     ("many parameters", "AB\x1b[" + "1;" * 500 + "mCD"),
-    ("a control sequence that is too long", "AB\x1b[" + "1;" * 50_000 + "mCD"),
-    ("too long with CAN", "AB\x1b[" + "1;" * 50_000 + "\x18CD"),
+    ("a control sequence that is too long", "AB\x1b[" + "1;" * 3000 + "mCD"),
+    ("too long with CAN", "AB\x1b[" + "1;" * 3000 + "\x18CD"),
     ("kitty graphics", "AB\x1b_Gi=31,s=1;AAAA\x1b\\CD"),
 ]
 
@@ -113,7 +113,7 @@ def test_hostile_input_takes_linear_time(name: str) -> None:
 
 
 def test_input_in_single_bytes_is_linear() -> None:
-    for data in (b"\x1b[" + b"1;" * 20_000, b"\x1b]0;" + b"x" * 40_000):
+    for data in (b"\x1b[" + b"1;" * 8000, b"\x1b]0;" + b"x" * 16_000):
         assert any(feed_in_pieces(data, 1) < 5 for _ in range(4))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from rich.color import ColorSystem
 from textual.app import App, ComposeResult
@@ -140,6 +141,21 @@ async def running(app: PanesApp, size: tuple[int, int] = (40, 10)) -> AsyncItera
     async with app.run_test(headless=False, size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot
+
+
+@asynccontextmanager
+async def pane(
+    session: FakeSession | None = None,
+    app_class: type[Any] = PanesApp,
+    *,
+    size: tuple[int, int] = (40, 10),
+    **options: Any,
+) -> AsyncIterator[tuple[Any, FakeSession, Pilot[None]]]:
+    """One pane in an app of its own."""
+    session = session or FakeSession()
+    app = app_class(session, **options)
+    async with running(app, size) as pilot:
+        yield app, session, pilot
 
 
 async def settle(pilot: Pilot[None]) -> None:

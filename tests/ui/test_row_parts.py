@@ -16,7 +16,7 @@ from synapse_tui.widgets.strips import Pens, build_pieces, draw
 TEXT = st.text(st.sampled_from("ab …—•✻⏺⠋│漢あｱé\u0301\u200d\ufe0f❤👍🏽🇯🇵กำ\u00ad\u200b\u202e☺"), max_size=30)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TEXT, st.integers(0, 4))
 @example("✻ Thinking… (3s · esc to interrupt)", 0)
 @example("e\u0301漢", 0)

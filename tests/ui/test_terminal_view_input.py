@@ -8,7 +8,7 @@ from textual import events
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
 from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.widgets.terminal_view import TerminalView
-from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
 from tests.waiting import until
 
 
@@ -44,18 +44,14 @@ async def test_keys_are_encoded_for_the_childs_modes():
 
 
 async def test_the_bytes_of_a_terminal_key_pass_unchanged():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         app.post_message(TerminalKey(KeyEvent("enter", alt=True), b"\x1b\r"))
         await settle(pilot)
         assert session.taken() == b"\x1b\r"
 
 
 async def test_the_release_of_a_key_reaches_a_child_that_asked_for_it():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         release = KeyEvent("a", kind="release")
         app.post_message(TerminalKeyRelease(release, b"\x1b[97;1:3u"))
         await settle(pilot)
@@ -81,9 +77,7 @@ async def test_reserved_keys_go_up_to_the_app():
 
 
 async def test_a_paste_is_one_piece_without_controls():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[?2004h")
         app.view.post_message(events.Paste("one\ntwo\x1b[201~\x03"))
         await settle(pilot)
@@ -113,9 +107,7 @@ async def test_a_click_that_gives_the_focus_is_not_for_the_child():
 
 
 async def test_the_wheel_scrolls_back_and_typing_returns():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\r\n".join(f"line {number}" for number in range(30)))
         await settle(pilot)
         await _wheel(app.view, up=True)
@@ -130,9 +122,7 @@ async def test_the_wheel_scrolls_back_and_typing_returns():
 
 
 async def test_the_wheel_is_the_childs_when_it_asked_for_the_mouse():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[?1000h\x1b[?1006h")
         await _wheel(app.view, up=False)
         await settle(pilot)
@@ -140,9 +130,7 @@ async def test_the_wheel_is_the_childs_when_it_asked_for_the_mouse():
 
 
 async def test_the_wheel_sends_arrow_keys_on_the_alternate_screen():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[?1049h\x1b[?1007h")
         await _wheel(app.view, up=True)
         await settle(pilot)
@@ -155,9 +143,7 @@ async def _wheel(view: TerminalView, *, up: bool) -> None:
 
 
 async def test_dragging_selects_and_copies():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("hello world\r\nsecond")
         await settle(pilot)
         await pilot.mouse_down(app.view, offset=(6, 0))
@@ -174,9 +160,7 @@ async def test_dragging_selects_and_copies():
 
 
 async def test_dragging_beyond_the_edge_scrolls():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\r\n".join(f"line {number}" for number in range(30)))
         await settle(pilot)
         await pilot.mouse_down(app.view, offset=(6, 2))
@@ -193,9 +177,7 @@ async def test_dragging_beyond_the_edge_scrolls():
 
 
 async def test_shift_selects_although_the_child_has_the_mouse():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[?1003h\x1b[?1006hhello")
         await settle(pilot)
         session.taken()
@@ -207,9 +189,7 @@ async def test_shift_selects_although_the_child_has_the_mouse():
 
 
 async def test_double_and_triple_clicks():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("one two three")
         await settle(pilot)
         await pilot.click(app.view, offset=(5, 0), times=2)
@@ -236,9 +216,7 @@ async def test_a_click_on_a_link_with_ctrl_is_told():
 
 
 async def test_scroll_mode_takes_the_keys_and_gives_them_back():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\r\n".join(f"line {number}" for number in range(30)))
         await settle(pilot)
         app.view.enter_scroll_mode()

@@ -17,7 +17,7 @@ from synapse_tui.widgets.mention_overlay import (
 )
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import wrap_at_cursor, wrap_words
-from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
 from tests.waiting import until
 
 AGENTS = [
@@ -51,9 +51,7 @@ def shown(app: PanesApp) -> str:
 
 
 async def test_a_mention_is_held_completed_and_sent():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         session.output("> ")
         await pilot.press("@", "g")
         await settle(pilot)
@@ -72,9 +70,7 @@ async def test_a_mention_is_held_completed_and_sent():
 
 
 async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)):
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, _):
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         await until(lambda: app.mentions)
@@ -84,9 +80,7 @@ async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent()
 
 
 async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)):
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, _):
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         session.output("> an old prompt")
@@ -96,9 +90,7 @@ async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
 
 
 async def test_what_is_no_address_goes_to_the_agent_unchanged():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press(*"@README.md")
         await settle(pilot)
         assert session.taken() == b"@README.md"
@@ -106,9 +98,7 @@ async def test_what_is_no_address_goes_to_the_agent_unchanged():
 
 
 async def test_the_cursor_stands_in_what_is_typed():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         session.output("\x1b[3;5H\x1b[?25l")
         await pilot.press(*"@gemini hi")
         await settle(pilot)
@@ -125,9 +115,7 @@ async def test_the_cursor_stands_in_what_is_typed():
 
 
 async def test_the_overlay_flips_above_and_leaves_the_line_of_the_cursor():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         session.output("\x1b[1;1H\x1b[19;1Hprompt> ")
         await pilot.press("@")
         await settle(pilot)
@@ -156,9 +144,7 @@ async def test_it_stays_in_sight_when_the_window_has_another_size(size):
 
 
 async def test_enter_does_not_send_what_is_not_drawn():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press(*"@gemini abc")
         await settle(pilot)
         app.view.mention.place_again(Size(0, 0), Offset(0, 0))
@@ -217,9 +203,7 @@ async def test_a_focus_that_moved_while_the_window_was_away_gives_back():
 
 
 async def test_a_click_on_a_completion_takes_it():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press("@")
         await settle(pilot)
         row = next(y for y, text in enumerate(app.picture().display) if "alice" in text)
@@ -230,9 +214,7 @@ async def test_a_click_on_a_completion_takes_it():
 
 
 async def test_a_paste_goes_into_the_message():
-    session = FakeSession(60, 20)
-    app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press(*"@gemini ")
         from textual.events import Paste
 

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets import terminal_view
-from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, pane, running, settle
 
 CONTENT = {
     "text": "plain text\r\nsecond line",
@@ -29,9 +29,7 @@ CONTENT = {
 @pytest.mark.parametrize("content", CONTENT.values(), ids=CONTENT)
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "compositor"])
 async def test_outer_terminal_shows_what_the_agents_terminal_shows(content, direct):
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         app.stage.direct = direct
         session.output(content)
         for _ in range(100):  # the compositor draws at its own times
@@ -44,9 +42,7 @@ async def test_outer_terminal_shows_what_the_agents_terminal_shows(content, dire
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "compositor"])
 async def test_an_outer_terminal_with_other_widths_keeps_its_columns(direct):
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         app.stage.direct = direct
         session.output("x" * 40 + "\x1b[H⚠️ a 👨‍👩‍👧 b 🇯🇵 c 1️⃣ d ☕ e")
         await settle(pilot)
@@ -59,9 +55,7 @@ async def test_an_outer_terminal_with_other_widths_keeps_its_columns(direct):
 
 
 async def test_direct_paint_writes_only_the_changed_row():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\x1b[5;1Hbefore")
         await settle(pilot)
         app.outer.written.clear()
@@ -142,9 +136,7 @@ async def test_nothing_from_the_agent_reaches_the_outer_terminal_raw():
 
 async def test_synchronized_output_is_kept_back_until_its_end(monkeypatch):
     monkeypatch.setattr(terminal_view, "SYNC_TIMEOUT", 60.0)  # the end comes late on a busy machine
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         app.outer.written.clear()
         session.output("\x1b[?2026hhalf")
         for _ in range(5):
@@ -156,9 +148,7 @@ async def test_synchronized_output_is_kept_back_until_its_end(monkeypatch):
 
 
 async def test_synchronized_output_that_never_ends_is_shown_after_a_while():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\x1b[?2026hstuck")
         assert session.terminal.modes.synchronized
         await settle(pilot)
@@ -167,9 +157,7 @@ async def test_synchronized_output_that_never_ends_is_shown_after_a_while():
 
 
 async def test_a_child_in_reverse_video_is_shown_reversed():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\x1b[?5htext")
         await settle(pilot)
         assert app.picture().cell(0, 0).style.reverse
@@ -180,9 +168,7 @@ async def test_a_child_in_reverse_video_is_shown_reversed():
 
 
 async def test_a_restarted_session_is_shown_with_its_new_terminal():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("old")
         await settle(pilot)
         session.terminal = Terminal(20, 5, 100)
@@ -207,9 +193,7 @@ LOG = "".join(f"\r\n\x1b[3{number % 8}mline {number} 漢 ⚠️\x1b[0m" for numb
     ids=["log", "region", "reverse", "down", "delete"],
 )
 async def test_rows_that_move_are_moved_and_not_drawn_anew(step):
-    session = FakeSession(40, 12)
-    app = PanesApp(session)
-    async with running(app, (40, 12)) as pilot:
+    async with pane(FakeSession(40, 12), size=(40, 12)) as (app, session, pilot):
         session.output(LOG)
         await settle(pilot)
         session.output("\x1b[H" + LOG)
@@ -224,9 +208,7 @@ async def test_rows_that_move_are_moved_and_not_drawn_anew(step):
 
 
 async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
-    session = FakeSession(40, 10)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(40, 10)) as (app, session, pilot):
         session.output("\r\n".join(f"line {number}" for number in range(10)))
         await settle(pilot)
         session.output("\x1b[1;6r\x1b[6;1H\nnew\x1b[r\x1b[10;1Hstatus")

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from synapse_tui.widgets import terminal_view
 from synapse_tui.widgets.painting import FrameClock
 from tests.ui.app_kit import until
-from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, pane, running, settle
 
 
 class Dialog(ModalScreen[None]):
@@ -28,9 +28,7 @@ class Dialog(ModalScreen[None]):
 
 
 async def test_the_outer_cursor_follows_the_child():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("abc")
         await settle(pilot)
         picture = app.picture()
@@ -43,9 +41,7 @@ async def test_the_outer_cursor_follows_the_child():
 
 
 async def test_a_hidden_cursor_is_hidden_but_still_followed():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[?25l\x1b[2;5H")
         await settle(pilot)
         picture = app.picture()
@@ -70,9 +66,7 @@ async def test_a_pane_without_focus_shows_a_block():
 
 
 async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[31mred日本")
         await settle(pilot)
         await app.push_screen(Dialog())
@@ -92,9 +86,7 @@ async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
 
 
 async def test_the_cursor_is_given_back_when_the_pane_goes():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         session.output("\x1b[6 q")
         await settle(pilot)
         assert app.picture().cursor.visible
@@ -105,9 +97,7 @@ async def test_the_cursor_is_given_back_when_the_pane_goes():
 
 
 async def test_a_toast_is_not_painted_over():
-    session = FakeSession(60, 16)
-    app = PanesApp(session)
-    async with running(app, (60, 16)) as pilot:
+    async with pane(FakeSession(60, 16), size=(60, 16)) as (app, session, pilot):
         app.notify("a toast", timeout=30)
         await settle(pilot)
         await until(lambda: "a toast" in "".join(app.picture().display))
@@ -123,9 +113,7 @@ async def test_a_toast_is_not_painted_over():
 
 
 async def test_a_hidden_pane_writes_nothing_and_is_right_when_it_is_shown():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         app.view.display = False
         await settle(pilot)
         app.outer.written.clear()
@@ -154,14 +142,12 @@ async def test_a_pane_that_is_partly_out_of_view_is_right():
 
 
 async def test_a_row_that_changes_under_an_overlay_and_back_is_right():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         overlay = Static("over")
         overlay.styles.position, overlay.styles.offset = "absolute", (20, 5)
         overlay.styles.width, overlay.styles.height, overlay.styles.layer = 10, 1, "top"
         overlay.display = False
-        app.screen.styles.layers = ("default", "top")  # type: ignore[assignment]
+        app.screen.styles.layers = ("default", "top")
         await app.screen.mount(overlay)
         await settle(pilot)
         session.output("\x1b[?25l\x1b[1;1Hbefore")
@@ -205,9 +191,7 @@ async def test_a_pane_that_moves_takes_its_doubtful_characters_along():
 
 async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch):
     monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.5)  # longer than a step takes on a busy machine
-    session = FakeSession(80, 24)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(80, 24)) as (app, session, pilot):
         assert session.sizes == [(40, 10)]
         for width in range(39, 20, -1):
             await pilot.resize_terminal(width, 10)
@@ -219,9 +203,7 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
 
 async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_the_pane(monkeypatch):
     monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.01)
-    session = FakeSession(80, 24)
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane(FakeSession(80, 24)) as (_, session, pilot):
         await until(lambda: session.sizes[-1] == (40, 10))
         await settle(pilot)
         session.resize(80, 20)
@@ -230,9 +212,7 @@ async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_
 
 
 async def test_no_color_leaves_attributes_and_marks_without_colours():
-    session = FakeSession()
-    app = PanesApp(session, no_color=True)
-    async with running(app) as pilot:
+    async with pane(no_color=True) as (app, session, pilot):
         session.output("\x1b[1;31;44mloud\x1b[0m \x1b[38;2;1;2;3mquiet")
         await settle(pilot)
         await pilot.mouse_down(app.view, offset=(0, 0))
@@ -246,9 +226,7 @@ async def test_no_color_leaves_attributes_and_marks_without_colours():
 
 
 async def test_sixteen_colours_are_enough():
-    session = FakeSession()
-    app = PanesApp(session, colors=ColorSystem.STANDARD)
-    async with running(app) as pilot:
+    async with pane(colors=ColorSystem.STANDARD) as (app, session, pilot):
         session.output("\x1b[38;2;255;0;0mred\x1b[48;5;21mblue\x1b[4:3mcurly")
         await settle(pilot)
         written = "".join(app.outer.written)
@@ -275,9 +253,7 @@ async def test_both_panes_of_a_tick_are_one_write():
 
 
 async def test_frames_are_synchronized_when_the_outer_terminal_can():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (app, session, pilot):
         app._sync_available = True
         app.outer.written.clear()
         session.output("hello")
@@ -403,9 +379,9 @@ def test_keys_are_heard_between_the_frames_of_costly_panes(clock, cost, writes):
     cpu = [0.0]
     frames = FrameClock(written.append, interval=0.025, loop=clock, cpu=lambda: cpu[0])
     panes = [Pane(clock) for _ in range(3)]
-    for pane in panes:
-        pane.before = lambda: cpu.append(cpu.pop() + cost)
-        frames.request(pane)
+    for each in panes:
+        each.before = lambda: cpu.append(cpu.pop() + cost)
+        frames.request(each)
     clock.advance(0)
     assert written == writes
     assert all(pane.frames == [0.0] for pane in panes)
@@ -428,9 +404,7 @@ def test_a_pane_answers_for_the_cost_of_its_frames(clock):
 
 
 async def test_painting_a_pane_is_charged_to_its_agent():
-    session = FakeSession()
-    app = PanesApp(session)
-    async with running(app) as pilot:
+    async with pane() as (_, session, pilot):
         before = session.charged
         session.output("hello")
         await settle(pilot)
@@ -441,13 +415,13 @@ def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
     written = []
     frames = FrameClock(written.append, interval=0.025, loop=clock)
     panes = [Pane(clock, name) for name in "abc"]
-    for pane in panes:
-        frames.request(pane)
+    for each in panes:
+        frames.request(each)
     clock.advance(0)
     assert written == ["abc"]
     written.clear()
-    for pane in panes:
-        frames.request(pane)
+    for each in panes:
+        frames.request(each)
     clock.advance(0.024)
     frames.request(panes[2], at_once=True)
     clock.advance(0.001)

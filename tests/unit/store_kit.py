@@ -38,7 +38,7 @@ async def opened(
 ) -> AsyncIterator[tuple[History, Told]]:
     told = Told()
     history = History(
-        path, owner=owner, alive=alive, told=told, replaced=told.note_replaced, **({"busy": 0.1} | options)
+        path, owner=owner, alive=alive, notify=told, replaced=told.note_replaced, **({"busy": 0.1} | options)
     )
     history.load()
     try:

@@ -190,7 +190,7 @@ def test_lines_that_are_written_anew_are_said_once() -> None:
     assert said + screen == ["one", "two", "three", "four", "five", "six"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(

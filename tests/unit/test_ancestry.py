@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.ancestry import FARTHEST, _psutil_ancestors, proc_ancestors, with_identity
+from synapse_tui.cli.caller import MAX_ANCESTORS, proc_ancestors, psutil_ancestors, with_identity
 
 CLAUDE = {
     "SYNAPSE_AGENT_ID": "synapse-claude-8100",
@@ -82,7 +82,7 @@ def test_ancestors_are_read_from_proc(tmp_path: Path) -> None:
 
 def test_a_proc_that_leads_in_a_circle_is_left(tmp_path: Path) -> None:
     process(tmp_path, 7, 7, b"SYNAPSE_A=b\0")
-    assert len(list(proc_ancestors(7, tmp_path))) == FARTHEST
+    assert len(list(proc_ancestors(7, tmp_path))) == MAX_ANCESTORS
 
 
 @pytest.mark.parametrize("stat", [b"", b"7 (sh", b"7 (sh) S x"])
@@ -94,7 +94,7 @@ def test_a_proc_that_cannot_be_read_ends_the_search(tmp_path: Path, stat: bytes)
 
 def test_other_systems_tell_by_psutil() -> None:
     """It works on Linux too, and must then tell the same of the nearest ancestors."""
-    told = [dict(environ) for environ in _psutil_ancestors()]
+    told = [dict(environ) for environ in psutil_ancestors()]
     assert any(environ.get("PATH") for environ in told)
     ours = [
         {name: value for name, value in environ.items() if name.startswith("SYNAPSE_")} for environ in told

@@ -190,7 +190,7 @@ def encoded(steps: list[tuple[bytes, tuple[int, int] | None, float]]) -> Iterato
     yield encoder.output(time, b"", final=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps=steps)
 def test_what_is_played_is_what_was_recorded(tmp_path_factory, steps) -> None:
     path = tmp_path_factory.mktemp("cast") / "a.cast"

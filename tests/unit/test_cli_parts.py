@@ -18,9 +18,8 @@ from click.testing import CliRunner
 
 from synapse_tui import cli, errors
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.cli import group, output, tables
-from synapse_tui.cli.flow import waits
-from synapse_tui.cli.waiting import ENDED, LONGEST_LOOK, LONGEST_PAUSE, OVERDUE, PATIENCE, Waiter
+from synapse_tui.cli import group, output
+from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, LONGEST_PAUSE, MAX_FAILURES, OVERDUE, Waiter, waits
 from synapse_tui.model import AGENT_EXITED, TaskState
 
 
@@ -117,7 +116,7 @@ class Wait:
             self.server.poll,
             alive=lambda: alive,
             timeout=timeout,
-            tell=self.told.append,
+            report=self.told.append,
             progress=progress,
             clock=self.time.clock,
             sleep=self.time.sleep,
@@ -180,13 +179,13 @@ UNREACHABLE = errors.PeerUnreachable("nobody answers")
 
 def test_a_server_that_stumbles_is_asked_again() -> None:
     done = at(TASK, 2, state=TaskState.COMPLETED)
-    stumbles = [UNREACHABLE] * (PATIENCE - 1)
+    stumbles = [UNREACHABLE] * (MAX_FAILURES - 1)
     assert Wait(*stumbles, at(TASK, 1), *stumbles, done)() is done
 
 
 def test_a_server_that_stays_away_is_an_error() -> None:
     with pytest.raises(errors.PeerUnreachable):
-        Wait(*[UNREACHABLE] * PATIENCE)()
+        Wait(*[UNREACHABLE] * MAX_FAILURES)()
 
 
 def test_an_agent_that_ended_is_told() -> None:
@@ -211,7 +210,7 @@ def test_an_agent_that_ended_below_its_host_is_waited_for_a_while_only() -> None
         output.WaitTimedOut, match="has ended; task 12345678 waits until it is restarted"
     ) as caught:
         wait()
-    assert caught.value.hint == "take it back: synapse outbox cancel 12345678"
+    assert "synapse outbox cancel 12345678" in caught.value.hint
     assert ENDED <= wait.time.now < ENDED + LONGEST_LOOK
     done = at(TASK, 3, state=TaskState.COMPLETED)
     assert Wait(ended, at(TASK, 2, delivery="held", reason="starting"), None, None, done)() is done, (
@@ -267,12 +266,12 @@ def test_an_answer_that_does_not_come_to_the_senders_task_is_taken_from_the_rece
 
 
 def test_tables_count_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.show_table(("A", "B"), [("世界", "x"), ("a", "yy"), ("é", "")])
+    output.show_table(("A", "B"), [("世界", "x"), ("a", "yy"), ("é", "")])
     assert capsys.readouterr().out.split("\n") == ["A     B", "世界  x", "a     yy", "é", ""]
 
 
 def test_what_stands_in_a_table_neither_acts_nor_breaks_its_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    tables.show_table(("A", "B"), [("a\nb\tc", "\x1b[31mx\x9b")])
+    output.show_table(("A", "B"), [("a\nb\tc", "\x1b[31mx\x9b")])
     assert capsys.readouterr().out.split("\n") == ["A      B", "a b c  [31mx", ""]
 
 
@@ -283,7 +282,7 @@ def table(monkeypatch: pytest.MonkeyPatch, columns: int, *, seen: bool = True) -
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setenv("COLUMNS", str(columns))
     rows = [("src/a.py", "synapse-dummy-8190", "x" * 500), ("b.py", "synapse-dummy-8191", "世界" * 250)]
-    tables.show_table(("FILE", "AGENT", "INTENT"), rows, shrinking=("FILE", "INTENT"))
+    output.show_table(("FILE", "AGENT", "INTENT"), rows, shrinking=("FILE", "INTENT"))
     return out.getvalue().splitlines()
 
 
@@ -295,9 +294,9 @@ def test_long_texts_are_cut_to_the_terminal_and_the_others_are_whole(monkeypatch
 
 @pytest.mark.parametrize("columns", range(1, 100, 7))
 def test_no_row_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    least = 2 * tables.LEAST + len("synapse-dummy-8190") + 4
+    least = 2 * 8 + len("synapse-dummy-8190") + 4
     rows = table(monkeypatch, columns)
-    assert max(map(tables.cells, rows)) <= max(columns, least)
+    assert max(map(output.cells, rows)) <= max(columns, least)
     assert all("synapse-dummy-819" in row for row in rows[1:])
 
 
@@ -306,10 +305,10 @@ def test_where_nobody_looks_rows_are_whole(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_one_line_of_so_many_cells() -> None:
-    assert tables.one_line("a\n b\x1b[m", 10) == "a b[m"
-    assert tables.one_line("日本語のテキスト" * 20, 20) == "日本語のテキスト日…"
-    assert tables.one_line("x" * 50, 10) == "x" * 9 + "…"
-    assert tables.cut("é" * 10, 10) == "é" * 10
+    assert output.one_line("a\n b\x1b[m", 10) == "a b[m"
+    assert output.one_line("日本語のテキスト" * 20, 20) == "日本語のテキスト日…"
+    assert output.one_line("x" * 50, 10) == "x" * 9 + "…"
+    assert output.cut("é" * 10, 10) == "é" * 10
 
 
 def test_plain_text_does_not_act() -> None:
@@ -478,7 +477,7 @@ def test_profiles_of_the_user_and_the_project_are_commands(
 def test_did_you_mean(home: Path, opened: list[object], word: str, meant: str | None) -> None:
     result = CliRunner().invoke(group.synapse, [word])
     assert result.exit_code == 2
-    assert f"there is no command or profile '{word}'" in result.output
+    assert f"no command or profile '{word}'" in result.output
     assert ("Did you mean" in result.output) is (meant is not None)
     assert meant is None or f"Did you mean '{meant}'?" in result.output
     assert not opened

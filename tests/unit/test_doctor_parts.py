@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules
-from synapse_tui.cli.doctor_output import show_report
-from synapse_tui.cli.tables import cells
+from synapse_tui.cli.doctor import show_report
+from synapse_tui.cli.output import cells
 from synapse_tui.doctor.examination import GENERAL, Prompts, how_much
 from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
 from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
@@ -165,7 +165,7 @@ def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
 def test_the_table_keeps_to_its_width_and_names_where_to_change(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapse_tui.cli.doctor_output.columns", lambda: 60)
+    monkeypatch.setattr("synapse_tui.cli.doctor.columns", lambda: 60)
     results = (
         Result(
             "start", ok("a sentence that is far too long for one row, 日本語の文も入る、とても長い"), 1.25

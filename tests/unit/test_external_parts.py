@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.a2a.external.peer import (
     ArtifactChunk,
     Budget,
+    Outgoing,
     Pace,
     TaskUpdate,
+    Update,
     artifact_of,
     text_of,
 )
@@ -41,10 +43,10 @@ from synapse_tui.a2a.external.registry import (
 from synapse_tui.a2a.external.service import external_address
 from synapse_tui.a2a.external.transport import MessageSize
 from synapse_tui.a2a.external.untrusted import check_url, clean_line, clean_text, is_allowed, origin_of
-from synapse_tui.a2a.external.worker import SavedFiles
+from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
+from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
 from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.conversation import ConversationLines, ConversationModel
 from synapse_tui.widgets.text import wrapped, wrapped_line
@@ -388,17 +390,12 @@ def test_what_was_told_of_the_work_is_the_answer_where_there_is_no_other():
     assert (told(conversation)[-2:], done.answer) == ([("progress", "thinking"), ("answer", "5")], "5")
 
 
-def test_an_answer_that_stands_in_the_history_only_is_found():
+def test_an_answer_may_be_in_the_history_or_without_a_task():
     conversation = talk()
     task = begun(conversation)
-    ended = conversation.apply(
-        task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=(said("old"), said("5")))
-    )
+    history = (said("old"), said("5"))
+    ended = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=history))
     assert ended.answer == "5"
-
-
-def test_an_answer_without_a_task():
-    conversation = talk()
     task = begun(conversation)
     ended = conversation.apply(task.id, TaskUpdate("", "c9", TaskState.COMPLETED, said("hi")))
     assert (ended.state, ended.answer, conversation.context_id) == (TaskState.COMPLETED, "hi", "c9")
@@ -421,18 +418,13 @@ def test_questions_are_answered_by_whom_they_were_asked():
         conversation.go_on(task.id, "more", codex)
 
 
-def test_late_events_change_nothing_that_has_ended():
-    conversation = talk()
-    task = begun(conversation)
-    conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
-    assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
-
-
-def test_credentials_cannot_be_given_in_a_message():
+def test_credentials_cannot_be_given_and_late_events_change_nothing():
     conversation = talk()
     task = begun(conversation)
     asked = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, auth=True))
     assert "credentials" in asked.reason
+    conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
+    assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
 
 
 def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
@@ -650,3 +642,60 @@ def test_each_event_of_a_stream_is_measured_by_itself(end: str, monkeypatch: pyt
 def test_an_answer_in_another_encoding_is_refused() -> None:
     with pytest.raises(BudgetSpent, match="UTF-8"):
         nodes_of('{"a": 1}'.encode("utf-16"), streams=False)
+
+
+# -- streams that misbehave ---
+
+
+class ScriptedPeer:
+    """An agent whose stream says what a test wants; asked for, its task is completed."""
+
+    streaming = True
+
+    def __init__(self, *said: Update | Exception) -> None:
+        self._said: Sequence[Update | Exception] = said
+        self.asked = 0
+
+    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+        for update in self._said:
+            if isinstance(update, Exception):
+                raise update
+            yield update
+
+    async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+        return
+        yield  # a stream that ends at once
+
+    async def get(self, task_id: str) -> TaskUpdate:
+        self.asked += 1
+        return TaskUpdate(task_id, "c", TaskState.COMPLETED)
+
+    async def cancel(self, task_id: str) -> TaskUpdate:
+        return TaskUpdate(task_id, "c", TaskState.CANCELED)
+
+    async def close(self) -> None:
+        pass
+
+
+async def sent(peer: ScriptedPeer) -> list[Update]:
+    return [update async for update in Exchange(peer).send(Outgoing("hello", "m"))]
+
+
+OURS = TaskUpdate("t1", "c", TaskState.WORKING)
+
+
+async def test_what_is_told_of_other_tasks_is_left_out() -> None:
+    foreign = TaskUpdate("t2", "c", TaskState.COMPLETED)
+    done = TaskUpdate("t1", "c", TaskState.COMPLETED)
+    peer = ScriptedPeer(OURS, foreign, done)
+    assert await sent(peer) == [OURS, done]
+    assert not peer.asked
+
+
+async def test_a_stream_that_breaks_once_the_task_is_known_is_replaced_by_asking() -> None:
+    peer = ScriptedPeer(OURS, PeerRefused("Invalid JSON-RPC response", 0, ""))
+    updates = await sent(peer)
+    assert updates[0] == OURS
+    assert isinstance(updates[-1], TaskUpdate)
+    assert updates[-1].state is TaskState.COMPLETED
+    assert peer.asked

@@ -155,7 +155,7 @@ async def test_nothing_is_kept_for_readers_that_have_left(rig):
     assert not rig.streams.wanted(rig.task.id)
     rig.streams.written(rig.task.id, "more", 1)
     rig.change(reason="x")
-    assert not rig.streams._told
+    assert not rig.streams._sent
     assert not rig.streams._readers
 
 

@@ -91,8 +91,11 @@ async def test_events_are_sent_in_order(source: Source, reader: Reader) -> None:
     assert source.closed.is_set()
 
 
-async def test_a_quiet_stream_is_kept_alive(source: Source, reader: Reader) -> None:
-    task = await started(source, reader, keep_alive=0.01)
+async def test_a_quiet_stream_is_kept_alive(
+    source: Source, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "KEEP_ALIVE", 0.01)
+    task = await started(source, reader)
     assert (await reader.body()).startswith(b":")
     assert (await reader.body()).startswith(b":")
     source.queue.put_nowait({"data": "still there"})
@@ -124,8 +127,11 @@ async def test_a_reader_that_leaves_frees_the_source_at_once(source: Source, rea
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_a_reader_that_does_not_read_is_given_up(source: Source, reader: Reader, leaves: bool) -> None:
-    task = await started(source, reader, send_timeout=30 if leaves else 0.01)
+async def test_a_reader_that_does_not_read_is_given_up(
+    source: Source, reader: Reader, leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "SEND_TIMEOUT", 30 if leaves else 0.01)
+    task = await started(source, reader)
     reader.reads.clear()
     source.queue.put_nowait({"data": "1"})
     if leaves:

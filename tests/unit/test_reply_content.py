@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.content import MAX_FILES, read_content, state_of
+from synapse_tui.cli.reply import MAX_FILES, read_content, state_of
 from synapse_tui.content import Part
 from synapse_tui.errors import InvalidValue, MessageTooLarge
 from synapse_tui.model import TaskState
@@ -39,19 +39,19 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (str(pipe), str(tmp_path), "/dev/zero", str(tmp_path / "none"), "nul\0"):
-        with pytest.raises(InvalidValue, match=r"cannot be read|no regular file"):
+        with pytest.raises(InvalidValue, match=r"cannot be read|not a regular file"):
             read_content([path], [], [])
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "example.org", "https://", "http://[", "javascript:1"])
 def test_only_addresses_of_the_web_are_urls(url: str) -> None:
-    with pytest.raises(InvalidValue, match="no URL"):
+    with pytest.raises(InvalidValue, match="not a URL"):
         read_content([], [url], [])
 
 
 @pytest.mark.parametrize("text", ["{count: 3}", "", "NaN", "[" * 100_000])
 def test_data_is_json(text: str) -> None:
-    with pytest.raises(InvalidValue, match="no JSON"):
+    with pytest.raises(InvalidValue, match="not JSON"):
         read_content([], [], [text])
 
 

@@ -195,20 +195,12 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("raw", "event"), KEYS, ids=[repr(raw) for raw, _ in KEYS])
-def test_key(raw, event):
+def test_key_alone_in_pieces_and_between_others(raw, event):
     assert tokens_of(raw) == [KeyToken(event, raw)]
-
-
-@pytest.mark.parametrize(("raw", "event"), KEYS, ids=[repr(raw) for raw, _ in KEYS])
-def test_key_split_at_every_byte(raw, event):
     assert tokens_of(*(raw[i : i + 1] for i in range(len(raw)))) == [KeyToken(event, raw)]
-
-
-@pytest.mark.parametrize(("raw", "event"), KEYS, ids=[repr(raw) for raw, _ in KEYS])
-def test_key_between_others(raw, event):
-    if raw in {b"\x1b", b"\x1b[", b"\x1bO", b"\x1b]", b"\x1bP", b"\x1b_"}:
-        return  # told from the beginning of a sequence only by the pause after it
-    assert tokens_of(b"x" + raw + b"\r")[1] == KeyToken(event, raw)
+    if raw not in {b"\x1b", b"\x1b[", b"\x1bO", b"\x1b]", b"\x1bP", b"\x1b_"}:
+        # those are told from the beginning of a sequence only by the pause after them
+        assert tokens_of(b"x" + raw + b"\r")[1] == KeyToken(event, raw)
 
 
 @pytest.mark.parametrize(("raw", "event"), KEYS, ids=[repr(raw) for raw, _ in KEYS])
@@ -337,11 +329,6 @@ class TestEscape:
         assert tokens_of(b"\x1b\x1b[I") == [escape, FocusToken(True)]
         assert tokens_of(b"\x1b\x1b[200~x\x1b[201~") == [escape, PasteToken("x")]
         assert tokens_of(b"\x1b\x1b[<0;1;1M") == [escape, MouseToken(MouseEvent(0, 0, 1))]
-
-    def test_own_delay(self):
-        tokenizer = Tokenizer(0.5)
-        tokenizer.feed(b"\x1b")
-        assert tokenizer.delay == 0.5
 
 
 class TestMouse:

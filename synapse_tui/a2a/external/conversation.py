@@ -90,12 +90,10 @@ class Conversation:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """Its tasks, oldest first."""
         return self._list()[0]
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """What was said, oldest first."""
         return self._list()[1]
 
     def _list(self) -> tuple[Sequence[Task], Sequence[Entry]]:
@@ -112,15 +110,10 @@ class Conversation:
                 self._entries[key] = dataclasses.replace(before, text="".join((before.text, *pieces)))
 
     def knows(self, task_id: str) -> bool:
-        """Whether there is a task of exactly that id."""
         return task_id in self._tasks
 
     def get(self, task_id: str) -> Task:
-        """A task by its id, or by its first 8 characters or more.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """A task by its id, or by its first 8 characters or more."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -130,7 +123,6 @@ class Conversation:
         return found[0]
 
     def restore(self, tasks: Iterable[Task], entries: Iterable[Entry]) -> None:
-        """Take over what was stored."""
         self._tasks = {task.id: task for task in tasks}
         self._entries = {entry.key: entry for entry in entries}
         self._pieces, self._sizes, self._totals = {}, {}, {}
@@ -179,11 +171,7 @@ class Conversation:
         return task
 
     def go_on(self, task_id: str, text: str, sender: Sender) -> Task:
-        """Record a message that answers the question of a task.
-
-        Raises:
-            TaskEnded: It has no question.
-        """
+        """Record a message that answers the question of a task."""
         task = self.get(task_id)
         if task.state is not TaskState.INPUT_REQUIRED:
             raise TaskEnded(f"task {task.short_id} of @{self.alias} has no question", "send a new message")
@@ -197,7 +185,6 @@ class Conversation:
         )
 
     def change(self, task_id: str, **fields: object) -> Task:
-        """Replace fields of a task."""
         task = self.get(task_id)
         new: Task = dataclasses.replace(task, **fields)  # type: ignore[arg-type]
         if new == task:
@@ -219,11 +206,7 @@ class Conversation:
     # -- what the agent sends ---
 
     def apply(self, task_id: str, update: Update) -> Task:
-        """Take over an update of one of our tasks.
-
-        Raises:
-            BudgetSpent: The agent has sent too much for it.
-        """
+        """Take over an update of one of our tasks."""
         if update.context_id:
             self.context_id = update.context_id
         if update.task_id:
@@ -245,7 +228,6 @@ class Conversation:
         return self._at_rest(task_id, update.state, _reason(update))
 
     def fail(self, task_id: str, reason: str) -> Task:
-        """End a task that failed."""
         self._settle(task_id)
         self._say(task_id, "note", reason)
         return self.change(task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason)
@@ -289,7 +271,6 @@ class Conversation:
                 self.version += 1
 
     def _since_sent(self, task_id: str) -> list[Entry]:
-        """What was said about a task since our last message."""
         self._join()
         entries = [entry for entry in self._entries.values() if entry.task_id == task_id]
         last = max((at for at, entry in enumerate(entries) if entry.kind == "sent"), default=-1)
@@ -348,11 +329,6 @@ class Conversation:
             self.version += 1
 
     def _count(self, task_id: str, kind: Kind, key: str, length: int) -> None:
-        """Note the length of an entry.
-
-        Raises:
-            BudgetSpent: The agent has sent too much for this task.
-        """
         self._measure(task_id, kind, key, length)
         if kind in _FROM_AGENT and len(self._sizes[task_id]) > MAX_TASK_ENTRIES:
             raise over_budget(f"{MAX_TASK_ENTRIES:,} results and messages")
@@ -386,13 +362,11 @@ class Conversation:
 
 
 def remote_id(task: Task) -> str:
-    """The agent's own id of a task; empty before it has sent one."""
     found = task.metadata.get(REMOTE_TASK)
     return found if isinstance(found, str) else ""
 
 
 def is_external(task: Task) -> bool:
-    """Whether a task is a message to an external agent."""
     return task.metadata.get(EXTERNAL) is True and not task.outgoing
 
 

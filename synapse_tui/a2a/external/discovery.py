@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -54,14 +54,8 @@ async def find_agent(
     *,
     environ: Mapping[str, str],
     types: Sequence[str],
-    now: Callable[[], datetime],
 ) -> Candidate:
-    """Find an agent as it would be stored; `types` are words that no alias may be.
-
-    Raises:
-        ConfigError: The URL, the alias or the token is not usable.
-        PeerError: It cannot be reached, or its card not be used.
-    """
+    """Find an agent as it would be stored; `types` are words that no alias may be."""
     url = check_url(request.url)
     allowed = tuple(check_url(each, what="--allow-origin") for each in request.allowed)
     variable = check_variable(request.token_env)
@@ -78,7 +72,7 @@ async def find_agent(
         again = next((each.alias for each in known if each.url == url), "")
         alias = again or alias_from(card.get("name"), [*types, *(each.alias for each in known)])
     before = next((each for each in known if each.alias == alias), None)
-    when = now().isoformat(timespec="seconds")
+    when = datetime.now(UTC).isoformat(timespec="seconds")
     agent = ExternalAgent(
         alias,
         url,
@@ -102,12 +96,7 @@ async def find_agent(
 
 
 async def has_changed_card(agent: ExternalAgent, environ: Mapping[str, str]) -> bool:
-    """Whether an agent serves another card than when it was added; the stored one stays in use.
-
-    Raises:
-        PeerError: Its card cannot be read.
-        ConfigError: The variable of its token is not set.
-    """
+    """Whether an agent serves another card than when it was added; the stored one stays in use."""
     headers = credentials_of(agent, environ)
     bounds = Bounds(agent.card_url, headers=headers, max_bytes=MAX_CARD + 1)
     async with await asyncio.to_thread(make_client, bounds) as client:
@@ -115,20 +104,11 @@ async def has_changed_card(agent: ExternalAgent, environ: Mapping[str, str]) -> 
 
 
 def credentials_of(agent: ExternalAgent, environ: Mapping[str, str]) -> dict[str, str]:
-    """The headers that authenticate us to an agent; the token is read from `environ`.
-
-    Raises:
-        ConfigError: The variable of its token is not usable.
-    """
+    """The headers that authenticate us to an agent; the token is read from `environ`."""
     return headers_of(agent.headers, agent.token_env, environ)
 
 
 def headers_of(headers: Mapping[str, str], token_env: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers, with the token of a variable as one of them.
-
-    Raises:
-        ConfigError: The variable is not set, or holds what cannot be sent.
-    """
     found = dict(headers)
     if token_env:
         token = environ.get(token_env, "").strip()
@@ -198,11 +178,6 @@ async def _fetch(client: httpx.AsyncClient, card_url: str) -> dict[str, Any]:
 
 
 def parse_card(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object of a card.
-
-    Raises:
-        CardRefused: It is not a card, or too large, or nested too deeply.
-    """
     if len(data) > MAX_CARD:
         raise CardRefused(
             f"the card at {where} has more than {MAX_CARD:,} bytes", "ask whoever runs the agent"
@@ -242,9 +217,6 @@ def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -
         card: Its card.
         card_url: Where the card was found: interfaces of that origin are trusted.
         allowed: URLs of further origins that the person agreed to.
-
-    Raises:
-        CardRefused: It has no interface that can and may be used.
     """
     offered = _interfaces(card, card_url)
     usable = [each for each in offered if is_allowed(each.url, card_url, allowed)]
@@ -264,7 +236,6 @@ def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -
 
 
 def card_warnings(card: Card, card_url: str) -> list[str]:
-    """What a person should know before the agent is added."""
     found = []
     if card.get("securityRequirements") or card.get("security"):
         found.append("it asks for credentials: a bearer token (--token-env) or a header (--header)")

@@ -62,11 +62,9 @@ class Journal:
         self._written: dict[str, dict[str, object]] = {}
 
     def path(self, alias: str) -> Path:
-        """The file of a conversation."""
         return self.folder / f"{alias}.jsonl"
 
     def files(self, alias: str) -> Path:
-        """The folder of the files that an agent has sent."""
         return self.folder / f"{alias}.files"
 
     def unwritten(self, conversation: Conversation) -> bytes:
@@ -88,11 +86,7 @@ class Journal:
         return _lines(lines)
 
     def write(self, alias: str, data: bytes) -> None:
-        """Append lines to a conversation's file.
-
-        Raises:
-            OSError: They cannot be written.
-        """
+        """Append lines to a conversation's file."""
         if data:
             private_folder(self.folder)
             with self._locked(alias, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab") as file:
@@ -122,7 +116,6 @@ class Journal:
         self.unwritten(conversation)
 
     def aliases(self) -> list[str]:
-        """The agents with a stored conversation."""
         with contextlib.suppress(OSError):
             return sorted(path.stem for path in self.folder.glob("*.jsonl"))
         return []

@@ -142,13 +142,11 @@ class Pace:
         self._events_until = self._bytes_until = float("-inf")
 
     async def event(self) -> None:
-        """Wait until one more event may be read."""
         earliest = max(self._events_until, self._clock() - EVENTS_AT_ONCE / EVENTS_A_SECOND)
         self._events_until = earliest + 1 / EVENTS_A_SECOND
         await self._wait(self._events_until)
 
     async def data(self, cost: int) -> None:
-        """Wait until so many bytes may be read."""
         earliest = max(self._bytes_until, self._clock() - BYTES_AT_ONCE / BYTES_A_SECOND)
         self._bytes_until = earliest + cost / BYTES_A_SECOND
         await self._wait(self._bytes_until)
@@ -166,22 +164,12 @@ class Budget:
         self._streamed = 0
 
     async def event(self) -> None:
-        """Count an event of a stream, and wait until it may be read.
-
-        Raises:
-            BudgetSpent: There were too many.
-        """
         self._events += 1
         if self._events > MAX_EVENTS:
             raise over_budget(f"{MAX_EVENTS:,} events")
         await self._pace.event()
 
     async def streamed(self, data: bytes, nodes: int = 0) -> None:
-        """Count bytes of a stream, and wait until they may be read.
-
-        Raises:
-            BudgetSpent: There were too many.
-        """
         self._streamed += len(data)
         if self._streamed > MAX_STREAMED:
             raise over_budget(f"{MAX_STREAMED:,} bytes")
@@ -220,12 +208,10 @@ def joined_text(artifact: Artifact) -> str:
 
 
 def text_of_message(message: TaskMessage | None) -> str:
-    """The text of a message; empty for none."""
     return text_of(message.parts) if message is not None else ""
 
 
 def artifact_of(parts: Sequence[Part], *, artifact_id: str = "", name: str = "") -> Artifact:
-    """An artifact of cleaned parts."""
     return Artifact(text_of(parts), artifact_id=artifact_id, name=name, parts=tuple(parts))
 
 

@@ -54,12 +54,7 @@ _STATES: Mapping[int, TaskState] = {
 
 
 async def open_peer(agent: ExternalAgent, environ: Mapping[str, str], budget: Budget) -> Peer:
-    """Connect to an agent; its token is read from `environ`.
-
-    Raises:
-        CardRefused: Its card must be read first.
-        ConfigError: The variable of its token is not set.
-    """
+    """Connect to an agent; its token is read from `environ`."""
     interface = agent.interface
     if interface is None:
         raise CardRefused(
@@ -93,7 +88,6 @@ class SdkPeer:
         self._live = _client(card, http, streaming=True)
 
     async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
-        """Send a message; yields updates."""
         message = pb.Message(
             message_id=outgoing.message_id,
             role=pb.ROLE_USER,
@@ -108,22 +102,18 @@ class SdkPeer:
                 yield update
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Updates of a task from now on."""
         responses = self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id))
         async with contextlib.aclosing(self._updates(responses, sends=False)) as updates:
             async for update in updates:
                 yield update
 
     async def get(self, task_id: str) -> TaskUpdate:
-        """The whole task."""
         return await self._task(self._plain.get_task(pb.GetTaskRequest(id=task_id, history_length=HISTORY)))
 
     async def cancel(self, task_id: str) -> TaskUpdate:
-        """Cancel a task."""
         return await self._task(self._plain.cancel_task(pb.CancelTaskRequest(id=task_id)))
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._http.aclose()
 
     async def _task(self, answer: Awaitable[pb.Task]) -> TaskUpdate:
@@ -164,7 +154,6 @@ def _client(card: pb.AgentCard, http: httpx.AsyncClient, *, streaming: bool) -> 
 
 
 def update_of(response: pb.StreamResponse) -> Update | None:
-    """One event of a stream; None for an empty one."""
     kind = response.WhichOneof("payload")
     if kind == "task":
         return whole_task(response.task)
@@ -187,7 +176,6 @@ def update_of(response: pb.StreamResponse) -> Update | None:
 
 
 def whole_task(task: pb.Task) -> TaskUpdate:
-    """A task as the agent sent it."""
     said = [each for each in task.history if each.role == pb.ROLE_AGENT]
     return _with_status(
         task.id,
@@ -267,7 +255,6 @@ class DialectPeer:
         self._http = http
 
     async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:  # noqa: ARG002
-        """Send a message; yields the task."""
         body = {
             "message": {"role": "user", "parts": [{"type": "text", "text": outgoing.text}]},
             "context_id": outgoing.context_id or None,
@@ -277,20 +264,16 @@ class DialectPeer:
         yield await self._call(call, sends=True)
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Not offered."""
         raise NotOffered("the dialect has no streams", 405)
         yield await self.get(task_id)
 
     async def get(self, task_id: str) -> TaskUpdate:
-        """The whole task."""
         return await self._call(dialect.task_call(task_id), sends=False)
 
     async def cancel(self, task_id: str) -> TaskUpdate:
-        """Cancel a task."""
         return await self._call(dialect.task_call(task_id, "cancel"), sends=False)
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._http.aclose()
 
     async def _call(self, call: Call, *, sends: bool) -> TaskUpdate:

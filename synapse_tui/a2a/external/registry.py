@@ -69,16 +69,13 @@ class ExternalAgent:
     """An external agent as the registry stores it.
 
     Attributes:
-        alias: Its name here: `@alias`.
         url: The URL under which it was added.
-        card_url: Where its card was found.
         card: Its card, unchanged; every text in it is untrusted.
         interface: How it is called; None when its card must be read first (a file of the original).
         allowed: URLs of further origins that the person agreed to.
         headers: Headers that go with every request; secret.
         token_env: Environment variable with a bearer token; may be empty.
-        added_at: ISO 8601.
-        last_seen: When it last answered, ISO 8601; may be empty.
+        added_at: ISO 8601, as `last_seen`.
     """
 
     alias: str
@@ -94,28 +91,23 @@ class ExternalAgent:
 
     @property
     def name(self) -> str:
-        """The cleaned name in its card."""
         return clean_line(self.card.get("name"), 80) or self.alias
 
     @property
     def description(self) -> str:
-        """The cleaned description in its card."""
         return clean_text(self.card.get("description"), 2000)
 
     @property
     def streaming(self) -> bool:
-        """Whether it can stream updates."""
         found = self.card.get("capabilities")
         return isinstance(found, Mapping) and found.get("streaming") is True
 
     @property
     def protocol(self) -> str:
-        """How it is called, for people."""
         return self.interface.label if self.interface is not None else "not read yet"
 
     @property
     def card_hash(self) -> str:
-        """SHA-256 of its card."""
         return hash_of(self.card)
 
     @property
@@ -130,7 +122,6 @@ class ExternalAgent:
         return (*token, *(f"{name}: ***" for name in self.headers))
 
     def skills(self) -> list[tuple[str, str]]:
-        """Cleaned names and descriptions of its skills."""
         found = self.card.get("skills")
         skills = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
         return [
@@ -140,7 +131,6 @@ class ExternalAgent:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: without secrets, with cleaned texts."""
         return {
             "alias": self.alias,
             "name": self.name,
@@ -188,14 +178,10 @@ class ExternalAgent:
 
 @dataclass(frozen=True, slots=True)
 class AddRequest:
-    """An agent that is to be added.
+    """An agent that is to be added, by its URL or that of its card.
 
     Attributes:
-        url: Its URL, or that of its card.
-        alias: Its name here; empty to derive one from its card.
-        headers: Headers that go with every request; secret.
-        token_env: Environment variable with a bearer token; may be empty.
-        allowed: URLs of further origins that messages may go to.
+        alias: Empty to derive one from its card.
         replace: Whether it may replace another agent of that alias.
     """
 
@@ -215,22 +201,16 @@ class Candidate:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return {"agent": self.agent.as_json(), "warnings": list(self.warnings)}
 
 
 def hash_of(card: Mapping[str, Any]) -> str:
-    """SHA-256 of a card; the order of its keys does not matter."""
     text = json.dumps(dict(card), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def check_alias(alias: str, *, taken: Sequence[str] = ()) -> str:
-    """Normalize and validate an alias; `taken` are words with another meaning, such as types of agents.
-
-    Raises:
-        InvalidValue: It is not valid.
-    """
+    """Normalize and validate an alias; `taken` are words with another meaning, such as types of agents."""
     word = alias.strip().removeprefix("@").lower()
     if not _ALIAS.fullmatch(word):
         raise InvalidValue(
@@ -243,7 +223,6 @@ def check_alias(alias: str, *, taken: Sequence[str] = ()) -> str:
 
 
 def alias_from(name: object, taken: Sequence[str]) -> str:
-    """A free alias derived from the name in a card."""
     words = re.findall(r"[a-z0-9]+", clean_line(name, 80).lower())
     base = ("-".join(words)[:24].strip("-")) or "agent"
     if parse_agent_id(base) is not None or base in _RESERVED:
@@ -256,11 +235,7 @@ def alias_from(name: object, taken: Sequence[str]) -> str:
 
 
 def read_header(text: str) -> tuple[str, str]:
-    """Name and value of a header `NAME: VALUE`.
-
-    Raises:
-        InvalidValue: It is malformed, or belongs to the protocol.
-    """
+    """Name and value of a header `NAME: VALUE`."""
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     printable = all(" " <= char <= "~" or char == "\t" for char in value)
@@ -272,11 +247,6 @@ def read_header(text: str) -> tuple[str, str]:
 
 
 def check_variable(name: str) -> str:
-    """Validate the name of an environment variable; empty is fine.
-
-    Raises:
-        InvalidValue: It is not valid.
-    """
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,100}", name):
         raise InvalidValue(
             f"'{clean_line(name, 60)}' is not the name of an environment variable",
@@ -310,7 +280,6 @@ class ExternalStore:
         return [agent for path in paths if (agent := _read(path)) is not None]
 
     def find(self, alias: str) -> ExternalAgent | None:
-        """The agent of an alias, with or without `@`."""
         try:
             word = check_alias(fold(alias))
         except InvalidValue:
@@ -319,18 +288,12 @@ class ExternalStore:
         return _read(self.folder / f"{word}.json")
 
     def get(self, alias: str) -> ExternalAgent:
-        """The agent of an alias.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
         agent = self.find(alias)
         if agent is None:
             raise no_such_agent(alias, [each.alias for each in self.list()])
         return agent
 
     def put(self, agent: ExternalAgent) -> None:
-        """Write an agent's file."""
         private_folder(self.folder)
         with self._locked():
             self._put(agent)
@@ -349,11 +312,6 @@ class ExternalStore:
                 self._put(replace(agent, last_seen=when))
 
     def remove(self, alias: str) -> ExternalAgent:
-        """Remove an agent.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
         agent = self.get(alias)
         with self._locked():
             (self.folder / f"{agent.alias}.json").unlink(missing_ok=True)

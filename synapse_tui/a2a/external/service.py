@@ -59,11 +59,10 @@ class ExternalAgents:
         project: The project that the conversations belong to.
         paths: Folders of the user.
         events: Receives everything that happens.
-        agents: The hosted agents, by id; answers to what they asked are typed into them.
+        agents: The hosted agents by id; answers to what they asked are typed into them.
         environ: Gives the environment that tokens are read from.
         types: Gives the types of hosted agents: no alias may be one.
         make_id: Makes UUIDs.
-        now: The time, aware.
     """
 
     def __init__(
@@ -76,14 +75,12 @@ class ExternalAgents:
         environ: Callable[[], Mapping[str, str]],
         types: Callable[[], Sequence[str]],
         make_id: Callable[[], str],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._events = events
         self._hosted = agents
         self._environ = environ
         self._types = types
         self._make_id = make_id
-        self._now = now
         self._store = ExternalStore(paths.external)
         self._known: dict[str, ExternalAgent] = {}
         self._known_version: object = None
@@ -168,26 +165,18 @@ class ExternalAgents:
 
     @property
     def agents(self) -> Sequence[ExternalAgent]:
-        """All external agents, by alias."""
         return tuple(self._known.values())
 
     def has(self, alias: str) -> bool:
-        """Whether there is an external agent of exactly that alias."""
         return alias in self._known
 
     def get(self, alias: str) -> ExternalAgent:
-        """The agent of an alias.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
         agent = self._known.get(fold(alias))
         if agent is None:
             raise no_such_agent(fold(alias), list(self._known))
         return agent
 
     def addresses(self) -> list[Address]:
-        """The addresses of all external agents."""
         return [external_address(agent) for agent in self.agents]
 
     async def preview(self, request: AddRequest) -> Candidate:
@@ -198,22 +187,16 @@ class ExternalAgents:
             PeerError: It cannot be reached, or its card not be used.
         """
         candidate: Candidate = await (await _discovery()).find_agent(
-            request, self._store, environ=self._environ(), types=self._types(), now=self._now
+            request, self._store, environ=self._environ(), types=self._types()
         )
         return candidate
 
     async def keep(self, candidate: Candidate) -> ExternalAgent:
-        """Store an agent that was found."""
         await asyncio.to_thread(self._store.put, candidate.agent)
         await self._refresh(changed=True)
         return candidate.agent
 
     async def remove(self, alias: str) -> ExternalAgent:
-        """Forget an agent and what was said with it.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
         agent = self.get(alias)
         await asyncio.to_thread(self._store.remove, agent.alias)
         await self._refresh(changed=True)
@@ -261,7 +244,7 @@ class ExternalAgents:
 
     async def _touch(self, alias: str) -> None:
         try:
-            await asyncio.to_thread(self._store.touch, alias, self._now().isoformat(timespec="seconds"))
+            await asyncio.to_thread(self._store.touch, alias, _now().isoformat(timespec="seconds"))
         except OSError as error:
             log.warning("the record of an external agent was not updated: %s", error)
 
@@ -269,30 +252,19 @@ class ExternalAgents:
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks of all conversations."""
         return [task for conversation in self._conversations.values() for task in conversation.tasks]
 
     def conversation(self, alias: str) -> Conversation | None:
-        """What was said with an agent; None when nothing was."""
         return self._conversations.get(alias)
 
     def set_opened(self, alias: str, *, opened: bool) -> None:
-        """Store whether the person has a conversation open.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-        """
+        """Store whether the person has a conversation open."""
         conversation = self._conversation(alias)
         if conversation.opened is not opened:
             conversation.opened = opened
             self._writer.changed(conversation)
 
     def begin_anew(self, alias: str) -> None:
-        """Let the next message begin a new conversation at the agent.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-        """
         conversation = self._conversation(alias)
         conversation.begin_anew()
         self._writer.changed(conversation)
@@ -300,12 +272,7 @@ class ExternalAgents:
     async def send(
         self, alias: str, text: str, *, sender: Sender, expected: bool = False, author: str = ""
     ) -> Task:
-        """Begin to send a message; it answers the newest question of the agent to its sender.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            MessageError: The message is empty or too large.
-        """
+        """Begin to send a message; it answers the newest question of the agent to its sender."""
         await self._refresh()  # another program may have replaced it just now
         agent = self.get(alias)
         check_size(text)
@@ -318,35 +285,16 @@ class ExternalAgents:
         return task
 
     async def cancel(self, alias: str, task_id: str) -> Task:
-        """Cancel a task.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-            TaskEnded: It has ended.
-            PeerError: The agent refuses.
-        """
         task = self.task(alias, task_id)
         if task.state.final:
             raise TaskEnded(f"task {task.short_id} is {task.state} already")
         return await self._worker.cancel(self.get(alias), self._conversation(alias), task)
 
     def task(self, alias: str, task_id: str) -> Task:
-        """A task.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-        """
         return self._conversation(alias).get(task_id)
 
     async def wait(self, alias: str, task_id: str, *, seen: str, seconds: float) -> Task:
-        """A task as soon as it is at rest or its `updated_at` differs from `seen`, or the time is over.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-        """
+        """A task as soon as it is at rest or its `updated_at` differs from `seen`, or the time is over."""
         task = self.task(alias, task_id)
         if at_rest(task) or (seen and task.updated_at.isoformat() != seen):
             return task
@@ -369,7 +317,7 @@ class ExternalAgents:
         conversation = self._conversations.get(agent.alias)
         if conversation is None:
             conversation = self._conversations[agent.alias] = Conversation(
-                agent.alias, make_id=self._make_id, now=self._now, agent=agent.identity
+                agent.alias, make_id=self._make_id, now=_now, agent=agent.identity
             )
         return conversation
 
@@ -455,7 +403,6 @@ class ConversationWriter:
         self._again: set[str] = set()
 
     def changed(self, conversation: Conversation) -> None:
-        """Publish and store a conversation, soon."""
         alias = conversation.alias
         if alias not in self._timers:
             loop = asyncio.get_running_loop()
@@ -507,18 +454,20 @@ class ConversationWriter:
             log.warning("a conversation was not stored: %s", error, extra={"alias": conversation.alias})
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 def at_rest(task: Task) -> bool:
     """Whether nothing more comes of a task before somebody sends a message."""
     return task.state.final or task.state is TaskState.INPUT_REQUIRED
 
 
 def external_address(agent: ExternalAgent) -> Address:
-    """The address of an external agent."""
     return Address(agent.alias, "external", "", 0, agent.url, local=False, external=True)
 
 
 def answer_message(task: Task) -> MessageRequest:
-    """The message that brings an external agent's answer to the agent that asked."""
     reply = Reply(task.answer or task.reason, task.state, in_reply_to=task.id, reason=task.reason)
     text = reply.text if task.state is TaskState.COMPLETED else f"({task.state.value}) {reply.text}"
     if task.state is TaskState.INPUT_REQUIRED:

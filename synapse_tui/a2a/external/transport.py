@@ -15,7 +15,7 @@ import httpx
 
 from synapse_tui.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
 
-from .peer import Budget, NotOffered, Pace, Sleep
+from .peer import Budget, NotOffered, Pace
 from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
@@ -75,19 +75,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     repeated byte for byte, so that a message keeps its id; nothing else ever is.
     """
 
-    def __init__(
-        self, inner: httpx.AsyncBaseTransport, bounds: Bounds, *, sleep: Sleep = asyncio.sleep
-    ) -> None:
+    def __init__(self, inner: httpx.AsyncBaseTransport, bounds: Bounds) -> None:
         self._inner = inner
         self._bounds = bounds
-        self._sleep = sleep
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Make a request.
-
-        Raises:
-            Forbidden: Its destination or its answer is not allowed.
-        """
         url = _connected_to(request.url)
         if not is_allowed(url, self._bounds.own, self._bounds.allowed):
             origin = shown_origin(url)
@@ -106,7 +98,6 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._inner.aclose()
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
@@ -114,7 +105,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             try:
                 response = await self._inner.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                await self._sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - not for security
+                await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - not for security
                 continue
             if response.status_code not in _BUSY:
                 return response
@@ -123,7 +114,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             if wait > LONGEST_PAUSE:
                 return response
             await response.aclose()
-            await self._sleep(wait)
+            await asyncio.sleep(wait)
         return await self._inner.handle_async_request(request)
 
     def _checked(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
@@ -199,11 +190,7 @@ class MessageSize:
         self._escape = ""
 
     def add(self, data: bytes) -> int:
-        """Count more bytes; returns the JSON values in them.
-
-        Raises:
-            BudgetSpent: An event or the answer is too large.
-        """
+        """Count more bytes; returns the JSON values in them."""
         if b"\0" in data:
             raise _too_large("an answer that is not in UTF-8")  # in which nothing here can be counted
         self._bytes += len(data)
@@ -252,14 +239,14 @@ def _too_large(what: str) -> BudgetSpent:
     )
 
 
-def make_client(bounds: Bounds, *, sleep: Sleep = asyncio.sleep) -> httpx.AsyncClient:
+def make_client(bounds: Bounds) -> httpx.AsyncClient:
     """A client for one agent; it may load certificates, so make it in a thread."""
     proxy = proxy_for(bounds.own)
     inner = httpx.AsyncHTTPTransport(
         verify=urlsplit(bounds.own).scheme == "https" or bool(proxy), trust_env=False, proxy=proxy, retries=0
     )
     return httpx.AsyncClient(
-        transport=GuardedTransport(inner, bounds, sleep=sleep),
+        transport=GuardedTransport(inner, bounds),
         timeout=httpx.Timeout(
             connect=CONNECT_TIMEOUT, read=READ_TIMEOUT, write=WRITE_TIMEOUT, pool=CONNECT_TIMEOUT
         ),
@@ -336,7 +323,6 @@ def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
 
 
 def _reason(error: httpx.RequestError) -> str:
-    """The transport's message, which may quote the other side."""
     return clean_line(_ERRNO.sub("", str(error)), 120)
 
 

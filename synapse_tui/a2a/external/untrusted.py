@@ -25,7 +25,6 @@ def clean_text(text: object, limit: int = MAX_TEXT) -> str:
 
 
 def clean_line(text: object, limit: int = 200) -> str:
-    """The cleaned text as one line, with single spaces."""
     if not isinstance(text, str):
         return ""
     line = " ".join(clean_text(text[: 4 * limit]).split())
@@ -33,11 +32,7 @@ def clean_line(text: object, limit: int = 200) -> str:
 
 
 def check_url(url: str, *, what: str = "the URL") -> str:
-    """Complete and validate an http(s) URL; without a scheme it is `https`, for loopback hosts `http`.
-
-    Raises:
-        InvalidValue: It cannot be called, or carries a password.
-    """
+    """Complete and validate an http(s) URL; without a scheme it is `https`, for loopback hosts `http`."""
     text = url.strip()
     if "://" not in text:
         text = f"{'http' if _is_loopback_text(text) else 'https'}://{text}"
@@ -73,12 +68,10 @@ def origin_of(url: str) -> str:
 
 
 def is_loopback(parts: SplitResult) -> bool:
-    """Whether a URL means this machine."""
     return is_loopback_host(parts.hostname or "")
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether a host name or address means this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -88,7 +81,6 @@ def is_loopback_host(host: str) -> bool:
 
 
 def is_allowed(url: str, own: str, allowed: Collection[str]) -> bool:
-    """Whether a URL has the origin of `own` or of one of the `allowed` URLs."""
     return origin_of(url) in {origin_of(own), *map(origin_of, allowed)}
 
 

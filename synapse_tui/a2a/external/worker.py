@@ -30,7 +30,6 @@ from .peer import (
     Outgoing,
     Pace,
     Peer,
-    Sleep,
     TaskUpdate,
     Update,
     artifact_of,
@@ -100,15 +99,10 @@ class RemoteWorker:
         self._start(conversation, task.id, partial(self._follow, agent, conversation, task.id))
 
     def is_running(self, task_id: str) -> bool:
-        """Whether a task is followed at present."""
         return task_id in self._running
 
     async def cancel(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> Task:
-        """Cancel a task: at the agent, where it has it, and here in any case.
-
-        Raises:
-            PeerError: The agent refuses; the task goes on.
-        """
+        """Cancel a task: at the agent, where it has it, and here in any case."""
         remote = remote_id(task)
         if remote:
             async with self._connected(agent) as peer, asyncio.timeout(CANCEL_TIMEOUT):
@@ -127,7 +121,6 @@ class RemoteWorker:
         return newest
 
     def drop(self, task_id: str) -> None:
-        """Stop following a task."""
         running = self._running.get(task_id)
         if running is not None:
             running.cancel()
@@ -249,18 +242,10 @@ class RemoteWorker:
 
 
 class Exchange:
-    """Follows a task at an agent until it is at rest, by streams or by polling.
+    """Follows a task at an agent until it is at rest, by streams or by polling."""
 
-    Args:
-        peer: The agent.
-        idle: Seconds of silence in a stream after which the task is polled.
-        sleep: Waits so many seconds.
-    """
-
-    def __init__(self, peer: Peer, *, idle: float = IDLE, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._idle = idle
-        self._sleep = sleep
         self._streams = peer.streaming
 
     async def send(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
@@ -268,10 +253,6 @@ class Exchange:
 
         It is sent once. Only where the agent turns out not to stream, and so has not taken it, it is sent
         again without a stream, under the same id.
-
-        Raises:
-            PeerUnreachable: The agent cannot be reached, or no longer.
-            PeerRefused: It did not accept the message, or does not know its task.
         """
         task_id = ""
         async with contextlib.aclosing(self._sent(outgoing)) as updates:
@@ -287,7 +268,6 @@ class Exchange:
                 yield update
 
     async def _sent(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
-        """Updates on the connection on which the message was sent."""
         accepted = False
         # An answer to a question goes without a stream, and the task is subscribed to afterwards: some
         # servers refuse such a stream when they have taken the message, since it begins without the task.
@@ -310,12 +290,7 @@ class Exchange:
                 raise  # it is not known whether it arrived; once a task is known, that is polled
 
     async def follow(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Yield what happens to a task that the agent has accepted, until it is at rest.
-
-        Raises:
-            PeerUnreachable: The agent can no longer be reached.
-            PeerRefused: It no longer knows the task.
-        """
+        """Yield what happens to a task that the agent has accepted, until it is at rest."""
         left = MAX_STREAMS
         while left and self._streams:
             left -= 1
@@ -349,7 +324,7 @@ class Exchange:
                 yield task
                 if task.at_rest:
                     return
-            await self._sleep(pause)
+            await asyncio.sleep(pause)
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
     async def _subscribed(self, task_id: str) -> AsyncGenerator[Update, None]:
@@ -377,7 +352,7 @@ class Exchange:
         async with contextlib.aclosing(updates):
             while True:
                 try:
-                    async with asyncio.timeout(self._idle if known else None):
+                    async with asyncio.timeout(IDLE if known else None):
                         update = await anext(updates)
                 except (StopAsyncIteration, TimeoutError):
                     return
@@ -395,7 +370,6 @@ class SavedFiles:
         self._known: dict[tuple[str, str], str] = {}
 
     def has_work(self, update: Update) -> bool:
-        """Whether an update brings files."""
         if isinstance(update, ArtifactChunk):
             parts = [*update.artifact.parts]
         else:

@@ -1,11 +1,11 @@
-"""What the protocol knows of a request: whose it is, who makes it, which version and extensions it names."""
+"""A request of the protocol: its agent, its caller, its version and extensions; and errors in its words."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -28,21 +28,23 @@ from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import DEFAULT_PRIORITY, Task, check_priority
 
-_CALL = "synapse_call"
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MAX_EXTENSIONS = 50
+_CALL = "synapse_call"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, as the gate let it in.
+    """One request that passed the guard.
 
     Attributes:
-        agent: Whose server was called.
-        services: What the servers of the host share.
-        visitor: Who calls.
         stopping: Set when the server ends: nothing may be waited for any longer.
         base_url: Where the caller reached the server, without a slash at the end.
-        version: Version of the protocol that the caller names, `MAJOR.MINOR`.
+        version: Protocol version that the caller names, `MAJOR.MINOR`.
         extensions: URIs of the extensions that it wants to use.
         files: The files of its body, where that is large.
     """
@@ -58,18 +60,13 @@ class Call:
 
 
 class Caller(User):
-    """Who calls, as the SDK wants to know it.
-
-    Args:
-        principal: The same.
-    """
+    """The caller, as the SDK wants to know it."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether it proved who it is."""
         return self._principal.verified
 
     @property
@@ -79,10 +76,9 @@ class Caller(User):
 
 
 class CallContextBuilder(ServerCallContextBuilder):
-    """Gives the handler what the gate knows of a request."""
+    """Gives the handler the `Call` of a request."""
 
     def build(self, request: Request) -> ServerCallContext:
-        """The context of a request that passed the gate."""
         call = call_from(request)
         return ServerCallContext(
             user=Caller(call.visitor.principal),
@@ -93,7 +89,6 @@ class CallContextBuilder(ServerCallContextBuilder):
 
 
 def call_from(request: Request) -> Call:
-    """What is known of a request that passed the gate."""
     state = request.state
     return Call(
         agent=state.agent,
@@ -108,7 +103,6 @@ def call_from(request: Request) -> Call:
 
 
 def call_of(context: ServerCallContext) -> Call:
-    """The call of a context that `CallContextBuilder` made."""
     call: Call = context.state[_CALL]
     return call
 
@@ -120,18 +114,13 @@ def version_of(request: Request) -> str:
 
 
 def extensions_of(request: Request) -> frozenset[str]:
-    """The URIs of the extensions that a request wants to use, by the header of 1.0 or that of 0.3."""
+    """The extensions that a request wants to use, by the header of 1.0 or that of 0.3."""
     headers = request.headers
     values = headers.getlist(HTTP_EXTENSION_HEADER) + headers.getlist(LEGACY_HTTP_EXTENSION_HEADER)
     return frozenset(sorted(get_requested_extensions(values))[:MAX_EXTENSIONS])
 
 
 async def find_task(call: Call, task_id: str) -> Task:
-    """A task that the caller may see.
-
-    Raises:
-        TaskNotFound: There is none.
-    """
     unknown = TaskNotFound(f"task '{task_id[:100]}' not found", "ListTasks tells which there are")
     try:
         task = await call.agent.tasks.find(task_id)
@@ -143,57 +132,25 @@ async def find_task(call: Call, task_id: str) -> Task:
     return task
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """Something that goes beyond the protocol.
-
-    Attributes:
-        uri: Names it.
-        description: What it is for.
-        required: Whether only callers that know it are served.
-    """
-
-    uri: str
-    description: str
-    required: bool = False
+# -- extensions (A2A section 4.6; docs/a2a.md) ---
 
 
-# Names of this kind are addresses by custom; one below `.invalid` nobody can ever own (RFC 2606).
-SYNAPSE = Extension(
-    "https://synapse-tui.invalid/a2a/v1",
-    "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)",
-)
-EXTENSIONS = (SYNAPSE,)
-
-
-def missing(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
-    """The URIs of the extensions without which a caller is not served, and that it has not named."""
-    return [each.uri for each in extensions if each.required and each.uri not in requested]
-
-
-def activated(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
-    """The URIs of the extensions that a caller wants and the agent offers."""
-    return [each.uri for each in extensions if each.uri in requested]
+# Names of this kind are URLs by custom; one below `.invalid` nobody can ever own (RFC 2606).
+SYNAPSE = "https://synapse-tui.invalid/a2a/v1"
+"""The extension that every agent offers."""
 
 
 def priority_of(*places: Mapping[str, object]) -> int:
-    """The priority that the metadata of a message or of its request names; the first that does decides.
-
-    Raises:
-        InvalidValue: It is none.
-    """
+    """The priority in the metadata of a message or of its request; the first one counts."""
     for place in places:
-        extended = place.get(SYNAPSE.uri)
+        extended = place.get(SYNAPSE)
         for found in (place, extended if isinstance(extended, Mapping) else {}):
             if "priority" in found:
                 return check_priority(found["priority"])
     return DEFAULT_PRIORITY
 
 
-log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
+# -- errors (A2A section 3.3.2); codes and statuses are the SDK's ---
 
 _KINDS: tuple[tuple[type[errors.SynapseError], type[sdk.A2AError]], ...] = (
     (errors.TaskNotFound, sdk.TaskNotFoundError),
@@ -204,7 +161,7 @@ _KINDS: tuple[tuple[type[errors.SynapseError], type[sdk.A2AError]], ...] = (
     (errors.MessageError, sdk.InvalidParamsError),
     (errors.ConfigError, sdk.InvalidParamsError),
 )
-"""The first class that fits decides; anything else is an internal error."""
+"""The first class that fits counts; anything else is an internal error."""
 _STATUSES = {
     403: sdk.InvalidRequestError,
     404: sdk.TaskNotFoundError,
@@ -215,12 +172,12 @@ _STATUSES = {
 }
 
 
-def fault_for(error: errors.SynapseError) -> sdk.A2AError:
-    """The protocol's error that tells a caller of ours; the hint goes into its details."""
+def protocol_error(error: errors.SynapseError) -> sdk.A2AError:
+    """The protocol's error for one of ours; the hint goes into its details."""
     if isinstance(error, HttpProblem):
         kind = _STATUSES.get(error.status, sdk.InternalError)
     else:
-        kind = next((fault for ours, fault in _KINDS if isinstance(error, ours)), sdk.InternalError)
+        kind = next((theirs for ours, theirs in _KINDS if isinstance(error, ours)), sdk.InternalError)
     return kind(error.message, {"hint": error.hint} if error.hint else None)
 
 
@@ -232,7 +189,7 @@ def translated(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corouti
         try:
             return await work(*args, **kwargs)
         except Exception as error:
-            raise _told(error) from error
+            raise _translated(error) from error
 
     return wrapper
 
@@ -247,15 +204,15 @@ def translated_stream(work: Callable[P, AsyncGenerator[T, None]]) -> Callable[P,
                 async for each in found:
                     yield each
         except Exception as error:
-            raise _told(error) from error
+            raise _translated(error) from error
 
     return wrapper
 
 
-def _told(error: Exception) -> sdk.A2AError:
+def _translated(error: Exception) -> sdk.A2AError:
     if isinstance(error, sdk.A2AError):
         return error
     if isinstance(error, errors.SynapseError):
-        return fault_for(error)
+        return protocol_error(error)
     log.error("request failed", exc_info=error)
     return sdk.InternalError("the agent's server failed; its log says why")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Literal, NamedTuple
@@ -15,21 +14,28 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from synapse_tui import __version__
-from synapse_tui.a2a.agent import CardForm, HostedAgent, Services
+from synapse_tui.a2a.agent import CardForm, HostedAgent
 from synapse_tui.a2a.card_security import CardShape, card_security, keys_demanded
 from synapse_tui.a2a.problems import REST_PREFIX
 from synapse_tui.addresses import identity_of
 
-from .calls import EXTENSIONS, SYNAPSE, Extension, call_from
+from .calls import SYNAPSE, Call, call_from
 
 INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
 OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]
 JSONRPC, REST = "JSONRPC", "HTTP+JSON"
+MAX_AGE = 60
+"""Seconds for which a card may be cached: an agent can be renamed at any time."""
+MAX_EDITIONS = 20
+"""How many cards of an agent are remembered: one for each form and each name by which it is reached."""
 
 Form = CardForm | Literal["old"]
 """That of the settings, or the one with the fields of the dialect."""
 _SHAPES: dict[Form, CardShape] = {"v1": "1.0", "dual": "dual", "old": "dual"}
 
+_EXTENSION = (
+    "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)"
+)
 _SKILLS = [
     {
         "id": "chat",
@@ -48,33 +54,20 @@ _SKILLS = [
 ]
 
 
-def card_json(
-    agent: HostedAgent,
-    base_url: str,
-    services: Services,
-    form: Form,
-    extensions: Iterable[Extension] = EXTENSIONS,
-) -> dict[str, Any]:
-    """The card of an agent.
-
-    Args:
-        agent: The agent.
-        base_url: Where the reader reaches it.
-        services: Tell what it can do, and which keys it demands.
-        form: Which fields it has.
-        extensions: What it offers beyond the protocol.
-    """
-    kind = agent.agent_type
+def card_json(call: Call, form: Form) -> dict[str, Any]:
+    kind, services = call.agent.agent_type, call.services
     card: dict[str, Any] = {
         "name": f"Synapse {kind.title()}",
         "description": f"The command-line agent {kind} in a terminal, reachable over A2A",
         "version": __version__,
-        "supportedInterfaces": _interfaces(base_url, form),
+        "supportedInterfaces": _interfaces(call.base_url, form),
         "capabilities": {
             "streaming": True,
             "pushNotifications": services.push is not None,
             "extendedAgentCard": keys_demanded(services),
-            "extensions": [_extension(each, agent) for each in extensions],
+            "extensions": [
+                {"uri": SYNAPSE, "description": _EXTENSION, "params": _addressing(call.agent)},
+            ],
         },
         "defaultInputModes": INPUT_MODES,
         "defaultOutputModes": OUTPUT_MODES,
@@ -82,16 +75,34 @@ def card_json(
         **card_security(services, _SHAPES[form]),
     }
     if form != "v1":
-        card |= _fields_of_03(base_url)
-        card["supportsAuthenticatedExtendedCard"] = keys_demanded(services)
-        card["extensions"] = {"synapse": about_agent(agent)}
+        card |= {
+            "url": call.base_url,
+            "protocolVersion": "0.3.0",
+            "preferredTransport": JSONRPC,
+            "additionalInterfaces": [
+                {"url": call.base_url, "transport": JSONRPC},
+                {"url": call.base_url + REST_PREFIX, "transport": REST},
+            ],
+            "supportsAuthenticatedExtendedCard": keys_demanded(services),
+            "extensions": {"synapse": _addressing(call.agent)},
+        }
     if form == "old":
         card["capabilities"]["multiTurn"] = True
     return card
 
 
+def extended_json(call: Call, form: CardForm) -> dict[str, Any]:
+    """The card with what only known callers get: where the agent works, and what it is doing."""
+    card, agent = card_json(call, form), call.agent
+    card["capabilities"]["extensions"][0]["params"] |= {
+        "context_id": agent.context_id,
+        "working_dir": str(agent.cwd),
+        "status": agent.report.state.value,
+    }
+    return card
+
+
 def _interfaces(base_url: str, form: Form) -> list[dict[str, str]]:
-    """The interfaces, the preferred one first."""
     places = [(JSONRPC, base_url), (REST, base_url + REST_PREFIX)]
     versions = ("1.0",) if form == "v1" else ("1.0", "0.3")
     return [
@@ -101,111 +112,38 @@ def _interfaces(base_url: str, form: Form) -> list[dict[str, str]]:
     ]
 
 
-def _fields_of_03(base_url: str) -> dict[str, Any]:
-    return {
-        "url": base_url,
-        "protocolVersion": "0.3.0",
-        "preferredTransport": JSONRPC,
-        "additionalInterfaces": [
-            {"url": base_url, "transport": JSONRPC},
-            {"url": base_url + REST_PREFIX, "transport": REST},
-        ],
-    }
-
-
-def _extension(extension: Extension, agent: HostedAgent) -> dict[str, Any]:
-    told: dict[str, Any] = {"uri": extension.uri, "description": extension.description}
-    if extension.required:
-        told["required"] = True
-    if extension.uri == SYNAPSE.uri:
-        told["params"] = about_agent(agent)
-    return told
-
-
-def about_agent(agent: HostedAgent) -> dict[str, Any]:
-    """How an agent is addressed: `extensions.synapse`."""
+def _addressing(agent: HostedAgent) -> dict[str, Any]:
+    names = [agent.agent_id, f"{agent.agent_type}-{agent.port}", agent.name, agent.agent_type]
     return {
         "agent_id": agent.agent_id,
         "identity": identity_of(str(agent.cwd), agent.agent_type, agent.name),
-        "addressable_as": addresses_of(agent),
+        "addressable_as": [f"@{name}" for name in names if name],
         "pty_wrapped": True,
         "priority_interrupt": True,
         "at_agent_syntax": True,
     }
 
 
-def addresses_of(agent: HostedAgent) -> list[str]:
-    """The addresses of an agent, the most exact one first."""
-    names = [agent.agent_id, f"{agent.agent_type}-{agent.port}", agent.name, agent.agent_type]
-    return [f"@{name}" for name in names if name]
-
-
-def extended_json(
-    agent: HostedAgent,
-    base_url: str,
-    services: Services,
-    form: CardForm,
-    extensions: Iterable[Extension] = EXTENSIONS,
-) -> dict[str, Any]:
-    """The card with what only known callers are told: where the agent works, and what it is doing.
-
-    Args:
-        agent: The agent.
-        base_url: Where the reader reaches it.
-        services: Tell what it can do, and which keys it demands.
-        form: Which fields it has.
-        extensions: What it offers beyond the protocol.
-    """
-    card = card_json(agent, base_url, services, form, extensions)
-    more = {"context_id": agent.context_id, "working_dir": str(agent.cwd), "status": agent.report.state.value}
-    for each in card["capabilities"]["extensions"]:
-        if each["uri"] == SYNAPSE.uri:
-            each["params"] |= more
-    return card
-
-
-MAX_AGE = 60
-"""Seconds for which a card may be kept without asking again: an agent can be renamed at any time."""
-KEPT = 20
-"""How many cards of an agent are remembered: one for each form and each name by which it is reached."""
-
-
 class Edition(NamedTuple):
-    """What is known of a card that was told.
-
-    Attributes:
-        etag: Names its content.
-        since: When that content was first told.
-    """
+    """The ETag of a card's content, and since when it is served."""
 
     etag: str
     since: datetime
 
 
 class Cards:
-    """Tells cards, and since when they are as they are.
+    """Serves cards, with what caches need (A2A section 8.6)."""
 
-    Args:
-        extensions: What the agents offer.
-        clock: The time now, aware.
-    """
-
-    def __init__(
-        self, extensions: tuple[Extension, ...], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._extensions = extensions
-        self._clock = clock
+    def __init__(self) -> None:
         self._editions: WeakKeyDictionary[HostedAgent, dict[tuple[str, str], Edition]] = WeakKeyDictionary()
 
     def routes(self) -> list[Route]:
-        """The routes, for GET and HEAD."""
         return [
             Route("/.well-known/agent-card.json", self.card, methods=["GET"]),
             Route("/.well-known/agent.json", self.old_card, methods=["GET"]),
         ]
 
     async def card(self, request: Request) -> Response:
-        """The card in the form that the settings name."""
         return self._answer(request, call_from(request).services.card)
 
     async def old_card(self, request: Request) -> Response:
@@ -214,7 +152,7 @@ class Cards:
 
     def _answer(self, request: Request, form: Form) -> Response:
         call = call_from(request)
-        card = card_json(call.agent, call.base_url, call.services, form, self._extensions)
+        card = card_json(call, form)
         body = json.dumps(card, ensure_ascii=False, separators=(",", ":")).encode()
         edition = self._edition(call.agent, (form, call.base_url), body)
         headers = {
@@ -233,8 +171,8 @@ class Cards:
         edition = known.get(place)
         if edition is None or edition.etag != etag:
             known.pop(place, None)
-            edition = known[place] = Edition(etag, self._clock().replace(microsecond=0))
-            while len(known) > KEPT:
+            edition = known[place] = Edition(etag, datetime.now(UTC).replace(microsecond=0))
+            while len(known) > MAX_EDITIONS:
                 del known[next(iter(known))]
         return edition
 

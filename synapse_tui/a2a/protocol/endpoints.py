@@ -38,23 +38,14 @@ from starlette.types import Receive, Scope, Send
 
 from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 
-from .calls import EXTENSIONS, CallContextBuilder, Extension, activated, extensions_of, version_of
+from .calls import SYNAPSE, CallContextBuilder, extensions_of, version_of
 from .cards import Cards
 from .handler import Handler, check_state, list_json
 from .legacy import OldJsonRpc, old_error, old_rest_routes
 
 
 async def check_body(request: Request, *, needed: bool) -> None:
-    """See that a body is JSON that UTF-8 and protobuf can carry.
-
-    Args:
-        request: The request.
-        needed: Whether there must be one.
-
-    Raises:
-        JSONParseError: It is no JSON.
-        InvalidParamsError: It holds half a surrogate pair, or a number that is not finite.
-    """
+    """Check that a body is JSON that UTF-8 and protobuf can carry, before the SDK fails on it."""
     body = await request.body()
     if not body and not needed:
         return
@@ -70,7 +61,6 @@ async def check_body(request: Request, *, needed: bool) -> None:
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 can carry a text: it holds no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -100,14 +90,14 @@ _COMMENT = b": keep-alive\r\n\r\n"
 
 
 class EventStream(Response):
-    """An answer that is a stream of events.
+    """A stream of server-sent events that ends when the server stops or the reader leaves.
+
+    The SDK's own response ends by a switch of the whole process; here every server has its own.
 
     Args:
         events: What `sse_starlette` makes events of: dictionaries, texts, its own events. Closed at the end.
-        first: An event that was taken from them already; None for none.
         stopping: Set when the server ends.
-        keep_alive: Seconds without an event after which a comment is sent.
-        send_timeout: Seconds in which the reader must have taken what was sent.
+        first: An event that was taken from them already.
     """
 
     media_type = "text/event-stream"
@@ -118,20 +108,15 @@ class EventStream(Response):
         stopping: asyncio.Event,
         *,
         first: object = None,
-        keep_alive: float = KEEP_ALIVE,
-        send_timeout: float = SEND_TIMEOUT,
     ) -> None:
         self.status_code = 200
         self.background = None
         self._events = events
         self._first = first
         self._stopping = stopping
-        self._keep_alive = keep_alive
-        self._send_timeout = send_timeout
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events until there are no more, or nobody wants them."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         ended = [_spawn(self._stopping.wait()), _spawn(hung_up(receive))]
         try:
@@ -146,16 +131,12 @@ class EventStream(Response):
                 await self._events.aclose()
 
     async def _send_all(self, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Send the events.
-
-        Returns:
-            Whether the reader has taken all that was sent.
-        """
+        """Send the events; returns whether the reader has taken all of them."""
         coming = _spawn(self._next())
         try:
             while True:
                 done, _ = await asyncio.wait(
-                    {coming, *ended}, timeout=self._keep_alive, return_when=asyncio.FIRST_COMPLETED
+                    {coming, *ended}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED
                 )
                 if done & set(ended):
                     return not ended[1].done()
@@ -166,14 +147,13 @@ class EventStream(Response):
                     chunk = ensure_bytes(event, _SEPARATOR)
                     coming = _spawn(self._next())
                 sending = send({"type": "http.response.body", "body": chunk, "more_body": True})
-                if not await _taken(sending, ended, self._send_timeout):
+                if not await _taken(sending, ended, SEND_TIMEOUT):
                     return self._stopping.is_set()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
     async def _next(self) -> object:
-        """The next event; None when there is none any more."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -185,7 +165,7 @@ class EventStream(Response):
 
 
 async def _taken(sending: Awaitable[None], ended: list[asyncio.Future[Any]], seconds: float) -> bool:
-    """Whether a reader takes something in time; one that does not holds nobody up."""
+    """Whether the reader takes something in time; nothing waits longer for it."""
     task = _spawn(sending)
     await asyncio.wait({task, *ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
@@ -210,29 +190,24 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 ErrorAnswer = Callable[[Request, A2AError], Awaitable[Response]]
 PLAIN_JSON = "application/json"
 VERSIONS = (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3)
-_NOBODY_THERE = 499
+_CLIENT_CLOSED = 499
 
 
-def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[BaseRoute]:
-    """The routes of the cards and of the protocol, for all agents.
-
-    Args:
-        extensions: What the agents offer beyond it.
-    """
-    handler, builder = Handler(extensions), CallContextBuilder()
-    rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
+def protocol_routes() -> Sequence[BaseRoute]:
+    handler, builder = Handler(), CallContextBuilder()
+    rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error)
     routes = [
         *old_rest_routes(handler, builder, OLD_REST_PREFIXES),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
     rest = Rest(handler, builder)
     return [
-        *Cards(extensions).routes(),
+        *Cards().routes(),
         *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
                 each.path,
-                _served(rest.instead_of(each), _rest_error, extensions),
+                _served(rest.instead_of(each), _rest_error),
                 methods=list(each.methods or ()),
             )
             for each in routes
@@ -243,20 +218,14 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
 
 
 class JsonRpc(JsonRpcDispatcher):
-    """The SDK's dispatcher for both versions.
-
-    Args:
-        handler: The operations.
-        builder: Tells whose request it is.
-    """
+    """The SDK's dispatcher for both versions."""
 
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
         super().__init__(handler, builder, enable_v0_3_compat=True)
-        # In place of the SDK's own, which has the faults that `legacy` names.
+        # In place of the SDK's own, which has the defects that `legacy` names.
         self._v03_adapter = OldJsonRpc(handler, builder)
 
     async def handle_requests(self, request: Request) -> Response:
-        """Answer a call."""
         body = await request.json()
         params = body.get("params") if isinstance(body, dict) and body.get("method") == "ListTasks" else None
         check_state(params.get("status") if isinstance(params, dict) else None)
@@ -277,12 +246,8 @@ class JsonRpc(JsonRpcDispatcher):
 class Rest:
     """Endpoints of REST where the SDK's own are not enough.
 
-    Lists look as single tasks do, and say that they are empty. Who sends or wants plain JSON gets that: not
-    every client knows the protocol's own media type (section 11.1).
-
-    Args:
-        handler: The operations.
-        builder: Tells whose request it is.
+    Lists look as single tasks do, and are there when they are empty. Callers that send or want plain JSON get
+    that: not every client knows the protocol's own media type (section 11.1).
     """
 
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
@@ -290,16 +255,14 @@ class Rest:
         self._builder = builder
 
     def instead_of(self, route: Route) -> Endpoint:
-        """The endpoint of a route, or ours in its place."""
         endpoint: Endpoint = route.endpoint
         if route.path == f"{REST_PREFIX}/tasks":
             endpoint = self.tasks
         if route.path.endswith("/pushNotificationConfigs") and "GET" in (route.methods or ()):
-            endpoint = _with_configs(endpoint)
+            endpoint = _with_empty_list(endpoint)
         return _mirrored(endpoint)
 
     async def tasks(self, request: Request) -> Response:
-        """A page of tasks."""
         if version_of(request) != PROTOCOL_VERSION_1_0:
             raise VersionNotSupportedError(f"lists are served in {PROTOCOL_VERSION_1_0} only")
         check_state(request.query_params.get("status"))
@@ -323,24 +286,23 @@ def _mirrored(endpoint: Endpoint) -> Endpoint:
 
 
 def _wants_plain(request: Request) -> bool:
-    """Whether a caller sends plain JSON or, sending nothing, asks for it."""
     sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     wanted = request.headers.get("accept", "")
     return sent == PLAIN_JSON or (not sent and PLAIN_JSON in wanted and A2A_JSON_MEDIA_TYPE not in wanted)
 
 
-def _with_configs(endpoint: Endpoint) -> Endpoint:
+def _with_empty_list(endpoint: Endpoint) -> Endpoint:
     async def answer(request: Request) -> Response:
         response = await endpoint(request)
         if response.status_code != HTTPStatus.OK:
             return response
-        told = {"configs": [], **json.loads(bytes(response.body))}
-        return JSONResponse(told, media_type=response.media_type)
+        found = {"configs": [], **json.loads(bytes(response.body))}
+        return JSONResponse(found, media_type=response.media_type)
 
     return answer
 
 
-def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Extension, ...]) -> Endpoint:
+def _served(endpoint: Endpoint, error_answer: ErrorAnswer) -> Endpoint:
     """An endpoint with what the SDK leaves out: versions, extensions, callers that leave, ends of streams."""
 
     async def serve(request: Request) -> Response:
@@ -352,9 +314,8 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Ext
                 response = await _stream(response, request)
         except A2AError as error:
             response = await error_answer(request, error)
-        used = activated(extensions, extensions_of(request))
-        if used:
-            response.headers[HTTP_EXTENSION_HEADER] = ", ".join(used)
+        if SYNAPSE in extensions_of(request):
+            response.headers[HTTP_EXTENSION_HEADER] = SYNAPSE
         return response
 
     return serve
@@ -369,12 +330,11 @@ def _check_version(request: Request) -> None:
 
 
 async def _while_there(request: Request, work: Awaitable[Response]) -> Response:
-    """The answer to a caller, who may leave before there is one."""
     wanted = asyncio.ensure_future(work)
     left = asyncio.ensure_future(hung_up(request.receive))
     try:
         await asyncio.wait({wanted, left}, return_when=asyncio.FIRST_COMPLETED)
-        return wanted.result() if wanted.done() else Response(status_code=_NOBODY_THERE)
+        return wanted.result() if wanted.done() else Response(status_code=_CLIENT_CLOSED)
     finally:
         for each in (wanted, left):
             each.cancel()
@@ -405,7 +365,7 @@ async def _rpc_id(request: Request) -> str | int | None:
 
 
 async def _rest_error(request: Request, error: A2AError) -> Response:
-    # JSON-RPC alone has a word for a body that is no JSON.
+    # JSON-RPC alone has an error for a body that is not JSON.
     told = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )

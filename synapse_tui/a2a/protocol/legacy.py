@@ -1,8 +1,8 @@
-"""A2A 0.3 by the SDK's adapters, with what these get wrong put right.
+"""A2A 0.3 by the SDK's adapters, with their defects corrected.
 
 Wrong parameters are -32602, every answer has a result, a stream ends with the event that says `final`, a push
 configuration is found without its id and can be deleted over REST, an authentication without schemes is none,
-and bytes of files are base64 in earnest.
+and bytes of files must be base64.
 """
 
 from __future__ import annotations
@@ -46,14 +46,12 @@ class OldRequestHandler(RequestHandler03):
     async def on_message_send(
         self, request: old.SendMessageRequest, context: ServerCallContext
     ) -> old.Task | old.Message:
-        """Give the agent a message."""
         _drop_empty_authentication(_push_config_of(request))
         return await super().on_message_send(request, context)
 
     async def on_message_send_stream(
         self, request: old.SendMessageRequest, context: ServerCallContext
     ) -> AsyncIterator[Said]:
-        """Give the agent a message and tell what becomes of it."""
         _drop_empty_authentication(_push_config_of(request))
         async for event in _until_final(super().on_message_send_stream(request, context)):
             yield event
@@ -61,34 +59,31 @@ class OldRequestHandler(RequestHandler03):
     async def on_subscribe_to_task(
         self, request: old.TaskResubscriptionRequest, context: ServerCallContext
     ) -> AsyncIterator[Said]:
-        """Tell what happens to a task."""
         async for event in _until_final(super().on_subscribe_to_task(request, context)):
             yield event
 
     async def on_create_task_push_notification_config(
         self, request: old.SetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> old.TaskPushNotificationConfig:
-        """Have somebody told of a task."""
         _drop_empty_authentication(request.params.push_notification_config)
         return await super().on_create_task_push_notification_config(request, context)
 
     async def on_get_task_push_notification_config(
         self, request: old.GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> old.TaskPushNotificationConfig:
-        """Who is told of a task; the configuration that was given no id is also called `default`."""
+        """The configuration that was made without an id is also called `default`."""
         params = request.params
         try:
             return await super().on_get_task_push_notification_config(request, context)
         except sdk.TaskNotFoundError:
             if isinstance(params, old.TaskIdParams) or params.push_notification_config_id != DEFAULT_CONFIG:
                 raise
-            params.push_notification_config_id = params.id  # under which the desk has it
+            params.push_notification_config_id = params.id  # under which it is stored
         return await super().on_get_task_push_notification_config(request, context)
 
     async def on_delete_task_push_notification_config(
         self, request: old.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """Have somebody told of a task no more."""
         params = request.params
         if params.push_notification_config_id == DEFAULT_CONFIG:
             wanted = old.GetTaskPushNotificationConfigParams(
@@ -125,12 +120,7 @@ async def _until_final(events: AsyncIterable[Said]) -> AsyncIterator[Said]:
 
 
 class OldJsonRpc(JSONRPC03Adapter):
-    """The JSON-RPC methods of 0.3.
-
-    Args:
-        handler: The operations.
-        context_builder: Tells whose request it is.
-    """
+    """The JSON-RPC methods of 0.3."""
 
     def __init__(self, handler: RequestHandler, context_builder: ServerCallContextBuilder) -> None:
         super().__init__(handler, context_builder)
@@ -139,7 +129,6 @@ class OldJsonRpc(JSONRPC03Adapter):
     async def handle_request(
         self, request_id: str | int | None, method: str, body: dict[str, Any], request: Request
     ) -> Any:  # noqa: ANN401 - the SDK's own promises a stream that is no Response to type checkers
-        """Answer a call whose envelope is sound."""
         if version_of(request) != PROTOCOL_VERSION_0_3:
             return self._generate_error_response(request_id, MethodNotFoundError())
         model: type[BaseModel] = self.METHOD_TO_MODEL[method]  # type: ignore[assignment]
@@ -150,7 +139,7 @@ class OldJsonRpc(JSONRPC03Adapter):
 
 
 def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
-    """What is wrong with the parameters of a call, in a few words; empty for nothing."""
+    """What is wrong with the parameters of a call; empty for nothing."""
     try:
         call = model.model_validate(body)
     except ValidationError as error:
@@ -174,7 +163,7 @@ def _wrong_message(call: old.SendMessageRequest | old.SendStreamingMessageReques
 
 
 def _with_result(response: Response) -> Response:
-    """An answer with the result that JSON-RPC demands, also where that is null."""
+    """An answer with the result that JSON-RPC requires, also where that is null."""
     if not isinstance(response, JSONResponse):
         return response
     told = json.loads(bytes(response.body))
@@ -186,7 +175,6 @@ def _with_result(response: Response) -> Response:
 def old_rest_routes(
     handler: RequestHandler, context_builder: ServerCallContextBuilder, prefixes: Sequence[str]
 ) -> list[Route]:
-    """The routes of the REST binding of 0.3, below `PREFIX/v1`."""
     adapter = REST03Adapter(handler, context_builder)
     adapter.handler.handler03 = operations = OldRequestHandler(handler)
     endpoints = adapter.routes()
@@ -200,7 +188,7 @@ def old_rest_routes(
 
 
 def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
-    """An endpoint whose query is looked at, and whose errors clients of 0.3 can read."""
+    """An endpoint whose query is checked, and whose errors clients of 0.3 can read."""
 
     async def answer(request: Request) -> Response:
         length = request.query_params.get("historyLength", "")

@@ -1,6 +1,6 @@
-"""Push notifications: those who asked are told of tasks over HTTP, without anybody waiting for them."""
+"""Push notifications: callers ask to be notified of tasks over HTTP."""
 
-from .service import PushDesk
+from .service import PushService
 from .subscriptions import PushConfig, PushProtocol, Webhook
 
-__all__ = ["PushConfig", "PushDesk", "PushProtocol", "Webhook"]
+__all__ = ["PushConfig", "PushProtocol", "PushService", "Webhook"]

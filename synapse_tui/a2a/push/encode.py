@@ -1,4 +1,4 @@
-"""Changes of tasks as JSON, in the words of those who are told; imports the SDK."""
+"""Changes of tasks as JSON, in the format of each kind of subscription; loads the SDK."""
 
 from __future__ import annotations
 
@@ -21,33 +21,29 @@ from synapse_tui.a2a.wire import task_json
 from .notifier import Change
 from .subscriptions import PushProtocol
 
-Json = Mapping[str, object]
 
+class JsonEncoder:
+    """An `Encoder`."""
 
-class Encoder:
-    """Writes changes."""
-
-    def encode(self, change: Change, protocol: PushProtocol) -> Json:
-        """A change, with the paths of its files."""
+    def encode(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
         return _encode(change, protocol, NO_FILES)
 
-    async def encode_whole(self, change: Change, protocol: PushProtocol) -> Json:
-        """A change, with the contents of its files."""
+    async def encode_with_files(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
         return _encode(change, protocol, await read_files(change.parts))
 
 
-def _encode(change: Change, protocol: PushProtocol, files: Files) -> Json:
+def _encode(change: Change, protocol: PushProtocol, files: Files) -> Mapping[str, object]:
     if protocol is PushProtocol.DIALECT:
         return {"task_id": change.task.id, **task_json(change.task)}
     if protocol is PushProtocol.V03:
-        told = to_compat_task(task_proto(change.task, files))
-        fields: Json = told.model_dump(mode="json", by_alias=True, exclude_none=True)
+        task = to_compat_task(task_proto(change.task, files))
+        fields: Mapping[str, object] = task.model_dump(mode="json", by_alias=True, exclude_none=True)
         return fields
     return MessageToDict(_stream_response(change, files))
 
 
 def _stream_response(change: Change, files: Files) -> pb.StreamResponse:
-    """A change as the events of a stream tell it (A2A section 4.3.3)."""
+    """A change as the events of a stream show it (A2A section 4.3.3)."""
     task = change.task
     if change.kind == "status":
         return pb.StreamResponse(status_update=status_event(task))

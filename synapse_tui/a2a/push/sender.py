@@ -1,7 +1,7 @@
-"""One attempt to tell: one request over a connection of its own, to an address that was looked at.
+"""One attempt to notify: one request over its own connection, to an address that was checked.
 
-httpcore is used without httpx: it knows neither redirects nor proxies nor cookies, and lets a connection be
-made by somebody else. The name stays in `Host` and in the certificate's check; only the address is given.
+httpcore is used without httpx: it knows neither redirects nor proxies nor cookies, and lets us make the
+connection. The name stays in `Host` and in the check of the certificate; only the address is given.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import hmac
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import httpcore
 
@@ -24,17 +25,19 @@ from synapse_tui.messages.records import Delivery, Subscription
 
 from .policy import Destination, TargetPolicy, destination_of
 from .subscriptions import PushProtocol
-from .worker import Attempt, retry_after, worth_trying_again
+from .worker import Attempt
 
 TIMEOUT = 15.0
-"""Seconds for all of an attempt (A2A section 4.3.3 asks for 10 to 30)."""
+"""Seconds for an attempt (A2A section 4.3.3 asks for 10 to 30)."""
 CONNECT_TIMEOUT = 5.0
-ONE_ADDRESS = 2.0
+ONE_ADDRESS_TIMEOUT = 2.0
 """Seconds for one of several addresses."""
 MAX_ADDRESSES = 4
 DRAIN_TIMEOUT = 1.0
 MAX_ANSWER = 4096
-"""Bytes of an answer that are read; they are of no interest."""
+"""Bytes of an answer that are read; they are not used."""
+RETRYABLE = frozenset({408, 425, 429})
+"""Client errors that a later attempt may not meet."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -44,9 +47,8 @@ class PushSender:
 
     Args:
         policy: Decides which addresses may be called.
-        certificates: Whom HTTPS trusts; None for those whom the system trusts.
-        timeout: Seconds for all of an attempt.
-        clock: The time now, aware.
+        certificates: What HTTPS trusts; None for the system's.
+        timeout: Seconds for an attempt.
     """
 
     def __init__(
@@ -55,21 +57,18 @@ class PushSender:
         *,
         certificates: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._backend = CheckedBackend(policy)
         self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
-        self._clock = clock
 
     async def __call__(self, subscription: Subscription, delivery: Delivery) -> Attempt:
-        """Tell someone, once."""
+        """Notify once."""
         try:
             destination = destination_of(subscription.url)
-            body = delivery.body.encode()
-            headers = headers_of(subscription, delivery, self._clock())
+            headers = headers_of(subscription, delivery, datetime.now(UTC))
             async with asyncio.timeout(self._timeout):
-                return await self._post(destination, headers, body)
+                return await self._post(destination, headers, delivery.body.encode())
         except TargetRefused as error:
             return Attempt(problem=f"refused: {error.message}")
         except (TimeoutError, httpcore.TimeoutException):
@@ -112,8 +111,8 @@ class PushSender:
         return Attempt(
             status,
             f"it answered {status}",
-            again=worth_trying_again(status),
-            retry_after=retry_after(asked.decode("latin-1"), self._clock()),
+            again=status >= 500 or status in RETRYABLE,
+            retry_after=retry_after(asked.decode("latin-1"), datetime.now(UTC)),
         )
 
 
@@ -127,11 +126,7 @@ async def _drain(response: httpcore.Response) -> None:
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that the policy has looked at, whatever the name means a moment later.
-
-    Args:
-        policy: Decides which addresses may be called.
-    """
+    """Connects to addresses that the policy has checked, whatever the name resolves to a moment later."""
 
     def __init__(self, policy: TargetPolicy) -> None:
         self._policy = policy
@@ -145,18 +140,11 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to a host.
-
-        Raises:
-            TargetRefused: One of its addresses may not be connected to.
-            OSError: It has none.
-            httpcore.ConnectError: Nobody answers there.
-        """
         async with asyncio.timeout(timeout):
             addresses = list(await self._policy.addresses(host, port))[:MAX_ADDRESSES]
             for address in addresses[:-1]:
                 try:
-                    return await self._network.connect_tcp(address, port, ONE_ADDRESS)
+                    return await self._network.connect_tcp(address, port, ONE_ADDRESS_TIMEOUT)
                 except (httpcore.ConnectError, httpcore.ConnectTimeout):
                     continue
             return await self._network.connect_tcp(
@@ -165,7 +153,6 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) -> Headers:
-    """The headers of an attempt."""
     headers = {
         "Host": _authority(destination_of(subscription.url)),
         "User-Agent": f"synapse-tui/{__version__}",
@@ -192,10 +179,22 @@ def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) ->
 
 
 def signature(secret: str, body: str, now: datetime) -> str:
-    """The proof that a body is from us and new: `t=<unix seconds>,v1=<hex HMAC-SHA-256 of "t.body">`."""
+    """Proves that a body is ours and new: `t=<unix seconds>,v1=<hex HMAC-SHA-256 of "t.body">`."""
     time = str(int(now.timestamp()))
     code = hmac.new(secret.encode(), f"{time}.{body}".encode(), hashlib.sha256).hexdigest()
     return f"t={time},v1={code}"
+
+
+def retry_after(value: str, now: datetime) -> float:
+    """Seconds that a header `Retry-After` asks for, as a number or an HTTP date; 0 when it is invalid."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    return max(0.0, (when - now).total_seconds()) if when.tzinfo else 0.0
 
 
 def _authority(destination: Destination) -> str:
@@ -205,7 +204,7 @@ def _authority(destination: Destination) -> str:
 
 
 def problem_of(error: BaseException) -> str:
-    """An error in words of ours: those of libraries may hold what was sent."""
+    """An error in our own words: those of libraries may quote what was sent."""
     chain = list(_chain(error))
     for each in chain:
         if isinstance(each, ssl.SSLCertVerificationError):
@@ -213,7 +212,7 @@ def problem_of(error: BaseException) -> str:
         if isinstance(each, ssl.SSLError):
             return "TLS failed"
         if isinstance(each, httpcore.ProtocolError):
-            return "what it answered is no HTTP"
+            return "its answer is not HTTP"
         if isinstance(each, socket.gaierror):
             return "its name has no address"
     numbers = [each.errno for each in chain if isinstance(each, OSError) and each.errno]
@@ -221,7 +220,6 @@ def problem_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""What callers ask for: to be told of a task (A2A section 4.3), or of all of an agent (the dialect)."""
+"""Who is notified: of one task (A2A section 4.3), or of all tasks of an agent (webhooks of the dialect)."""
 
 from __future__ import annotations
 
@@ -11,35 +11,43 @@ from urllib.parse import urlsplit
 
 from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
 from synapse_tui.messages.records import Subscription
-from synapse_tui.model import USER
+from synapse_tui.model import USER, TaskState
+
+EVENTS = tuple(f"task.{state.value}" for state in TaskState)
+"""What a webhook can be notified of."""
+DEFAULT_EVENTS = ("task.completed", "task.failed")
+MAX_OF_TASK = 20
+MAX_OF_AGENT = 50
+"""Webhooks."""
+MAX_IN_ALL = 5_000
+KEPT = timedelta(days=1)
+"""How long the configuration of an ended task can still be read."""
+LONGEST = timedelta(days=30)
+"""How long a task is waited for; its history is kept no longer."""
+MAX_FIELD = 4096
+"""Characters of a token, of credentials, of a secret."""
+_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_PRINTABLE = re.compile(r"[\x20-\x7e]*")
+_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class PushProtocol(StrEnum):
-    """In which words someone is told."""
+    """The format of notifications: a `StreamResponse` of 1.0, a task of 0.3, an event of the dialect."""
 
     V1 = "1.0"
-    """A `StreamResponse` of A2A 1.0."""
     V03 = "0.3"
-    """A task of A2A 0.3."""
     DIALECT = "dialect"
-    """An event of the dialect, with a task of the dialect."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """Who is to be told of one task: `TaskPushNotificationConfig` of A2A 1.0, and that of 0.3.
-
-    What `PushDesk` gives back has neither token nor credentials: they are known to those who gave them.
+    """A push configuration of a task as callers give it; they get it back without token and credentials.
 
     Attributes:
-        agent_id: Whose task it is.
-        task_id: The task.
-        url: Where notifications go.
         config_id: Its id among those of the task; empty to have one made.
-        token: Sent along as `X-A2A-Notification-Token`; empty for none.
-        scheme: Scheme of the header `Authorization`; empty for none.
-        credentials: What stands behind the scheme.
-        protocol: Whether it was made by 1.0 or by 0.3, and so is told.
+        token: Sent as `X-A2A-Notification-Token`; may be empty.
+        scheme: Scheme of the header `Authorization`; may be empty.
+        protocol: The version by which it was made, and so is notified.
     """
 
     agent_id: str
@@ -54,16 +62,7 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Who is told of the tasks of an agent, as the dialect has it; without its secret.
-
-    Attributes:
-        webhook_id: UUID.
-        url: Where events go, without what may be secret in it.
-        events: Which (`task.completed`).
-        signed: Whether events are signed.
-        persist: Whether it outlives the agent.
-        created_at: When it was made, aware.
-    """
+    """A webhook of an agent as it is shown: without its secret, the URL without its query."""
 
     webhook_id: str
     url: str
@@ -78,10 +77,8 @@ class WebhookRequest:
     """A webhook that is to be made.
 
     Attributes:
-        agent_id: Whose tasks it is about.
-        url: Where events go.
-        events: Which; empty for those of the end of a task.
-        secret: Key of the signature; empty for none.
+        events: Empty for those of the end of a task.
+        secret: Key of the signature; may be empty.
         persist: Whether it outlives the agent.
     """
 
@@ -93,7 +90,6 @@ class WebhookRequest:
 
 
 def config_of(subscription: Subscription) -> PushConfig:
-    """A subscription as those who made it see it, without its secrets."""
     return PushConfig(
         subscription.agent_id,
         subscription.task_id,
@@ -105,7 +101,6 @@ def config_of(subscription: Subscription) -> PushConfig:
 
 
 def webhook_of(subscription: Subscription) -> Webhook:
-    """A subscription as the dialect shows it, without its secrets."""
     return Webhook(
         subscription.id,
         shown_url(subscription.url),
@@ -117,51 +112,30 @@ def webhook_of(subscription: Subscription) -> Webhook:
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be secret in it: its query is only told to be there."""
+    """A URL without what may be secret in it: only that it has a query is shown."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
         where = f"[{host}]" if ":" in host else host
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
-        return "(no URL)"
+        return "(invalid URL)"
     return f"{parts.scheme}://{where}{port}{parts.path}{'?…' if parts.query else ''}"
 
 
-def ended(subscription: Subscription, at: datetime) -> Subscription:
-    """A subscription that has nothing more to tell."""
-    return replace(subscription, ended_at=subscription.ended_at or at)
+# -- validation ---
 
 
-MAX_FIELD = 4096
-"""Characters of a token, of credentials, of a secret."""
-_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
-_PRINTABLE = re.compile(r"[\x20-\x7e]*")
-_ID = re.compile(r"[\x21-\x7e]{1,128}")
-
-
-def check_asker(sender_id: str) -> None:
-    """Refuse agents: one in a sandbox could have what it reads sent anywhere by this program.
-
-    Args:
-        sender_id: Whose signature the request carries; empty for none.
-
-    Raises:
-        TargetRefused: It is an agent's.
-    """
+def check_caller(sender_id: str) -> None:
+    """Refuse agents: one in a sandbox could have what it reads sent anywhere by this program."""
     if sender_id not in ("", USER.sender_id):
         raise TargetRefused(
-            f"{sender_id} asks for pushes: an agent in a sandbox would get around it so",
+            f"{sender_id} asks for pushes, by which an agent could leave its sandbox",
             "agents wait for answers by 'synapse send'; a person or a program may ask for pushes",
         )
 
 
-def check_fields(config: PushConfig) -> None:
-    """Look whether all of a configuration can be sent.
-
-    Raises:
-        InvalidValue: Some of it cannot; the value is not told.
-    """
+def check_config(config: PushConfig) -> None:
     check_header(config.token, "token")
     check_header(config.credentials, "credentials")
     if config.scheme and not _SCHEME.fullmatch(config.scheme):
@@ -171,146 +145,108 @@ def check_fields(config: PushConfig) -> None:
 
 
 def check_header(value: str, name: str) -> None:
-    """Look whether a value can stand in a header.
-
-    Raises:
-        InvalidValue: It cannot.
-    """
     if len(value) > MAX_FIELD or not _PRINTABLE.fullmatch(value):
         raise InvalidValue(f"the {name} is not valid", f"use at most {MAX_FIELD} printable ASCII characters")
 
 
-MAX_OF_TASK = 20
-MAX_OF_AGENT = 50
-"""Webhooks."""
-MAX_IN_ALL = 5_000
-KEPT = timedelta(days=1)
-"""How long the configuration of a task that has ended can still be read."""
-
-LONGEST = timedelta(days=30)
-"""How long a task is waited for; its history is kept no longer."""
-
-Note = Callable[[str, Subscription | None], None]
+def check_events(events: Sequence[str]) -> tuple[str, ...]:
+    """The events that a webhook asks for; `*` means all of them."""
+    if "*" in events:
+        return EVENTS
+    for event in events:
+        if event not in EVENTS:
+            raise InvalidValue(f"unknown event '{event[:40]}'", f"use *, or {', '.join(EVENTS)}")
+    return tuple(dict.fromkeys(events)) or DEFAULT_EVENTS
 
 
-class SubscriptionBook:
-    """Everyone who is to be told.
+class Subscriptions:
+    """All subscriptions, indexed by task, by agent and by id.
 
     Args:
-        note: Told the id and the newest state of each that changes; None when it is removed.
+        note: Called with the id and the newest state of each that changes; None when it is removed.
     """
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: Callable[[str, Subscription | None], None]) -> None:
         self._note = note
         self._by_id: dict[str, Subscription] = {}
-        self._by_task: dict[str, dict[str, str]] = {}
-        """Ids by the caller's own id, by task."""
-        self._by_agent: dict[str, dict[str, None]] = {}
-        """Ids of webhooks, by agent."""
+        # By task and the caller's own id; for webhooks by agent and id.
+        self._groups: dict[str, dict[str, str]] = {}
 
     def __iter__(self) -> Iterator[Subscription]:
         return iter(tuple(self._by_id.values()))
 
     def find(self, subscription_id: str) -> Subscription | None:
-        """The one of an id."""
         return self._by_id.get(subscription_id)
 
     def add(self, subscription: Subscription) -> Subscription:
-        """Add one; it takes the place of the one with the same id of the caller's at the same task.
-
-        Returns:
-            It, under the id of that one.
-
-        Raises:
-            PushLimit: There are too many.
-        """
-        mates = self._mates(subscription)
-        old = mates.get(subscription.config_id) if subscription.task_id else None
-        limit = MAX_OF_TASK if subscription.task_id else MAX_OF_AGENT
-        if old is None and (len(mates) >= limit or len(self._by_id) >= MAX_IN_ALL):
-            of = "task" if subscription.task_id else "agent"
-            raise PushLimit(f"there are {limit} pushes of that {of} already", "delete one of them")
-        if old is not None:  # what waits for it goes on, in the new way
-            subscription = replace(subscription, id=old, created_at=self._by_id[old].created_at)
-        self.put(subscription)
+        """Add one; it replaces the one with the same caller's id of the same task, under that one's id."""
+        kind, limit = ("task", MAX_OF_TASK) if subscription.task_id else ("agent", MAX_OF_AGENT)
+        group, key = _place(subscription)
+        members = self._groups.get(group, {})
+        known = members.get(key)
+        active = [each for each in members.values() if kind == "task" or self._by_id[each].ended_at is None]
+        if known is None and (len(active) >= limit or len(self._by_id) >= MAX_IN_ALL):
+            raise PushLimit(f"that {kind} has {limit} pushes already", "delete one of them")
+        if known is not None:  # its pending notifications are sent in the new way
+            subscription = replace(subscription, id=known, created_at=self._by_id[known].created_at)
+        self.restore(subscription)
         self._note(subscription.id, subscription)
         return subscription
 
-    def put(self, subscription: Subscription) -> None:
-        """Put one in that is written down already."""
+    def restore(self, subscription: Subscription) -> None:
         self._by_id[subscription.id] = subscription
-        if subscription.task_id:
-            mine = self._by_task.setdefault(subscription.task_id, {})
-            mine[subscription.config_id] = subscription.id
-        else:
-            self._by_agent.setdefault(subscription.agent_id, {})[subscription.id] = None
+        group, key = _place(subscription)
+        self._groups.setdefault(group, {})[key] = subscription.id
 
     def remove(self, subscription_id: str) -> None:
-        """Take one out; nothing more is known of it."""
-        gone = self._by_id.pop(subscription_id)
-        if gone.task_id:
-            mine = self._by_task[gone.task_id]
-            if mine.get(gone.config_id) == gone.id:
-                del mine[gone.config_id]
-            if not mine:
-                del self._by_task[gone.task_id]
-        else:
-            self._by_agent[gone.agent_id].pop(gone.id, None)
-            if not self._by_agent[gone.agent_id]:
-                del self._by_agent[gone.agent_id]
-        self._note(gone.id, None)
+        group, key = _place(self._by_id.pop(subscription_id))
+        members = self._groups[group]
+        if members.get(key) == subscription_id:
+            del members[key]
+        if not members:
+            del self._groups[group]
+        self._note(subscription_id, None)
 
     def of_task(self, task_id: str) -> Sequence[Subscription]:
-        """Configurations of a task, in the order of making."""
-        return [self._by_id[each] for each in self._by_task.get(task_id, {}).values()]
+        return [self._by_id[each] for each in self._groups.get(f"task {task_id}", {}).values()]
 
     def of_agent(self, agent_id: str) -> Sequence[Subscription]:
-        """Webhooks of an agent that are not over, in the order of making."""
-        found = (self._by_id[each] for each in self._by_agent.get(agent_id, {}))
+        """Active webhooks of an agent, oldest first."""
+        found = (self._by_id[each] for each in self._groups.get(f"agent {agent_id}", {}).values())
         return [each for each in found if each.ended_at is None]
 
     def config(self, task_id: str, config_id: str) -> Subscription:
-        """A configuration of a task; the first one without an id.
-
-        Raises:
-            PushNotFound: There is none of that id.
-        """
-        mine = self._by_task.get(task_id, {})
-        found = mine.get(config_id) if config_id else next(iter(mine.values()), None)
-        if found is None:
-            raise PushNotFound(
-                f"task {task_id[:40]} has no push configuration '{config_id[:80]}'",
-                "list them to see their ids",
-            )
-        return self._by_id[found]
+        for found in self.of_task(task_id):
+            if config_id in ("", found.config_id):
+                return found
+        raise PushNotFound(
+            f"task {task_id[:40]} has no push configuration '{config_id[:80]}'",
+            "list them to see their ids",
+        )
 
     def webhook(self, agent_id: str, webhook_id: str) -> Subscription:
-        """A webhook of an agent, by its id or its URL.
-
-        Raises:
-            PushNotFound: There is none.
-        """
+        """A webhook of an agent, by its id or its URL."""
         for found in self.of_agent(agent_id):
             if webhook_id in (found.id, found.url):
                 return found
         raise PushNotFound(f"{agent_id} has no such webhook", "GET /webhooks lists them")
 
     def end(self, subscription: Subscription, at: datetime) -> None:
-        """Note that one has nothing more to tell; it can be read for a while."""
+        """Mark one as ended; it can be read for a while."""
         if subscription.id in self._by_id and subscription.ended_at is None:
-            self._by_id[subscription.id] = over = ended(subscription, at)
-            self._note(over.id, over)
+            ended = self._by_id[subscription.id] = replace(subscription, ended_at=at)
+            self._note(ended.id, ended)
 
     def sweep(self, now: datetime, busy: Callable[[str], bool]) -> None:
-        """Forget those that have been over for a while and for which nothing waits."""
+        """Remove those that ended a while ago and have nothing pending."""
         for each in self:
             old = each.ended_at is not None and each.ended_at <= now - KEPT
             lost = bool(each.task_id) and each.created_at <= now - LONGEST
             if (old or lost) and not busy(each.id):
                 self.remove(each.id)
 
-    def _mates(self, subscription: Subscription) -> dict[str, str]:
-        """Those that count towards the same limit, as caller's id to id."""
-        if subscription.task_id:
-            return self._by_task.get(subscription.task_id, {})
-        return {each.id: each.id for each in self.of_agent(subscription.agent_id)}
+
+def _place(subscription: Subscription) -> tuple[str, str]:
+    if subscription.task_id:
+        return f"task {subscription.task_id}", subscription.config_id
+    return f"agent {subscription.agent_id}", subscription.id

@@ -1,0 +1,257 @@
+"""`synapse list`, `start` and `stop`: the agents that run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from synapse_tui.addresses import fold, identity_of, is_identity
+from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.paths import UserPaths, find_project, shipped_profiles, tilde
+from synapse_tui.registry import Record, Registry
+
+from .caller import Caller
+from .commands import Command, json_option
+from .completion import complete_agents, complete_profiles
+from .group import profile_names
+from .output import end_with, error_json, fail, note, plain, show, show_json, show_table
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.external.registry import ExternalAgent
+
+    from .sessions import RunningSession
+
+STOP_SECONDS = 20.0
+"""How long an agent may take to end."""
+
+
+@click.command(name="list", cls=Command)
+@click.option("--all", "everywhere", is_flag=True, help="Agents of other projects too.")
+@json_option
+def list_command(everywhere: bool, as_json: bool) -> None:
+    """List the agents of this project.
+
+    Agents of other projects (--all) are marked by a `*`: their exact id reaches them. External agents are
+    reached by their alias.
+
+    Examples:
+      synapse list
+      synapse list --all --json
+    """
+    caller = Caller.of()
+    records = caller.registry.list()
+    project = caller.project_of(records)
+    listed = [record for record in records if everywhere or record.project == project]
+    externals = _externals(caller)
+    if as_json:
+        here = [_record_json(record, project) for record in listed]
+        show_json([*here, *map(_external_json, externals)])
+        return
+    rows = [_record_row(record, project) for record in listed] + [_external_row(agent) for agent in externals]
+    if rows:
+        show_table(("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER"), rows, shrinking=("NAME",))
+    if not listed:
+        note("no agent runs in this project; start one, for example: synapse claude")
+    if len(records) > len(listed):
+        note(f"{len(records) - len(listed)} more in other projects: synapse list --all")
+
+
+def _record_json(record: Record, project: str) -> dict[str, object]:
+    identity = identity_of(record.working_dir, record.agent_type, record.name)
+    return {**asdict(record), "identity": identity, "here": record.project == project}
+
+
+def _record_row(record: Record, project: str) -> tuple[str, ...]:
+    mark = "" if record.project == project else " *"
+    folder = tilde(record.working_dir)
+    return (record.agent_id + mark, record.agent_type, record.name, record.status, str(record.port), folder)
+
+
+def _externals(caller: Caller) -> Sequence[ExternalAgent]:
+    # Where none was ever added, nothing is loaded for them.
+    if not caller.paths.external.is_dir():
+        return ()
+    from synapse_tui.a2a.external.registry import ExternalStore
+
+    return ExternalStore(caller.paths.external).list()
+
+
+def _external_row(agent: ExternalAgent) -> tuple[str, ...]:
+    from synapse_tui.a2a.external.untrusted import shown_origin
+
+    return (agent.alias, "external", agent.name, "", "", shown_origin(agent.url))
+
+
+def _external_json(agent: ExternalAgent) -> dict[str, object]:
+    return {
+        "agent_id": agent.alias,
+        "agent_type": "external",
+        "name": agent.name,
+        "endpoint": agent.url,
+        "external": True,
+        "here": False,
+    }
+
+
+@click.command(name="start", cls=Command)
+@click.argument("agent", metavar="PROFILE[:NAME][@DIR]", shell_complete=complete_profiles)
+@click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
+@click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
+@click.option("--session", metavar="NAME", default="", help="Another session of the project.")
+@json_option
+def start_command(
+    agent: str, arguments: tuple[str, ...], *, as_json: bool, session: str, **given: Any
+) -> None:
+    """Start an agent without a screen.
+
+    It runs in the project's session, which is started if needed; `synapse-tui` shows it later, `synapse stop`
+    ends it. ARGUMENTS are passed to the agent as they are.
+
+    Examples:
+      synapse start codex
+      synapse start claude:alice@~/api --prompt "read README.md"
+      synapse start claude -- --continue
+    """
+    from synapse_tui.sessions.client import ask, reach_or_start, request
+    from synapse_tui.sessions.wire import spec_to_json
+
+    from .sessions import ASK_SECONDS, session_place
+    from .tui import build_specs, settled
+
+    base = Path(os.path.realpath("."))
+    specs = build_specs((agent,), base=base, extra=arguments, **given)
+    environ = dict(os.environ)
+    paths, project = UserPaths.of_environment(), find_project(base)
+    paths.check()
+    for spec in specs:
+        check_profile(spec.profile, project, paths)
+    connection, _info = reach_or_start(
+        session_place(project, session), folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
+    )
+    opened = [spec_to_json(settled(spec, base)) for spec in specs]
+    answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
+    for warning in answer.get("warnings", ()):  # a host of an earlier version gives none
+        note(f"synapse: {warning}")
+    for started in answer["agents"]:
+        if as_json:
+            show_json({**started, "session": answer["session"]})
+        else:
+            show(f"{started['agent_id']}  {started['endpoint']}")
+            note(f"it runs in session '{answer['session']}': 'synapse-tui' shows it, 'synapse stop' ends it")
+
+
+def check_profile(name: str, project: Path, paths: UserPaths) -> None:
+    """Raise UnknownProfile before a host is started for a profile that does not exist."""
+    if name in profile_names():
+        return  # the host checks whether it can be used
+    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
+
+    folder = project / ".synapse" / "profiles"
+    load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(name)
+
+
+@click.command(name="stop", cls=Command)
+@click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=complete_agents)
+@click.option("--all", "every", is_flag=True, help="All agents that PROFILE means, not just one.")
+@json_option
+@click.pass_context
+def stop_command(context: click.Context, /, agent: str, *, every: bool, as_json: bool) -> None:
+    """Stop an agent: by id, by name, or by profile when there is one of it in this project.
+
+    Agents of other projects are stopped by their id. A session ends with its last agent. Messages that wait
+    for the agent are kept until it is opened again.
+
+    Examples:
+      synapse stop alice
+      synapse stop claude --all
+    """
+    found = find_agents(agent)
+    if len(found) > 1 and not every:
+        ids = ", ".join(agent_id for _, agent_id in found)
+        raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
+    data: list[dict[str, object]] = []
+    errors: list[SynapseError] = []
+    for session, agent_id in found:
+        try:
+            kept, left = _stop(session, agent_id)
+        except SynapseError as error:
+            errors.append(error)
+            data.append({"agent_id": agent_id, "error": error_json(error)})
+            continue
+        data.append({"agent_id": agent_id, "kept": kept} | ({"left": left} if left else {}))
+        if not as_json:
+            _report_stopped(agent_id, kept, left)
+    if as_json:
+        show_json(data)
+    for failed in errors:
+        fail(failed, name="synapse")
+    end_with(context, errors)
+
+
+def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
+    from synapse_tui.messages.recovery import kept_text
+
+    show(f"stopped {agent_id}")
+    if kept:
+        note(f"{agent_id}: {kept_text(kept)}; `synapse outbox` lists what is kept")
+    if left:
+        note(f"{agent_id}: processes that it started could not be ended: {', '.join(left)}")
+
+
+def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
+    """Stop one agent; gives how many messages wait for it, and processes that could not be ended."""
+    from synapse_tui.sessions.client import ask, connect, request
+
+    connection = connect(session.place)
+    if connection is None:
+        return 0, []
+    answer = ask(connection, request("stop", agents=[agent_id], by="synapse stop"), timeout=STOP_SECONDS)
+    kept, left = answer.get("kept"), answer.get("left")  # an older host does not send what is left
+    return (
+        int(kept.get(agent_id, 0)) if isinstance(kept, dict) else 0,
+        list(map(plain, left.get(agent_id, ()))) if isinstance(left, dict) else [],
+    )
+
+
+def find_agents(word: str) -> list[tuple[RunningSession, str]]:
+    """The agents of running sessions that a word means, each with its session.
+
+    Raises:
+        AgentNotFound: There is none.
+    """
+    from .sessions import running_sessions
+
+    wanted = fold(word.removeprefix("@"))
+    project = find_project(Path.cwd())
+    records = Registry(UserPaths.of_environment().registry).list()
+    same = {
+        record.agent_id
+        for record in records
+        if is_identity(wanted, record.working_dir, record.agent_type, record.name)
+    }
+    every = [
+        (session, str(agent["agent_id"]), str(agent["name"]))
+        for session in running_sessions()
+        for agent in session.info.get("agents", [])
+    ]
+    own = [each for each in every if each[0].place.project == project]
+    for found in (
+        [each for each in every if fold(each[1]) == wanted],
+        [each for each in own if fold(each[1]) == f"synapse-{wanted}"],
+        [each for each in own if wanted and fold(each[2]) == wanted],
+        [each for each in own if fold(each[1].removeprefix("synapse-").rpartition("-")[0]) == wanted],
+        [each for each in every if each[1] in same],
+    ):
+        if found:
+            return [(session, agent_id) for session, agent_id, _name in found]
+    running = ", ".join(agent_id for _, agent_id, _name in own)
+    raise AgentNotFound(
+        f"no session of this project runs '{word}'",
+        f"running: {running}" if running else "an agent in the foreground ends in its terminal",
+    )

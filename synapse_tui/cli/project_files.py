@@ -1,0 +1,384 @@
+"""`synapse init`, `reset` and `trust`: the files of `.synapse`."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from synapse_tui.errors import ConfigError, InvalidValue
+from synapse_tui.files import private_folder, read_regular, write_advice, write_private
+from synapse_tui.paths import IGNORED, find_project, make_project_folder
+from synapse_tui.settings import SCHEMA
+from synapse_tui.settings.files import parse
+from synapse_tui.settings.layers import check_file, entries_of
+
+from .caller import Caller
+from .commands import Command, json_option, one_of
+from .output import is_interactive, note, plain, show, show_json, show_table
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
+
+SETTINGS = "settings.json"
+EMPTY = b"{}\n"
+_scope_options = one_of(
+    "scope",
+    ("--project", "project", "The project's .synapse (the default)."),
+    ("--user", "user", "Your own, ~/.synapse, for all projects."),
+)
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done with a file: `write`, `replace` (the old one is renamed to the backup), or `keep`."""
+
+    action: str
+    path: Path
+    why: str = ""
+    data: bytes = b""
+    backup: Path | None = None
+
+    def as_json(self) -> Mapping[str, object]:
+        """As data."""
+        backup = {"backup": str(self.backup)} if self.backup else {}
+        return {"action": self.action, "path": str(self.path), "why": self.why} | backup
+
+    def carry_out(self) -> None:
+        """Write the file; the old one is never lost."""
+        if self.backup is not None:
+            self.path.rename(self.backup)
+        elif os.path.lexists(self.path):
+            if read_regular(self.path) == self.data:
+                return
+            raise FileExistsError(f"{self.path} was created a moment ago")
+        try:
+            write_private(self.path, self.data)
+        except BaseException:
+            if self.backup is not None:
+                self.backup.rename(self.path)
+            raise
+
+
+class Scaffold:
+    """The files that init and reset write: the settings, and in a project its .gitignore.
+
+    Raises:
+        ConfigError: The folder is no project, or cannot be used.
+    """
+
+    def __init__(self, caller: Caller, scope: str | None) -> None:
+        self.caller = caller
+        self.scope = scope or "project"
+        self.project = find_project(caller.folder)
+        self.folder = (caller.paths.home if self.scope == "user" else self.project) / ".synapse"
+        if self.scope == "user":
+            return
+        if self.folder == caller.paths.synapse:
+            raise ConfigError(
+                "your home folder is not a project",
+                "use --user, or mark the project first: mkdir .synapse in its folder",
+            )
+        if self.project == Path(self.project.anchor):
+            raise ConfigError("the root of the file system is not a project", "change to a project's folder")
+        if self.project != caller.folder:
+            note(f"synapse: the project is {self.project}")
+
+    def to_init(self) -> list[Step]:
+        """Steps after which all files are there; existing ones stay."""
+        files = {SETTINGS: EMPTY} | ({".gitignore": IGNORED} if self.scope == "project" else {})
+        return [
+            Step("keep", path, "exists") if os.path.lexists(path) else Step("write", path, data=data)
+            for path, data in ((self.folder / name, data) for name, data in files.items())
+        ]
+
+    def to_reset(self) -> list[Step]:
+        """Steps after which all files are as init writes them; the others are kept as backups.
+
+        Raises:
+            ConfigError: Settings that restrict callers would be lost.
+        """
+        steps = []
+        for step in self.to_init():
+            if step.action == "write":
+                steps.append(step)
+                continue
+            is_settings = step.path.name == SETTINGS
+            guards = self._guards() if is_settings else {}
+            data = _settings_of(guards) if is_settings else IGNORED
+            if not step.path.is_symlink() and _regular(step.path) == data:
+                steps.append(Step("keep", step.path, "as init writes it"))
+            else:
+                why = "edited; who may call agents stays as it is" if guards else "edited"
+                steps.append(Step("replace", step.path, why, data, backup=_unused(step.path)))
+        return steps
+
+    def _guards(self) -> Mapping[str, object]:
+        """The user's settings that restrict callers: resetting must not let anyone in."""
+        path = self.folder / SETTINGS
+        if self.scope != "user" or not path.exists():
+            return {}
+        entries = entries_of(parse(path, _regular(path)))
+        return {key: value for key, value in entries if key in SCHEMA and SCHEMA[key].guard}
+
+    def carry_out(self, steps: Sequence[Step]) -> None:
+        """Write the files, and trust settings that a person has written; those of an agent wait for one.
+
+        Raises:
+            ConfigError: A file cannot be written.
+        """
+        path = self.folder
+        try:
+            if self.scope == "user":
+                private_folder(self.folder)
+            else:
+                make_project_folder(self.project)
+            for step in steps:
+                path = step.path
+                if step.action != "keep":
+                    step.carry_out()
+        except OSError as error:
+            raise ConfigError(
+                f"{path} cannot be written: {error.strerror or error}", write_advice(error)
+            ) from error
+        for step in steps if self.scope == "project" else ():
+            if step.action != "keep" and step.path.name == SETTINGS:
+                self._trust(step)
+
+    def _trust(self, step: Step) -> None:
+        from synapse_tui.agents.profiles.finding import TrustStore
+
+        if self.caller.agent_id:
+            note(
+                "synapse: they have no effect until a person trusts them: synapse trust, or synapse-tui asks"
+            )
+            return
+        store = TrustStore(self.caller.paths.trusted)
+        file = store.check(step.path, step.data)
+        try:
+            if file is not None:
+                store.trust([file])
+        except OSError as error:
+            note(f"synapse: the file could not be recorded as trusted: {error.strerror}")
+
+    def show(self, steps: Sequence[Step], *, as_json: bool, dry_run: bool) -> None:
+        """Print what was done, or would be."""
+        if as_json:
+            show_json(
+                {
+                    "scope": self.scope,
+                    "folder": str(self.folder),
+                    "dry_run": dry_run,
+                    "steps": [step.as_json() for step in steps],
+                }
+            )
+            return
+        rows = []
+        for step in steps:
+            backup = f"the old one is {step.backup.name}" if step.backup else ""
+            name = f"{'~/' if self.scope == 'user' else ''}{step.path.relative_to(self.folder.parent)}"
+            rows.append((step.action, name, "; ".join(part for part in (step.why, backup) if part)))
+        show_table(("WHAT", "FILE", "WHY"), rows)
+
+
+@click.command(name="init", cls=Command)
+@_scope_options
+@_dry_run_option
+@click.option("--yes", "-y", is_flag=True, hidden=True, help="No effect: init asks nothing.")
+@click.option("--no-input", is_flag=True, hidden=True, help="No effect: init asks nothing.")
+@json_option
+def init_command(*, scope: str | None, dry_run: bool, as_json: bool, **_former: bool) -> None:
+    """Write a settings file and a .gitignore into .synapse.
+
+    The project is the nearest folder with .synapse, else the root of the git repository, else the current
+    folder. Files that exist stay as they are.
+
+    Examples:
+      synapse init
+      synapse init --user
+    """
+    scaffold = Scaffold(Caller.of(), scope)
+    steps = scaffold.to_init()
+    if not dry_run:
+        scaffold.carry_out(steps)
+    scaffold.show(steps, as_json=as_json, dry_run=dry_run)
+    if dry_run:
+        note("synapse: nothing was changed")
+    elif steps[0].action == "write":
+        note(f"synapse: {SETTINGS} sets nothing yet; synapse config keys lists the settings")
+    elif faults := check_file(scaffold.folder / SETTINGS, own=scaffold.scope == "user"):
+        note(f"synapse: {len(faults)} in {SETTINGS} cannot be used: synapse config validate shows them")
+
+
+@click.command(name="reset", cls=Command)
+@_scope_options
+@_dry_run_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+def reset_command(*, scope: str | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Put back the files that `synapse init` writes; edited ones are kept as backups.
+
+    Keys for callers in your own settings stay.
+
+    Examples:
+      synapse reset --dry-run
+      synapse reset --yes
+    """
+    scaffold = Scaffold(Caller.of(), scope)
+    if not scaffold.folder.is_dir():
+        raise ConfigError(f"{scaffold.folder} does not exist", "synapse init makes it")
+    steps = scaffold.to_reset()
+    changes = [step for step in steps if step.action != "keep"]
+    if dry_run or not changes:
+        scaffold.show(steps, as_json=as_json, dry_run=dry_run)
+        note("synapse: nothing was changed" if changes else "synapse: nothing to put back")
+        return
+    if not yes:
+        if as_json or not is_interactive():
+            raise ConfigError("nothing is reset without confirmation", "--yes confirms, --dry-run only shows")
+        scaffold.show(steps, as_json=False, dry_run=True)
+        if not click.confirm("Do that?", err=True):
+            note("synapse: nothing was changed")
+            return
+    scaffold.carry_out(steps)
+    scaffold.show(steps, as_json=as_json, dry_run=False)
+
+
+def _regular(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", "move it away") from error
+
+
+def _settings_of(entries: Mapping[str, object]) -> bytes:
+    content: dict[str, Any] = {}
+    for key, value in entries.items():
+        *tables, name = key.split(".")
+        place = content
+        for table in tables:
+            place = place.setdefault(table, {})
+        place[name] = value
+    return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _unused(path: Path) -> Path:
+    names = itertools.chain([f"{path.name}.bak"], (f"{path.name}.bak{at}" for at in itertools.count(2)))
+    return next(found for name in names if not os.path.lexists(found := path.with_name(name)))
+
+
+# -- trust ---
+
+
+@click.command(name="trust", cls=Command)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.option("--list", "only_list", is_flag=True, help="Only print which files are not trusted.")
+@click.option("--yes", "-y", "agreed", is_flag=True, help="Trust them without printing them or asking.")
+@json_option
+def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_json: bool) -> None:
+    """Show files of this project's .synapse, and trust them.
+
+    Settings, profiles and texts of a project are used only once a person has trusted their very content.
+    Without FILE all untrusted ones are shown and asked about, as the application does at its start.
+
+    Examples:
+      synapse trust
+      synapse trust .synapse/delegate.md --yes
+    """
+    from synapse_tui.agents.profiles.finding import TrustStore
+    from synapse_tui.daemon.project import ProjectFiles
+
+    caller = Caller.of()
+    if caller.agent_id and not only_list:
+        raise InvalidValue(
+            f"only a person can trust files, not {caller.agent_id}", "run it in a shell of your own"
+        )
+    project = find_project(caller.folder)
+    store = TrustStore(caller.paths.trusted)
+    if files:
+        waiting = _named(project, files, store)
+    else:
+        waiting = ProjectFiles(project, caller.paths).profiles.untrusted
+    if only_list or not waiting:
+        _show_files(waiting, trusted=False, as_json=as_json)
+        return
+    if not agreed and not _agrees(waiting, as_json=as_json):
+        note("synapse: nothing was trusted")
+        return
+    try:
+        store.trust(waiting)
+    except OSError as error:
+        raise ConfigError(
+            f"{caller.paths.trusted} cannot be written: {error.strerror or error}", write_advice(error)
+        ) from error
+    _show_files(waiting, trusted=True, as_json=as_json)
+
+
+def _named(project: Path, files: Sequence[str], store: TrustStore) -> Sequence[UntrustedFile]:
+    """Those of the named files that are not trusted.
+
+    Raises:
+        InvalidValue: One is not in the project's `.synapse`, or cannot be read.
+    """
+    found: dict[Path, UntrustedFile] = {}
+    for name in files:
+        path = _path_of(project, name)
+        try:
+            file = store.check(path, read_regular(path))
+        except OSError as error:
+            raise InvalidValue(
+                f"{name} cannot be read: {error.strerror or error}",
+                "synapse trust --list names the files that are not trusted",
+            ) from error
+        if file is None:
+            note(f"synapse: {path} is trusted already")
+        else:
+            found[file.path] = file
+    return list(found.values())
+
+
+def _path_of(project: Path, name: str) -> Path:
+    """A file as it was typed: from the current folder, or from `.synapse`."""
+    folder = project / ".synapse"
+    here = Path(name).absolute()
+    path = here if here.exists() else folder / name
+    if ".." in path.parts or not path.is_relative_to(folder):
+        raise InvalidValue(f"{name} is not in {folder}", "other files need not be trusted")
+    return path
+
+
+def _agrees(files: Sequence[UntrustedFile], *, as_json: bool) -> bool:
+    if as_json or not is_interactive():
+        raise ConfigError("nothing is trusted without confirmation", "--yes confirms, --list only shows")
+    for file in files:
+        show(f"== {file.path}{_changed(file)} ==\n{plain(file.content).rstrip()}\n")
+    count = "this file" if len(files) == 1 else f"these {len(files)} files"
+    return click.confirm(f"Trust {count}? They can start programs and instruct agents", err=True)
+
+
+def _show_files(files: Sequence[UntrustedFile], *, trusted: bool, as_json: bool) -> None:
+    if as_json:
+        show_json(
+            [
+                {"path": str(file.path), "digest": file.digest, "changed": file.changed, "trusted": trusted}
+                for file in files
+            ]
+        )
+        return
+    for file in files:
+        show(f"{file.path}{'' if trusted else _changed(file)}")
+    if trusted:
+        note("synapse: trusted; running sessions follow")
+    elif not files:
+        note("synapse: no untrusted files")
+
+
+def _changed(file: UntrustedFile) -> str:
+    return " (changed since you trusted it)" if file.changed else ""
