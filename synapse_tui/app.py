@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
-from textual.app import App
+from textual import events, on
 from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
@@ -17,51 +15,74 @@ from textual.widget import Widget
 from .driver.events import OuterTerminalChanged, TerminalText
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
-from .events import Event
+from .events import Event, SettingsChanged
 from .keymap import Keymap
-from .leader import Leader
 from .mention import MentionInterceptor
 from .model import DEMO_AGENTS, AgentSpec
+from .screens.agents import AgentActions
 from .screens.appearance import Appearance
+from .screens.application import ApplicationActions, ViewActions
 from .screens.attention import Attention
-from .screens.commands import Commands
-from .screens.dialog import Dialog, describe
+from .screens.dialog import Dialog
 from .screens.events import EventReader
-from .screens.key_gate import KeyGate
-from .screens.main import MainScreen
-from .screens.pane_messages import PaneMessages
-from .screens.preferences import read_keymap
-from .screens.receipts import Line
-from .screens.session import RestoreOffer, SessionControls
-from .screens.unasked import QuestionQueue
-from .screens.view_state import restore_view
+from .screens.externals import ExternalActions
+from .screens.file_locks import LockActions
+from .screens.history import HistoryActions
+from .screens.keyboard import Keyboard
+from .screens.main import MainScreen, restore_view
+from .screens.messages import MessageActions
+from .screens.new_agent import NewAgentActions
+from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
+from .screens.settings import SettingsActions
+from .screens.shell import TOAST_SECONDS, SessionControls, Shell
 from .themes import variable_defaults
-from .widgets.error_handling import ErrorGate, FaultTolerant
+from .widgets.conversation import ConversationLog, ConversationView
+from .widgets.error_handling import FaultTolerant
+from .widgets.key_hints import WhichKey
+from .widgets.lock_panel import LockPanel
+from .widgets.pane import Pane
 from .widgets.pane_keys import Interceptor
-from .widgets.status_bar import Level
+from .widgets.segment_bar import SegmentBar
+from .widgets.sidebar import Sidebar
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
     from .agents.session import AgentSession
-    from .host import Host, Receipt
+    from .host import Host
+    from .settings import Settings
     from .settings.files import SettingsFiles
 
-log = logging.getLogger(__name__)
+KEYS = frozenset({"tui.leader", "tui.keys"})
+FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
+_TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
+_PANES = {
+    "close": "close_agent",
+    "restart": "restart_agent",
+    "why": "explain_state",
+    "watch": "watch_agent",
+    "last": "last_message",
+}
+_CONVERSATIONS = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
 
-TOAST_SECONDS = 5.0
+
+def read_keymap(settings: Settings, leader: str | None = None) -> Keymap:
+    """The keys as the settings say; a given leader wins over theirs."""
+    table = settings.table("tui.keys")
+    bindings = {name: [str(key) for key in keys] for name, keys in table.items() if isinstance(keys, list)}
+    return Keymap.of(leader or settings.text("tui.leader"), bindings)
 
 
 class PaneView(FaultTolerant, TerminalView):
     """The terminal of an agent, which goes on when one of its handlers fails."""
 
 
-class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False):
+class SynapseApp(Shell):
     """Shows the agents of a host.
 
     Args:
         host: Whose agents are shown; the caller starts and stops it.
         specs: Agents to open at the start; with none the launcher asks, unless there are agents.
-        defaults: Further ones that nobody asked for: a lost workspace takes their place.
+        defaults: Further ones that were not asked for: a lost workspace takes their place.
         layout: How the panes are arranged at the start.
         driver_class: Textual driver of the terminal; None for Textual's own choice.
         leader: The leader key; None for the settings' one.
@@ -73,7 +94,7 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
         settings_files: Gives the files of the settings; None when nobody may change them here.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
-        restore: A workspace that was lost and may be opened again, before `specs`; None for none.
+        restore: A workspace that was lost and may be opened again, before `specs`.
     """
 
     CSS_PATH = "themes/app.tcss"
@@ -109,30 +130,16 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
         view: Mapping[str, object] | None = None,
         restore: RestoreOffer | None = None,
     ) -> None:
-        super().__init__(driver_class=driver_class, ansi_color=True)
+        super().__init__(driver_class)
         self.host = host
-        self._specs = list(specs)
-        self._defaults = list(defaults)
-        self._trust = trust
-        self._read_again = read_again
         self.settings_files = settings_files
         self.session = session
+        self._specs = list(specs)
+        self._defaults = list(defaults)
         self._view = view
         self._restore = restore
-        self.errors = ErrorGate(monotonic)
+        self._unsubscribe: Callable[[], None] = lambda: None
         self.keymap = read_keymap(host.settings, leader)
-        self.questions = QuestionQueue(self)
-        self.gate = KeyGate(self, Leader(self.keymap))
-        self.begun = False
-        """Whether the agents that were there are shown and the first question is asked."""
-        self.attention = Attention(
-            mode=lambda: host.settings.text("tui.notifications"),
-            bell=self.bell,
-            notify=self.notify_outside,
-            clock=monotonic,
-            later=self.set_timer,
-        )
-        self.appearance = Appearance(self, lambda: host.settings.text("tui.theme"), theme)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
@@ -140,9 +147,52 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
             keymap=self.keymap,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
-        self.commands = Commands(self, host, self.main)
-        self._reader = EventReader(self, host, self.main)
-        self._unsubscribe: Callable[[], None] = lambda: None
+        self.attention = Attention(
+            mode=lambda: host.settings.text("tui.notifications"),
+            bell=self.bell,
+            notify=self.notify_outside,
+            clock=monotonic,
+            later=self.set_timer,
+        )
+        self.questions = QuestionQueue(self)
+        self.keyboard = Keyboard(self, self.questions)
+        self.appearance = Appearance(self, theme)
+        self.messages = MessageActions(self)
+        self.agents = AgentActions(self)
+        self.new_agents = NewAgentActions(self, self.keyboard)
+        self.externals = ExternalActions(self, self.messages)
+        self.locks = LockActions(self, self.questions)
+        self.settings = SettingsActions(self, self.appearance)
+        self.application = ApplicationActions(
+            self,
+            questions=self.questions,
+            agents=self.agents,
+            messages=self.messages,
+            new_agents=self.new_agents,
+            trust=trust,
+            read_again=read_again,
+        )
+        for feature in (
+            self.keyboard,
+            self.appearance,
+            self.messages,
+            self.agents,
+            self.new_agents,
+            self.externals,
+            self.locks,
+            self.settings,
+            self.application,
+            HistoryActions(self, self.messages),
+            ViewActions(self),
+        ):
+            self.add_actions(feature)
+        self._reader = EventReader(
+            self,
+            appearance=self.appearance,
+            attention=self.attention,
+            messages=self.messages,
+            locks=self.locks,
+        )
 
     def _make_view(self, session: AgentSession) -> PaneView:
         mentions: Interceptor = MentionInterceptor(
@@ -153,122 +203,132 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
     # Life
 
     def get_default_screen(self) -> MainScreen:
-        """The main screen is the only one below the dialogs."""
         return self.main
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults()
 
     def on_mount(self) -> None:
-        self._unsubscribe = self.host.events.subscribe(self._heard)
+        self._unsubscribe = self.host.events.subscribe(self._received)
         if self._restore is None and not self.host.profiles.untrusted:  # else a question comes first
             self.main.expect([*self._specs, *self._defaults])
         self.call_after_refresh(self._begin)
 
-    def _heard(self, event: Event) -> None:
+    def _received(self, event: Event) -> None:
         self.post_message(self.HostEvent(event))
 
+    def on_unmount(self) -> None:
+        self._unsubscribe()
+
     async def _begin(self) -> None:
+        """The first frame is on the screen: agents may start."""
         self.host.load_servers()
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
-        asks = bool(self.host.profiles.untrusted) and self._trust is not None
-        unasked = self._restore is not None and not self._restore.ask
-        if asks and not unasked:
-            self.commands.ask_trust(self._open_first)
-        else:
-            self._open_first()  # agents that are opened again unasked do not wait for a person to come
-        if asks and unasked:
-            self.commands.ask_trust(lambda: None)
+        restores_at_once = self._restore is not None and not self._restore.ask
+        if restores_at_once:
+            self._open_first()  # these agents do not wait for a person to come
+        if self.application.has_untrusted:
+            self.application.ask_trust((lambda: None) if restores_at_once else self._open_first)
+        elif not restores_at_once:
+            self._open_first()
         self.begun = True
 
     def _open_first(self) -> None:
         if self.keymap.problem:
             self.notice(f"tui.keys: {self.keymap.problem}", "warning")
-        problems = len(self.host.profiles.problems)
-        if problems:
+        if problems := len(self.host.profiles.problems):
             shows = f"{self.keymap.way('problems')} shows why"
             self.notice(f"profile files could not be read: {problems}; {shows}", "warning")
         if self._restore is not None:
-            self.commands.ask_restore(self._restore, self._specs, self._open_specs)
+            self._ask_restore(self._restore)
         else:
             self._open_specs()
 
-    def restore_decided(self) -> None:
-        """The lost workspace is open again, or was declined: agents are opened beside it from now on."""
-        self._restore = None
+    def _ask_restore(self, offer: RestoreOffer) -> None:
+        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
+
+        def decided() -> None:
+            self._restore = None  # agents are opened beside it from now on
+
+        def answered(wanted: bool | None) -> None:
+            if wanted:
+                opening = self.application.restore(offer, self._specs, decided)
+                self.spawn(self.keyboard.expecting(opening))
+            else:
+                decided()
+                offer.forget()
+                self._open_specs()
+
+        if offer.ask:
+            self.questions.ask(lambda: RestoreQuestion(offer), answered)
+        else:
+            answered(True)
 
     def _open_specs(self) -> None:
         if self._specs or self._defaults:
             self._open_all(self._specs, self._defaults)
         elif not self.host.agents:
-            self.commands.launch()
+            self.new_agents.launch()
 
     def _open_all(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec]) -> None:
         if tuple(defaults) == DEMO_AGENTS:
             self.main.tip_bar.begin()
         self.main.expect([*specs, *defaults])
-        self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
+        self.new_agents.open_soon([*specs, *defaults])
 
-    def on_unmount(self) -> None:
-        self._unsubscribe()
+    def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
+        """Open agents beside those that are there, and go to the first of them.
 
-    def trust_project(self) -> None:
-        if self._trust is not None:
-            self._trust()
-
-    async def read_project(self) -> bool:
-        """Read the project's files again.
-
-        Returns:
-            Whether there are some that a person should be asked about.
+        While a lost workspace is offered they wait for the answer, as those of the start do.
         """
-        if self._read_again is not None:
-            await self._read_again()
-        return bool(self.host.profiles.untrusted) and self._trust is not None
+        if self._restore is not None:
+            self._specs.extend(specs)
+            self._defaults.extend(defaults)
+        else:
+            self._open_all(specs, defaults)
 
-    # What the host tells
+    # Events of the host
 
     async def on_synapse_app_host_event(self, message: HostEvent) -> None:
         try:
-            await self._reader.read(message.event)
+            if isinstance(message.event, SettingsChanged):
+                self._follow_settings(frozenset(message.event.keys))
+            else:
+                await self._reader.read(message.event)
         except Exception as error:
             self.report(error)
 
-    def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
-        self._reader.follow(agent_id, receipts)
-
-    def sent_from(self, agent_id: str) -> list[Line]:
-        """How what was last sent from a pane stands, for each receiver."""
-        return self._reader.sent_from(agent_id)
-
-    # What the person asks for
+    def _follow_settings(self, changed: frozenset[str]) -> None:
+        """Live by changed settings from now on; the host holds the new values already."""
+        settings = self.host.settings
+        if changed & KEYS:
+            self.use_keys(read_keymap(settings))
+        if "tui.theme" in changed:
+            self.appearance.follow_setting()
+        if "tui.layout" in changed:
+            self.perform("set_layout", settings.text("tui.layout"))
+        if FILE_SAFETY in changed:
+            self.main.follow_file_safety()
+        if "tui.sidebar" in changed:
+            self.main.set_class(settings.flag("tui.sidebar"), "-sidebar")
+            self.main.back_to_pane()
 
     def use_keys(self, keymap: Keymap) -> None:
+        """Let other keys hold from now on."""
         self.keymap = keymap
-        self.gate.show_leader(pending=False)
-        self.gate.leader.use(keymap)
+        self.keyboard.use(keymap)
         self.main.show_keys(keymap)
         if keymap.problem:
             self.notice(f"tui.keys: {keymap.problem}", "warning")
 
-    def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
-        if message.action_id != "leader":
-            self.gate.show_leader(pending=False)
-        self.perform(message.action_id, message.agent_id, message.task_id)
-
-    def perform(self, action_id: str, agent_id: str = "", task_id: str = "") -> None:
-        """Do an action; when it fails, the person is told and the application goes on."""
-        try:
-            self.commands.perform(action_id, agent_id, task_id)
-        except Exception as error:
-            self.report(error)
+    # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""
+        """Look at keys for the leader before any widget does; keep keys for a dialog that opens."""
         if isinstance(event, TerminalText):
-            if self.gate.hand_over(event):
+            if self.keyboard.hand_over(event):
                 self.questions.typed(event)
             else:
                 for key in event.singly():
@@ -277,115 +337,115 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
         looked_at = isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded
         if not (looked_at and self.screen_stack):
             await super().on_event(event)
-        elif not self.gate.takes(event):
+        elif not self.keyboard.takes(event):
             screen = self.screen
             await super().on_event(event)
             if isinstance(screen, Dialog) and not isinstance(event, events.MouseDown):
                 screen.pace()
 
     async def on_dialog_opened(self) -> None:
-        await self._catch_up(self.gate.for_dialog())
+        await self.keyboard.give_dialog()
 
     async def on_main_screen_resumed(self) -> None:
         """A dialog is gone: what was typed after the key that closed it is for the agent."""
-        await self.give_kept()
+        await self.keyboard.give_main()
         self.questions.open_next()
 
-    async def give_kept(self) -> None:
-        with self.gate.giving():
-            await self._catch_up(self.gate.for_main())
+    # The mouse
 
-    async def _catch_up(self, kept: Sequence[events.Event]) -> None:
-        for event in kept:
-            await self.on_event(event)
+    def _clicked(self, action_id: str, *arguments: str) -> None:
+        if action_id != "leader":
+            self.keyboard.show_leader(pending=False)
+        self.perform(action_id, *arguments)
 
-    def toggle_leader(self) -> None:
-        """The leader was clicked in the status bar: show what may follow, or hide it."""
-        self.gate.show_leader(pending=not self.gate.leader.pending)
+    @on(SegmentBar.Pressed)
+    def _bar_pressed(self, event: SegmentBar.Pressed) -> None:
+        target = event.target
+        if event.bar is not self.main.tab_bar:
+            if target != "notice":
+                self._clicked(target)
+        elif target in _TABS:
+            self._clicked(_TABS[target])
+        elif event.button == 2:
+            self._clicked("close_agent", target)
+        else:
+            self.main.go_to(target)
 
-    def let_go(self) -> None:
-        """Give the agent in focus what is held of a mention: something else takes the keys."""
-        pane = self.main.active_pane
-        if pane is not None and isinstance(pane.view, TerminalView):
-            pane.view.give_back()
+    def on_which_key_chosen(self, event: WhichKey.Chosen) -> None:
+        self._clicked(event.action_id)
 
-    # Notices and errors
+    def on_pane_asked(self, event: Pane.Asked) -> None:
+        about = event.task_id if event.command == "show" else event.agent_id
+        self._clicked(_PANES.get(event.command, event.command), about)
 
-    def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Tell the person something: in the status bar, and as a toast when it is a warning or an error.
+    def on_sidebar_peer_chosen(self, event: Sidebar.PeerChosen) -> None:
+        self._clicked("compose", event.address)
 
-        Args:
-            text: What the person should know.
-            level: How bad it is.
-            dialog_of: The agent whose dialog it is about; the notice goes away with it.
-        """
-        self.main.status_bar.show(text, level, dialog_of=dialog_of)
-        if level != "information":
-            self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
+    def on_sidebar_external_chosen(self, event: Sidebar.ExternalChosen) -> None:
+        self._clicked(event.command, event.alias)
 
-    def notice_error(self, error: Exception) -> None:
-        self.notice(describe(error).replace("\n", "; "), "error")
+    def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
+        self._clicked(event.command, event.task_id)
 
-    def report(self, error: Exception) -> None:
-        """Log an error that nobody expected, and show it; before the first frame it ends the application."""
-        if not self.main.is_mounted:
-            super()._handle_exception(error)
-        elif self.errors.passes(error):
-            self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
+    def on_lock_panel_chosen(self, event: LockPanel.Chosen) -> None:
+        self._clicked(event.command, event.file)
 
-    def _handle_exception(self, error: Exception) -> None:
-        self.report(error)
+    # Panes
+
+    def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
+        """A message was typed as `@agent text` in a pane: send it in the name of its agent."""
+        pane, mention = self.pane_of(message.view), message.mention
+        if pane is not None:
+            self.messages.send_mention(pane.agent_id, mention.address, mention.text, mention.priority)
+
+    def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
+        pane = self.pane_of(message.view)
+        if pane is not None:
+            pane.scrolled = message.status
+
+    def on_terminal_view_link_clicked(self, message: TerminalView.LinkClicked) -> None:
+        """Copy a link: opening it is for the person's own machine, which may be another one."""
+        self.copy_to_clipboard(message.link)
+        self.notice(f"copied {message.link}")
+
+    @on(TerminalView.Copied)
+    @on(ConversationLog.Copied)
+    def _copied(self, message: TerminalView.Copied | ConversationLog.Copied) -> None:
+        self.notice(f"copied {len(message.text)} characters")
+
+    def on_conversation_view_sent(self, message: ConversationView.Sent) -> None:
+        self.externals.send(message.view, message.text)
+
+    def on_conversation_view_asked(self, message: ConversationView.Asked) -> None:
+        self.perform(_CONVERSATIONS.get(message.command, "cancel_external"), message.alias)
+
+    # The terminal
 
     def notify_outside(self, title: str, text: str) -> None:
+        """Let the terminal around the application show a notification."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.notify(title, text)
 
-    # Terminal
-
     def terminal_resized(self) -> None:
-        """The terminal has another size (SIGWINCH); called by whoever owns the signal."""
-        driver = self._driver
-        if isinstance(driver, SynapseDriver):
-            driver.resized()
+        """The terminal has another size (SIGWINCH); called by the owner of the signal."""
+        if isinstance(self._driver, SynapseDriver):
+            self._driver.resized()
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
-        self.appearance.terminal_told(message.outer)
+        self.appearance.set_terminal(message.outer)
 
     def attach(self, link: TerminalLink) -> None:
-        """Show everything on a terminal; one that was attached is let go, still open.
-
-        Args:
-            link: The terminal.
-        """
+        """Show everything on a terminal; one that was attached is let go, still open."""
         self.end_selections()
         self.appearance.another_terminal(link.environ)
         if isinstance(self._driver, SynapseDriver):
             self._driver.attach(link)
         self.post_message(events.AppFocus())
 
-    def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
-        """Open agents beside those that are there, and go to the first of them.
-
-        While a lost workspace is offered they wait for the answer, as those of the start do.
-
-        Args:
-            specs: Agents that were asked for.
-            defaults: Further ones that nobody asked for: a lost workspace takes their place.
-        """
-        if self._restore is not None:
-            self._specs.extend(specs)
-            self._defaults.extend(defaults)
-            return
-        self._open_all(specs, defaults)
-
     def release(self) -> TerminalLink | None:
-        """Show nothing any more: agents that finish now have done so unseen.
-
-        Returns:
-            The terminal that was attached, still open.
-        """
-        self.let_go()
+        """Give back the terminal, still open; agents that finish from now on have done so unseen."""
+        self.release_mention()
         self.end_selections()
-        self.gate.show_leader(pending=False)
+        self.keyboard.show_leader(pending=False)
         self.post_message(events.AppBlur())
         return self._driver.release() if isinstance(self._driver, SynapseDriver) else None

@@ -1,23 +1,155 @@
-"""The keys that hold: those of the table of actions, or what `tui.keys` in the settings says instead."""
+"""The keys in effect: those of the table of actions, or what `tui.keys` in the settings says instead.
+
+Keys are named as people write them (`ctrl+]`, `f5`, `alt+x`, `shift+tab`). Only keys that every terminal
+tells apart can be named, without any further keyboard protocol: what xterm sends in its default modes
+(ctlseqs, "PC-Style Function Keys" and "Alt and Meta Keys").
+"""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, GROUPS, Action
-from .key_names import key_label, read_key, textual_key
+from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, Action
 
-LEADER = "leader"
-"""The word before a key that follows the leader: `leader z`."""
-_WITHOUT = frozenset({"ctrl+c"})
-"""Keys that agents cannot do without."""
-_CANCEL = frozenset({"escape", "ctrl+c"})
-"""Keys that give up a command after the leader."""
+# fmt: off
+_FUNCTION = tuple(f"f{number}" for number in range(1, 21))
+_CURSOR = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete")
+_OTHER = ("enter", "tab", "space", "backspace", "escape")
+_SYNONYMS = {
+    "esc": "escape", "return": "enter", "del": "delete", "ins": "insert", "page_up": "pageup",
+    "pgup": "pageup", "page_down": "pagedown", "pgdn": "pagedown", "comma": ",", "plus": "+",
+    "control": "ctrl", "c": "ctrl", "option": "alt", "opt": "alt", "m": "alt", "s": "shift",
+}
+_MODIFIERS = ("alt", "ctrl", "shift")  # in the order in which Textual names them
+_FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})  # the desktop keeps these
+_SAME_AS = {  # keys that reach a program as another one: in the terminal, or in the widgets' own names
+    "ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace",
+    "ctrl+@": "Ctrl+Space", "ctrl+enter": "Enter", "ctrl+tab": "Tab", "ctrl+escape": "Esc",
+    "ctrl+backspace": "Backspace", "shift+enter": "Enter", "shift+escape": "Esc",
+    "shift+backspace": "Backspace", "shift+space": "Space", "alt+b": "Ctrl+←",
+    "alt+f": "Ctrl+→", "alt+backspace": "Ctrl+W",
+}
+_LABELS = {
+    "left": "←", "right": "→", "up": "↑", "down": "↓", "pageup": "PgUp", "pagedown": "PgDn",
+    "escape": "Esc", "delete": "Del", "insert": "Ins",
+}
+_TEXTUAL = {  # names of Unicode that Textual has replaced
+    "solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus",
+    "plus_sign": "plus", "low_line": "underscore",
+}
+# fmt: on
+_NO_SHIFT = "terminals do not tell Shift with a letter beside Ctrl or Alt"
+_BY_ITSELF = "write the character that it types"
+_CONTROL = frozenset("abcdefghijklmnopqrstuvwxyz\\]^_")
+_ESCAPE_SEQUENCES = frozenset("[]\\^_")  # after ESC, which Alt sends too, these begin or end a sequence
 
-Bindings = Mapping[str, list[str]]
-"""Action id to its keys, each `leader KEY` or `KEY`."""
+
+def read_key(word: str) -> str:
+    """A key in its one spelling."""
+    text = word.strip()
+    if not text:
+        raise ValueError("'': a key is missing")
+    held, name = _split(text)
+    modifiers = _modifiers(held, word)
+    key = _name(name, word)
+    if key.isalpha() and len(key) == 1 and modifiers:
+        if "shift" in modifiers:
+            raise ValueError(f"'{word}': {_NO_SHIFT if len(modifiers) > 1 else _BY_ITSELF}")
+        key = key.lower()
+    full = "+".join([*modifiers, key])
+    _check(full, modifiers, key, word)
+    return full
+
+
+def _split(key: str) -> tuple[list[str], str]:
+    if key == "+" or key.endswith("++"):
+        return key[:-2].split("+") if len(key) > 1 else [], "+"
+    *held, name = key.split("+")
+    return held, name
+
+
+def _modifiers(held: list[str], word: str) -> list[str]:
+    found = set()
+    for each in held:
+        name = each.strip().lower()
+        name = _SYNONYMS.get(name, name)
+        if name in _FOREIGN:
+            raise ValueError(f"'{word}': no terminal sends {each}, use ctrl, alt or shift")
+        if name not in _MODIFIERS:
+            raise ValueError(f"'{word}': '{each}' is no modifier, use ctrl, alt or shift")
+        found.add(name)
+    return [name for name in _MODIFIERS if name in found]
+
+
+def _name(name: str, word: str) -> str:
+    name = name.strip()
+    if not name:
+        raise ValueError(f"'{word}': the name of the key is missing")
+    if len(name) == 1:
+        if not name.isprintable():
+            raise ValueError(f"'{word}': there is no such key")
+        return name
+    small = name.lower()
+    small = _SYNONYMS.get(small, small) if len(small) > 1 else small
+    known = (*_FUNCTION, *_CURSOR, *_OTHER)
+    if small in known or len(small) == 1:
+        return small
+    if small[:1] == "f" and small[1:].isdigit():
+        raise ValueError(f"'{word}': no terminal sends it, function keys are f1 to f20")
+    near = difflib.get_close_matches(small, known, n=1)
+    hint = f", did you mean '{near[0]}'?" if near else ""
+    raise ValueError(f"'{word}': there is no such key{hint}")
+
+
+def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
+    if full in _SAME_AS:
+        raise ValueError(f"'{word}': in a terminal that is {_SAME_AS[full]}")
+    if not modifiers or key in _FUNCTION or key in _CURSOR:
+        return
+    if modifiers == ["shift"]:
+        if len(key) == 1:
+            raise ValueError(f"'{word}': {_BY_ITSELF}")
+        possible = key == "tab"
+    elif modifiers == ["ctrl"]:
+        possible = key in _CONTROL or key == "space"
+    elif modifiers == ["alt"]:
+        possible = (len(key) == 1 and key not in _ESCAPE_SEQUENCES) or key in ("enter", "space")
+    else:
+        possible = modifiers == ["alt", "ctrl"] and key in _CONTROL and key not in "im"
+    if not possible:
+        raise ValueError(f"'{word}': no terminal sends it")
+
+
+def textual_key(key: str) -> str:
+    """Textual's name of a key (`ctrl+]` is `ctrl+right_square_bracket`)."""
+    modifiers, name = _split(key)
+    return "+".join([*modifiers, _textual_name(name) if len(name) == 1 else name])
+
+
+def _textual_name(character: str) -> str:
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, character).lower().replace("-", "_").replace(" ", "_")
+    return _TEXTUAL.get(name, name)
+
+
+def key_label(key: str) -> str:
+    """A key as it is shown: `F1`, `^]`, `→`, `n`, `Shift+Tab`, `Alt+X`."""
+    modifiers, name = _split(key)
+    if modifiers == ["ctrl"] and len(name) == 1:
+        return f"^{name.upper()}"
+    label = name.capitalize() if len(name) > 1 or modifiers else name
+    return "+".join([*(each.capitalize() for each in modifiers), _LABELS.get(name, label)])
+
+
+LEADER = "leader"  # the word before a key that follows the leader: `leader z`
+_WITHOUT = frozenset({"ctrl+c"})  # keys that agents cannot do without
+_CANCEL = frozenset({"escape", "ctrl+c"})  # keys that give up a command after the leader
+
+Bindings = Mapping[str, list[str]]  # action id to its keys, each `leader KEY` or `KEY`
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +165,8 @@ class Keymap:
     leader: str = DEFAULT_LEADER
     actions: tuple[Action, ...] = ACTIONS
     problem: str = ""
+    # The actions that have keys of their own, by Textual's names of these: looked up with every key
     _own: Mapping[str, Action] = field(init=False, repr=False, compare=False)
-    """The actions that have keys of their own, by Textual's names of these: looked up with every key."""
 
     def __post_init__(self) -> None:
         own = {textual_key(key): action for action in reversed(self.actions) for key in action.keys}
@@ -42,44 +174,24 @@ class Keymap:
 
     @classmethod
     def of(cls, leader: str, bindings: Bindings) -> Keymap:
-        """The keys as the settings say; a key that is the leader is no key of an action.
-
-        Args:
-            leader: The leader, as it was read (`read_leader`).
-            bindings: Keys of actions, as they were read (`read_bindings`).
-        """
+        """The keys as the settings say; a key that is the leader is no key of an action."""
         actions = [_with_keys(action, bindings) for action in ACTIONS]
         clash = next((action.id for action in actions if action.id in bindings and leader in action.keys), "")
         problem = f"'{leader}' is the leader: it is no key of '{clash}'" if clash else ""
         return cls(leader, tuple(_without(action, leader) for action in actions), problem)
 
     def find(self, action_id: str) -> Action:
-        """The action of that id.
-
-        Raises:
-            KeyError: There is none.
-        """
         for action in self.actions:
             if action.id == action_id:
                 return action
         raise KeyError(action_id)
 
     def by_leader_key(self, key: str) -> Action | None:
-        """The action of a key after the leader, or None.
-
-        Args:
-            key: The character typed, or Textual's name of a key without one (`left`).
-        """
         name = "space" if key == " " else key
         pairs = ((action, each) for action in self.actions for each in action.leader)
         return next((action for action, each in pairs if name in (each, textual_key(each))), None)
 
     def by_key(self, key: str) -> Action | None:
-        """The action of a key of its own, or None.
-
-        Args:
-            key: Textual's name of it.
-        """
         return self._own.get(key)
 
     def with_keys(self) -> Iterator[Action]:
@@ -87,7 +199,6 @@ class Keymap:
         yield from sorted((action for action in self.actions if action.keys), key=_place)
 
     def in_group(self, group: str) -> Iterator[Action]:
-        """Actions under one heading, in the order of the table."""
         return (action for action in self.actions if action.group == group)
 
     def way(self, action_id: str) -> str:
@@ -99,22 +210,6 @@ class Keymap:
             return f"{key_label(self.leader)} {leader_label(action)}"
         return "the command palette"
 
-    def markdown(self) -> str:
-        lines: list[str] = []
-        for group in GROUPS:
-            lines += [
-                f"## {group}",
-                "",
-                f"| Key | After `{self.leader}` | Action | What it does | Name |",
-                "|---|---|---|---|---|",
-            ]
-            for action in self.in_group(group):
-                own = ", ".join(f"`{key_label(key)}`" for key in action.keys)
-                name = f"`{action.id}`" if action.id != DIGITS else ""
-                lines.append(f"| {own} | {_leader_cell(action)} | {action.title} | {action.help} | {name} |")
-            lines.append("")
-        return "\n".join(lines)
-
 
 def leader_label(action: Action) -> str:
     """The leader keys of an action as shown: the first one, or a range."""
@@ -123,23 +218,13 @@ def leader_label(action: Action) -> str:
     return key_label(action.leader[0]) if action.leader else ""
 
 
-def _leader_cell(action: Action) -> str:
-    if action.id == DIGITS:
-        return f"`{leader_label(action)}`"
-    return ", ".join(f"`{key_label(key)}`" for key in action.leader)
-
-
 def _place(action: Action) -> tuple[int, str]:
     first = action.keys[0]
     return (int(first[1:]), "") if first[:1] == "f" and first[1:].isdigit() else (100, first)
 
 
 def read_leader(value: object) -> str:
-    """The leader of the settings.
-
-    Raises:
-        ValueError: It is no key, or one that a person or an agent needs.
-    """
+    """The leader of the settings."""
     if not isinstance(value, str):
         raise ValueError("must be a text such as ctrl+]")
     try:
@@ -149,14 +234,7 @@ def read_leader(value: object) -> str:
 
 
 def read_bindings(value: object) -> dict[str, list[str]]:
-    """The keys of the settings: a table of an action's name and its keys.
-
-    Args:
-        value: Keys as one text (`"f11, leader z"`), or as a list of texts; an empty one takes them away.
-
-    Raises:
-        ValueError: An action is not known, a key cannot be sent, or two actions have the same.
-    """
+    """The keys of the settings: a table of an action's name and its keys."""
     if not isinstance(value, Mapping):
         raise ValueError('must be a table of actions and their keys: {"zoom": "f11, leader z"}')
     bindings = {_action_id(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
@@ -198,11 +276,6 @@ def _read_one(word: str) -> str:
 
 
 def _own_key(word: str) -> str:
-    """A key that is taken from the agents.
-
-    Raises:
-        ValueError: They need it.
-    """
     key = read_key(word)
     if key in _WITHOUT or not ("+" in key[1:] or is_function_key(key)):
         raise ValueError(
@@ -231,11 +304,6 @@ def _without(action: Action, key: str) -> Action:
 
 
 def _check_conflicts(bindings: Bindings) -> None:
-    """Make sure that no key has two actions.
-
-    Raises:
-        ValueError: One has; the message names both.
-    """
     taken: dict[str, str] = {}
     actions = sorted(ACTIONS, key=lambda action: action.id in bindings)  # the person's own ones are blamed
     for action in (_with_keys(each, bindings) for each in actions):

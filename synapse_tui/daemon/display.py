@@ -18,8 +18,9 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.recording.asciicast import ScreenRecorder
-from synapse_tui.screens.session import RestoreOffer, SessionControls
-from synapse_tui.screens.view_state import restore_view, view_state
+from synapse_tui.screens.main import restore_view, view_state
+from synapse_tui.screens.questions import RestoreOffer
+from synapse_tui.screens.shell import SessionControls
 from synapse_tui.widgets.appearance import adopt_environment
 from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural

@@ -16,7 +16,7 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.screens.questions import RestoreOffer
 from synapse_tui.terminal import Terminal, capture_history
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
 

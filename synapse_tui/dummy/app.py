@@ -18,8 +18,8 @@ from synapse_tui import __version__
 from .composer import Composer
 from .runner import State, StatusSignals, TurnRunner
 from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
+from .script import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
 from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
-from .turn import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
 
 SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")

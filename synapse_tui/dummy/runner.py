@@ -1,17 +1,17 @@
-"""Carries out the steps of a turn."""
+"""Turns of the dummy: what a message asks for, carried out step by step; its shell and its status signals."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import os
+import re
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Literal
 
-from . import turn
 from .screen import Block, Frame
-from .turn import Dialog, Step, Steps, TurnContext, perform
+from .script import WIDE, Dialog, Directive, answer, directives, permission, question, slow_text
 from .widths import clip, printable
 
 if TYPE_CHECKING:
@@ -153,16 +153,23 @@ def clipboard(text: str) -> str:
     return f"\x1b]52;c;{base64.b64encode(text.encode('utf-8', 'replace')).decode()}\x1b\\"
 
 
+THINKING = 0.15  # Seconds before the first word
 FLOOD_ROWS = 200
+
+Step = float | str | None
+"""Of a turn: seconds to wait, text to say, or None to wait until `advance` is called."""
+Turn = Generator[Step, object, None]
 
 
 class TurnRunner:
-    """Runs at most one turn at a time."""
+    """Runs at most one turn at a time: a generator of steps, which acts on the application in between."""
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
-        self._context = TurnContext(0, app.options.reply, app.options.word_delay)
-        self._steps: Steps | None = None
+        self._turn: Turn | None = None
+        self._number = 0  # Turns that have ended
+        self._allowed = False  # Whether permissions are given without asking by now
+        self._error = ""
         self._timer: Timer | None = None
         self._command: ShellCommand | None = None
         self._asked: Dialog | None = None
@@ -175,29 +182,34 @@ class TurnRunner:
     @property
     def seconds(self) -> float | None:
         """How long the turn has run; None when none runs."""
-        return None if self._steps is None else self._app.loop.clock() - self._started
+        return None if self._turn is None else self._app.loop.clock() - self._started
 
     def start(self, text: str) -> None:
         """Begin a turn."""
+        self.begin(text, self._perform(text))
+
+    def begin(self, text: str, turn: Turn) -> None:
+        """Begin a turn of these steps."""
         self.text = text
         self._started = self._app.loop.clock()
-        self._steps = perform(text, self._context)
-        self._timer = self._app.loop.later(0, lambda: self.advance(None))
+        self._turn = turn
+        self._timer = self._app.loop.later(0, self.advance)
 
-    def advance(self, value: object) -> None:
+    def advance(self, value: object = None) -> None:
         """Go on with the result of the last step, up to one that takes time."""
-        while self._steps is not None:
+        while self._turn is not None:
             try:
-                step = self._steps.send(value)
+                step = self._turn.send(value)
             except StopIteration:
-                self._end()
-                self._app.journal.write("turn-end", text=self.text)
-                self._app.set_state("done")
-                self._app.next_turn()
+                self._ended()
                 break
             value = None
-            if self._perform(step):
-                break
+            if isinstance(step, str):
+                self._say(step)
+                continue
+            if step is not None:
+                self._timer = self._app.loop.later(step, self.advance)
+            break
         self._app.paint()
 
     def interrupt(self, *, note: bool = True) -> None:
@@ -217,64 +229,75 @@ class TurnRunner:
             self._command = None
         if self.on_alternate_screen:
             self._leave_alternate()
-        self._end()
-
-    def _end(self) -> None:
-        if self._steps is not None:
-            self._steps.close()
-            self._context.number += 1
-        self._steps = None
-        self._said = None
-        self._output = None
-        self._app.transcript.close()
-
-    def _perform(self, step: Step) -> bool:
-        """Do a step; True when it takes time and `advance` is called by itself later."""
-        handler: Callable[[Any], bool] = getattr(self, f"_do_{type(step).__name__.lower()}")
-        return handler(step)
-
-    def _do_sleep(self, step: turn.Sleep) -> bool:
-        self._timer = self._app.loop.later(step.seconds, lambda: self.advance(None))
-        return True
+        self._close()
 
     def answered(self, dialog: Dialog) -> None:
         """A dialog was answered; the turn goes on if it was the turn's own."""
         if dialog is self._asked:
             self._asked = None
-            self.advance(None)
+            self.advance()
 
-    def _do_ask(self, step: turn.Ask) -> bool:
-        self._asked = step.dialog
-        self._app.open_dialog(step.dialog)
-        return True
+    def _ended(self) -> None:
+        error, self._error = self._error, ""
+        self._close()
+        self._app.journal.write("turn-end", text=self.text, **({"error": error} if error else {}))
+        self._app.set_state("error" if error else "done")
+        self._app.next_turn()
 
-    def _do_say(self, step: turn.Say) -> bool:
+    def _close(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._number += 1
+        self._turn = self._said = self._output = None
+        self._app.transcript.close()
+
+    def _perform(self, text: str) -> Turn:
+        if text.startswith("!"):
+            yield from self._run(text[1:].strip())
+            return
+        yield THINKING
+        slow = 0.0
+        for directive in directives(text):
+            if directive.name == "slow":
+                slow = directive.seconds()
+            else:
+                yield from _ACTIONS[directive.name](self, directive)
+            if self._error:
+                return
+        reply = answer(text, turn=self._number, reply=self._app.options.reply)
+        yield from self._stream(slow_text(reply, slow) if slow else reply, slow)
+
+    def _stream(self, text: str, seconds: float) -> Turn:
+        words = re.findall(r"\s*\S+", text)
+        pause = seconds / max(len(words), 1) if seconds else self._app.options.word_delay
+        for word in words:
+            yield word
+            if pause:
+                yield pause
+
+    def _say(self, text: str) -> None:
         if self._said is None or self._said.closed:
-            self._said = self._app.transcript.add("agent", step.text.lstrip(), closed=False)
+            self._said = self._app.transcript.add("agent", text.lstrip(), closed=False)
         else:
-            self._said.text += step.text
-        return False
+            self._said.text += text
 
-    def _do_tool(self, step: turn.Tool) -> bool:
-        self._app.transcript.add("tool", step.text)
-        return False
+    def _show_tool(self, command: str, output: str = "") -> None:
+        self._app.transcript.add("tool", f"Bash({command})")
+        if output:
+            self._app.transcript.add("output", output)
 
-    def _do_output(self, step: turn.Output) -> bool:
-        self._app.transcript.add("output", step.text)
-        return False
-
-    def _do_raw(self, step: turn.Raw) -> bool:
-        self._app.transcript.add("raw", step.text)
-        return False
-
-    def _do_runcommand(self, step: turn.RunCommand) -> bool:
+    def _run(self, command: str) -> Turn:
+        """Run a command in a shell and show its output."""
+        self._show_tool(command)
         try:
-            self._command = ShellCommand(step.command, self._app.loop, self._more_output, self._command_ended)
+            self._command = ShellCommand(command, self._app.loop, self._more_output, self._command_ended)
         except OSError as error:
             self._app.transcript.add("output", str(error))
-            return False
+            return
         self._output = None
-        return True
+        status = yield None
+        if status:
+            self._app.transcript.add("output", f"exit status {status}")
 
     def _more_output(self, text: str) -> None:
         if self._output is None:
@@ -290,53 +313,99 @@ class TurnRunner:
         self._app.journal.write("command-end", status=status)
         self.advance(status)
 
-    def _do_emit(self, step: turn.Emit) -> bool:
-        if step.kind == "title":
-            self._app.signals.force_title(step.text)
+    # -- directives
+
+    def _hang(self, directive: Directive) -> Turn:
+        yield directive.seconds()
+
+    def _ask_dialog(self, dialog: Dialog) -> Turn:
+        self._asked = dialog
+        self._app.open_dialog(dialog)
+        yield None
+
+    def _permit(self, command: str) -> Generator[Step, object, bool]:
+        if self._allowed:
+            return True
+        dialog = permission(command)
+        yield from self._ask_dialog(dialog)
+        self._allowed = dialog.answer is not None and dialog.answer.choice == 2
+        return dialog.allowed
+
+    def _perm(self, directive: Directive) -> Turn:
+        command = directive.argument or "rm -rf build"
+        permitted = yield from self._permit(command)
+        done = "allowed (and not run: this is a rehearsal)" if permitted else "denied by the user"
+        self._show_tool(command, done)
+
+    def _run_asking(self, directive: Directive) -> Turn:
+        if (yield from self._permit(directive.argument)):
+            yield from self._run(directive.argument)
         else:
-            make = {"bell": lambda _text: "\a", "notify": notification, "clip": clipboard}[step.kind]
-            self._app.tty.write(make(step.text))
-        return False
+            self._show_tool(directive.argument, "denied by the user")
 
-    def _do_fail(self, step: turn.Fail) -> bool:
-        self._app.transcript.add("note", f"Error: {step.text}")
-        self._end()
-        self._app.journal.write("turn-end", text=self.text, error=step.text)
-        self._app.set_state("error")
-        self._app.next_turn()
-        return True
+    def _ask(self, directive: Directive) -> Turn:
+        dialog = question(directive.argument or "Shall I go on?")
+        yield from self._ask_dialog(dialog)
+        yield f"Your answer: {dialog.answer.text if dialog.answer else 'none'}\n"
 
-    def _do_leave(self, step: turn.Leave) -> bool:
-        self._app.leave(step.code, step.signal)
-        return True
+    def _wide(self, _directive: Directive) -> Turn:
+        yield WIDE + "\n"
 
-    def _do_flood(self, step: turn.Flood) -> bool:
-        self._flood(self._app.loop.clock() + step.seconds, 0)
-        return True
+    def _emit(self, directive: Directive) -> Turn:
+        """Send a sequence that draws nothing."""
+        if directive.name == "title":
+            self._app.signals.force_title(directive.argument)
+        else:
+            make = {"bell": lambda _text: "\a", "notify": notification, "clip": clipboard}[directive.name]
+            self._app.tty.write(make(directive.argument))
+        yield from ()
 
-    def _flood(self, until: float, number: int) -> None:
+    def _invalid(self, _directive: Directive) -> Turn:
+        data = b"bytes that are no text: \xff\xfe \xc3( \xe2\x82 \xf0\x9f end"
+        self._app.transcript.add("raw", data.decode("utf-8", "surrogateescape"))
+        yield from ()
+
+    def _fail(self, directive: Directive) -> Turn:
+        self._error = directive.argument or "the model does not answer"
+        self._app.transcript.add("note", f"Error: {self._error}")
+        yield from ()
+
+    def _exit(self, directive: Directive) -> Turn:
+        self._app.leave(int(directive.argument) & 0xFF if directive.argument.isdecimal() else 0)
+        yield None
+
+    def _crash(self, directive: Directive) -> Turn:
+        name = directive.argument.upper().removeprefix("SIG") or "ABRT"
+        number = int(name) if name.isdecimal() else getattr(signal.Signals, f"SIG{name}", signal.SIGABRT)
+        self._app.leave(number=int(number))
+        yield None
+
+    def _surprise(self, _directive: Directive) -> Turn:
+        yield from ()  # the keyboard opens the dialog
+
+    def _flood(self, directive: Directive) -> Turn:
+        self._flood_rows(self._app.loop.clock() + directive.seconds(), 0)
+        yield None
+
+    def _flood_rows(self, until: float, number: int) -> None:
+        """Write many rows, then look for keys, then go on."""
         columns, _ = self._app.tty.size
         rows = [
             f"\x1b[32m{index:8d}\x1b[39m {'flood ' * 40}"[: columns + 9]
             for index in range(number, number + FLOOD_ROWS)
         ]
         self._app.painter.paint(rows, Frame([self._app.style.dim("  flooding · esc to interrupt")]))
-        if self._app.loop.clock() < until:
-            self._timer = self._app.loop.later(0, lambda: self._flood(until, number + FLOOD_ROWS))
-        else:
-            self._timer = self._app.loop.later(0, lambda: self.advance(None))
+        flooding = self._app.loop.clock() < until
+        following = (lambda: self._flood_rows(until, number + FLOOD_ROWS)) if flooding else self.advance
+        self._timer = self._app.loop.later(0, following)
 
-    def _do_showalternate(self, step: turn.ShowAlternate) -> bool:
+    def _show_alternate(self, directive: Directive) -> Turn:
         columns, lines = self._app.tty.size
         self.on_alternate_screen = True
         page = clip(" A page on the alternate screen, gone in a moment.", columns)
         self._app.tty.write(f"\x1b[?1049h\x1b[2J\x1b[{max(lines // 2, 1)}H{page}")
-        self._timer = self._app.loop.later(step.seconds, self._back)
-        return True
-
-    def _back(self) -> None:
+        yield directive.seconds()
         self._leave_alternate()
-        self.advance(None)
 
     def _leave_alternate(self) -> None:
         self.on_alternate_screen = False
@@ -344,3 +413,23 @@ class TurnRunner:
         if self._app.options.alternate_screen:
             self._app.tty.write("\x1b[?1049h")
         self._app.repaint()
+
+
+_ACTIONS: dict[str, Callable[[TurnRunner, Directive], Turn]] = {
+    "hang": TurnRunner._hang,
+    "perm": TurnRunner._perm,
+    "run": TurnRunner._run_asking,
+    "ask": TurnRunner._ask,
+    "wide": TurnRunner._wide,
+    "flood": TurnRunner._flood,
+    "alt": TurnRunner._show_alternate,
+    "bell": TurnRunner._emit,
+    "notify": TurnRunner._emit,
+    "clip": TurnRunner._emit,
+    "title": TurnRunner._emit,
+    "invalid": TurnRunner._invalid,
+    "error": TurnRunner._fail,
+    "exit": TurnRunner._exit,
+    "crash": TurnRunner._crash,
+    "surprise": TurnRunner._surprise,
+}

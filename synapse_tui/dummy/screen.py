@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .composer import Composer
-from .turn import Dialog
+from .script import Dialog
 from .widths import clip, printable, width, wrap
 
 BlockKind = Literal["user", "agent", "tool", "output", "note", "raw"]

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from synapse_tui.themes import CYCLE, choose_theme, own_theme
 from synapse_tui.widgets.appearance import suit_terminal
 
+from .shell import Shell
+
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.app import SynapseApp
     from synapse_tui.driver import OuterTerminal
 
 
 class Appearance:
-    """Takes the colours that the person chose, as they suit the terminal.
+    """Takes the colours that the person chose, as they suit the terminal."""
 
-    Args:
-        app: Whose theme it is.
-        setting: Tells the theme of the settings.
-        theme: Textual's name of one of our own themes that is kept whatever happens; None for none.
-    """
-
-    def __init__(self, app: SynapseApp, setting: Callable[[], str], theme: str | None = None) -> None:
+    def __init__(self, app: Shell, theme: str | None = None) -> None:
+        """A theme, by Textual's name of one of ours, is kept whatever happens."""
         self._app = app
-        self._setting = setting
-        self._chosen: str | None = None
-        """What was chosen for this session only."""
+        self._chosen: str | None = None  # what was chosen for this session only
         self._fixed = own_theme(theme) if theme is not None else None
         self._outer: OuterTerminal | None = None
         self._suit()
@@ -37,24 +31,19 @@ class Appearance:
         return self._outer is None or self._outer.dark is not False
 
     def another_terminal(self, environ: Mapping[str, str]) -> None:
-        """The application is shown on another terminal.
-
-        Args:
-            environ: Environment of that terminal's user.
-        """
         self._outer = None
         if suit_terminal(self._app, environ):
             self._suit()
 
-    def terminal_told(self, outer: OuterTerminal) -> None:
+    def set_terminal(self, outer: OuterTerminal) -> None:
         """Take the colours that suit the terminal's background, and answer the agents' questions for them."""
         self._outer = outer
         self._suit()
         for session in self._app.host.agents.values():
-            self.tell(session)
+            self.set_colours(session)
 
     def _suit(self) -> None:
-        name = self._chosen or self._setting()
+        name = self._chosen or self._app.host.settings.text("tui.theme")
         theme = self._fixed or choose_theme(name, self._app.console.color_system, dark=self._dark)
         if theme.name not in self._app.available_themes:
             self._app.register_theme(theme)
@@ -62,7 +51,7 @@ class Appearance:
             self._app.end_selections()
         self._app.theme = theme.name
 
-    def tell(self, session: AgentSession) -> None:
+    def set_colours(self, session: AgentSession) -> None:
         """Let an agent's terminal answer with the colours of the terminal around it."""
         outer, colours = self._outer, session.terminal.colors
         if outer is None:
@@ -72,18 +61,17 @@ class Appearance:
         colours.cursor = outer.cursor or colours.cursor
         colours.dark = outer.dark
 
-    def next_theme(self) -> str:
-        """Take the next of our themes for this session, and give its name."""
-        now = self._chosen or self._setting()
+    def action_theme(self) -> None:
+        """Take the next of our themes for this session."""
+        now = self._chosen or self._app.host.settings.text("tui.theme")
         if now == "auto":
             now = "dark" if self._dark else "light"
         place = CYCLE.index(now) if now in CYCLE else -1
         name = CYCLE[(place + 1) % len(CYCLE)]
         self.choose(name)
-        return name
+        self._app.notice(f"colours: {name}")
 
     def choose(self, name: str) -> None:
-        """Take a theme for this session."""
         self._chosen, self._fixed = name, None
         self._suit()
 

@@ -6,32 +6,18 @@ from collections.abc import Callable
 
 from synapse_tui.widgets.text import one_line, plural, shorten
 
-BELL_SECONDS = 1.0
-"""Least time between two bells: an agent must not ring for ever."""
-GAP_SECONDS = 3.0
-"""Least time between two notifications; it doubles as long as there is always another one."""
+BELL_SECONDS = 1.0  # least time between two bells: an agent must not ring for ever
+GAP_SECONDS = 3.0  # least time between two notifications; it doubles as long as there is always another one
 LONGEST_GAP = 48.0
-QUIET_SECONDS = 60.0
-"""Time without a notification after which the shortest gap holds again."""
-REPEAT_SECONDS = 30.0
-"""The same call of the same agent is one within so long."""
-AGENT_SECONDS = 5.0
-"""Any two calls of the same agent are one within so long: it rings itself when it asks."""
-TEXT_CELLS = 100
-"""How much of what an agent says is told."""
+QUIET_SECONDS = 60.0  # time without a notification after which the shortest gap holds again
+REPEAT_SECONDS = 30.0  # the same call of the same agent is one within so long
+AGENT_SECONDS = 5.0  # any two calls of the same agent are one within so long: it rings itself when it asks
+TEXT_CELLS = 100  # how much of what an agent says is told
 TITLE = "synapse"
 
 
 class Attention:
-    """Paces calls: the first is made at once, those that follow soon are gathered into one.
-
-    Args:
-        mode: Tells how a person is called now, one of `model.NOTIFICATIONS`.
-        bell: Rings the terminal's bell.
-        notify: Shows a notification of a title and a text.
-        clock: Monotonic seconds.
-        later: Calls something after so many seconds.
-    """
+    """Paces calls: the first is made at once, those that follow soon are gathered into one."""
 
     def __init__(
         self,
@@ -47,23 +33,17 @@ class Attention:
         self._notify = notify
         self._clock = clock
         self._later = later
-        self._rang_at = self._told_at = float("-inf")
+        self._rang_at = self._notified_at = float("-inf")
         self._gap = GAP_SECONDS
         self._waiting: list[tuple[str, str]] = []
         self._made: dict[tuple[str, str], float] = {}
 
     def call(self, name: str, what: str) -> None:
-        """Call the person.
-
-        Args:
-            name: The agent, as it is shown.
-            what: What it wants or has done, in words that follow its name; may be an agent's own.
-        """
         mode = self._mode()
         if mode in ("bell", "both"):
             self._ring()
         if mode in ("desktop", "both"):
-            self._tell(one_line(name), shorten(one_line(what), TEXT_CELLS))
+            self._announce(one_line(name), shorten(one_line(what), TEXT_CELLS))
 
     def _ring(self) -> None:
         now = self._clock()
@@ -71,7 +51,7 @@ class Attention:
             self._rang_at = now
             self._bell()
 
-    def _tell(self, name: str, what: str) -> None:
+    def _announce(self, name: str, what: str) -> None:
         now, call = self._clock(), (name, what)
         self._made = {each: at for each, at in self._made.items() if now - at < REPEAT_SECONDS}
         made = [at for (whose, _what), at in self._made.items() if whose == name]
@@ -81,7 +61,7 @@ class Attention:
         if self._waiting:
             self._waiting.append(call)
             return
-        quiet = now - self._told_at
+        quiet = now - self._notified_at
         if quiet >= QUIET_SECONDS:
             self._gap = GAP_SECONDS
         self._waiting.append(call)
@@ -98,7 +78,7 @@ class Attention:
 
     def _show(self) -> None:
         calls, self._waiting = self._waiting, []
-        self._told_at = self._clock()
+        self._notified_at = self._clock()
         names = list(dict.fromkeys(name for name, _what in calls))
         if len(calls) == 1:
             self._notify(f"{TITLE}: {calls[0][0]}", calls[0][1])

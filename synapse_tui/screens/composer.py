@@ -2,26 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.message import Message
+from textual.reactive import var
 from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
+from synapse_tui.themes import agent_colour
 from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.segment_bar import Piece, SegmentBar
+from synapse_tui.widgets.sidebar import short_path
+from synapse_tui.widgets.text import one_line, pad, shorten
+from synapse_tui.widgets.views import AgentView, Mark
 
 from .dialog import Form, label
-from .priority import PriorityBar
-from .recipients import Recipient, matching
 
-SHOWN = 6
-"""How many receivers are offered at once."""
+if TYPE_CHECKING:
+    from synapse_tui.addresses import Address
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Someone a message can go to.
+
+    Attributes:
+        address: What to write after the `@`: the shortest that means nobody else.
+        agent_id: Its id; empty for all.
+        agent_type: Its type.
+        note: State, or folder of an agent elsewhere.
+        mark: Mark of its state; None for one that is not here.
+    """
+
+    address: str
+    agent_id: str
+    agent_type: str
+    note: str
+    mark: Mark | None = None
+
+    def row(self) -> Content:
+        glyph = (f" {self.mark.glyph} ", f"bold ${self.mark.colour}") if self.mark else ("   ", "")
+        return Content.assemble(
+            glyph,
+            (
+                pad(self.address, 24) + " ",
+                f"bold ${agent_colour(self.agent_type) if self.agent_type else 'ink'}",
+            ),
+            (shorten(self.note, 40), "$ink-muted"),
+        )
+
+
+def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) -> list[Recipient]:
+    """Everyone, the agents here first, and `all` when there are two or more of them."""
+    here = [address for address in addresses if address.agent_id in agents]
+    elsewhere = [address for address in addresses if address.agent_id not in agents]
+    types = Counter(address.agent_type for address in addresses if address.local)
+    found = [_local(address, agents[address.agent_id], types) for address in here]
+    if len(here) > 1:
+        found.append(Recipient(ALL, "", "", f"all {len(here)} agents here"))
+    for address in elsewhere:
+        if address.external:
+            note = f"external · {shorten(address.endpoint, 60)}"
+            found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, note))
+            continue
+        folder = short_path(Path(address.working_dir)) if address.working_dir else "another process"
+        found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, folder))
+    return found
+
+
+def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient:
+    if address.name:
+        short = address.name
+    elif types[address.agent_type] == 1:
+        short = address.agent_type
+    else:
+        short = f"{address.agent_type}-{address.port}"
+    return Recipient(one_line(short), address.agent_id, address.agent_type, agent.state_text, agent.mark())
+
+
+def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
+    """Those whose address or id has what was typed, the ones that begin with it first."""
+    word = typed.strip().removeprefix("@").removeprefix("＠").lower()
+    if not word:
+        return list(found)
+    hits = [
+        r for r in found if word in r.address.lower() or word in r.agent_id.lower() or word in r.agent_type
+    ]
+    return sorted(hits, key=lambda r: not r.address.lower().startswith(word))
+
+
+MEANINGS = {
+    1: "information",
+    2: "low",
+    3: "normal",
+    4: "soon: may steer a running turn",
+    5: "interrupts the running turn",
+}
+
+
+class PriorityBar(SegmentBar, can_focus=True):
+    """Five numbers, one of them chosen, and what it means."""
+
+    DEFAULT_CSS = "PriorityBar { background: $dialog; margin: 1 0; }"
+
+    value: var[int] = var(DEFAULT_PRIORITY)
+
+    def watch_value(self) -> None:
+        self.refresh()
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        self.refresh()
+
+    def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        row = [Piece("Priority ", "$ink-muted")]
+        for number, meaning in MEANINGS.items():
+            chosen = number == self.value
+            text = f"[{number}]" if chosen else f" {number} "
+            row.append(Piece(text, self._number_style(number, chosen=chosen), str(number), meaning))
+        style = "$state-error" if self.value == INTERRUPT_PRIORITY else "$ink-muted"
+        return [*row, Piece(f" {MEANINGS[self.value]}", style)], []
+
+    def _number_style(self, number: int, *, chosen: bool) -> str:
+        if not chosen:
+            return "$ink on $field"
+        colour = "$state-error" if number == INTERRUPT_PRIORITY else "$hot"
+        return f"bold $hot-ink on {colour}" + (" underline" if self.has_focus else "")
+
+    def on_key(self, event: events.Key) -> None:
+        steps = {"left": -1, "down": -1, "right": 1, "up": 1}
+        if event.character is not None and event.character in "12345":
+            self.value = int(event.character)
+        elif event.key in steps:
+            self.value = min(INTERRUPT_PRIORITY, max(1, self.value + steps[event.key]))
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        event.prevent_default()
+        piece = self.target_at(event.x)
+        if piece is not None:
+            self.value = int(piece.target)
+
+
+SHOWN = 6  # how many receivers are offered at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +226,13 @@ class AddressInput(Input):
 
 
 class Composer(Form[str]):
-    """Leaves with what became of the message when it was taken.
-
-    Args:
-        recipients: Who can be written to.
-        send: Sends a message and returns a few words about the result.
-        draft: What to begin with; without a receiver it is asked for first.
-        keep: Gets the message when the person leaves without sending it.
-    """
+    """Leaves with what became of the message when it was taken."""
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
+    # Which field comes first depends on what is given; a look at the receiver would open their list
     AUTO_FOCUS: ClassVar[str | None] = ""
-    """Which field comes first depends on what is given; a look at the receiver would open their list."""
 
     def __init__(
         self,
@@ -120,7 +250,6 @@ class Composer(Form[str]):
         self._to = draft.to
 
     def body(self) -> ComposeResult:
-        """Receiver with completion, priority, text."""
         yield label("To", "label -first")
         yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
         yield Choices(id="recipients", compact=True)
@@ -137,7 +266,6 @@ class Composer(Form[str]):
         )
 
     def on_mount(self) -> None:
-        """Begin with the text when the receiver is known."""
         self.query_one("#recipients", OptionList).can_focus = False
         self._offer(self._to)
         text = self.query_one("#text", TextArea)
@@ -206,13 +334,11 @@ class Composer(Form[str]):
         )
 
     def action_leave(self) -> None:
-        """Keep what was written, and leave."""
         self._keep(self._draft())
         super().action_leave()
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
-        """Send the message."""
         draft = self._draft()
         if not draft.to:
             self.show_error("write to whom it goes: a name, an id, or all")

@@ -1,40 +1,45 @@
-"""The frame of every dialog: a title, a body, buttons, and a place for what went wrong."""
+"""Dialogs: their frame, forms, questions, lists to choose from, and texts to read."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.timer import Timer
-from textual.widgets import Button, Input, Label, Static, TextArea
+from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
 from textual.widgets.button import ButtonVariant
+from textual.widgets.option_list import Option
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
+from synapse_tui.widgets.key_hints import keys_of
+from synapse_tui.widgets.option_lists import Choices
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+Row = tuple[str, Content]
+"""A row of a list: its key, and how it looks."""
 
 BUSY = "one moment…"
-PATIENCE = 2.0
-"""Seconds after which a dialog takes keys again whatever became of the last one."""
-ROUNDS = 2
-"""How often what a key sets off goes up to the application: the key itself, then what its action tells."""
+READY_SECONDS = 2.0  # after which a dialog takes keys again whatever became of the last one
+KEY_ROUNDS = 2  # trips of a key up to the application: the key itself, then what its action posts
+LEAST_ROWS = 3
+FRAME_ROWS = 4  # the border, the button and the gap above it
 
 
 class Dialog(FaultTolerant, ModalScreen[Result]):
     """A box in the middle of the screen; Esc leaves it without a result.
 
-    Subclasses give `body`, `buttons` and what a button means by `on_button_pressed`.
+    Subclasses give `body`, and `buttons` and `pressed` where there are more than the one that closes it.
     """
 
     BINDINGS: ClassVar = [Binding("escape", "leave", "Cancel", show=False)]
@@ -47,19 +52,39 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """The dialog takes keys now."""
 
     busy: bool = False
-    ready: bool = False
-    """Whether it takes keys; what is typed before is kept for it."""
-    _patience: Timer | None = None
+    ready: bool = False  # whether it takes keys; what is typed before is kept for it
+    _ready_timer: Timer | None = None
+
+    def __init__(self, title: str = "") -> None:
+        super().__init__()
+        self._title_text = title or self.TITLE_TEXT
 
     def compose(self) -> ComposeResult:
-        """The box."""
         with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()) as box:
-            box.border_title = Content(f" {self.title_text()} ")
+            box.border_title = Content(f" {self._title_text} ")
             box.border_subtitle = Content(f" {self.SUBTITLE} ") if self.SUBTITLE else None
             yield from self.body()
             yield Static("", classes="error", markup=False)
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
+
+    def body(self) -> ComposeResult:
+        raise NotImplementedError
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Close", id="close", compact=True)
+
+    def pressed(self, button: str) -> None:  # noqa: ARG002 - for those with more than one
+        """Act on a button, given by its id."""
+        self.dismiss(None)
+
+    @on(Button.Pressed)
+    def _button_pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        self.pressed(event.button.id or "")
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
 
     def on_mount(self) -> None:
         """Cursors stand still: a blinking one would repaint the panes behind the dialog."""
@@ -67,13 +92,12 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             field.cursor_blink = False
 
     def on_screen_resume(self) -> None:
-        """Take keys once the first field has the focus."""
         self.call_after_refresh(self._become_ready)
 
     def _become_ready(self) -> None:
-        if self._patience is not None:
-            self._patience.stop()
-            self._patience = None
+        if self._ready_timer is not None:
+            self._ready_timer.stop()
+            self._ready_timer = None
         if not self.ready:
             self.ready = True
             self.post_message(self.Opened())
@@ -87,10 +111,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         if not self.is_current:
             return
         self.ready = False
-        if self._patience is not None:
-            self._patience.stop()
-        self._patience = self.set_timer(PATIENCE, self._become_ready)
-        self._follow(ROUNDS)
+        if self._ready_timer is not None:
+            self._ready_timer.stop()
+        self._ready_timer = self.set_timer(READY_SECONDS, self._become_ready)
+        self._follow(KEY_ROUNDS)
 
     def _follow(self, rounds: int) -> None:
         """Go the way of a key, from the widget that has it up to the application, as often as asked.
@@ -111,22 +135,6 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         elif not self.busy:  # else `_attempt` decides who gets the next key: this dialog or what lies below
             self._become_ready()
 
-    def title_text(self) -> str:
-        """The title in the frame."""
-        return self.TITLE_TEXT
-
-    def body(self) -> ComposeResult:
-        """What stands in the box."""
-        raise NotImplementedError
-
-    def buttons(self) -> ComposeResult:
-        """The buttons, the usual one first."""
-        yield Button("Close", id="cancel", compact=True)
-
-    def action_leave(self) -> None:
-        """Leave without a result."""
-        self.dismiss(None)
-
     def show_error(self, error: Exception | str) -> None:
         """Say what went wrong; an empty text takes it away."""
         label = self.query_one(".error", Static)
@@ -138,13 +146,16 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         """Do something slow; leave with its result, or show why it failed and stay.
 
         What is typed meanwhile waits for a moment: it is for whoever has the keys afterwards.
-        It goes on when the person leaves before: an agent that is half open would belong to nobody.
+        It goes on when the person leaves before: an agent that is half open would belong to nothing.
         """
         if not self.busy:
-            self.busy = True
-            self.show_error("")
-            self._subtitle(BUSY)
+            self._set_busy()
             self.app.run_worker(self._attempt(work), exit_on_error=False, group="attempts")
+
+    def _set_busy(self) -> None:
+        self.busy = True
+        self.show_error("")
+        self._subtitle(BUSY)
 
     async def _attempt(self, work: Callable[[], Awaitable[Result]]) -> None:
         try:
@@ -173,34 +184,206 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
 
 class Form(Dialog[Result]):
-    """A dialog with fields: Enter in one, or the button with the verb, does what it is for.
-
-    Subclasses give `body`, `submit` and the verb.
-    """
+    """A dialog with fields: Enter in one, or the button with the verb, submits it."""
 
     VERB: ClassVar[str] = ""
-    """What it does, as its button says; in small letters that button's id."""
     VARIANT: ClassVar[ButtonVariant] = "primary"
 
     def buttons(self) -> ComposeResult:
-        """The one that does it, and cancel."""
         yield Button(self.VERB, id=self.VERB.lower(), variant=self.VARIANT, compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def submit(self) -> None:
-        """Do it."""
         raise NotImplementedError
+
+    def pressed(self, button: str) -> None:
+        if button == self.VERB.lower():
+            self.submit()
+        else:
+            self.action_leave()
 
     @on(Input.Submitted)
     def _entered(self) -> None:
         self.submit()
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == self.VERB.lower():
-            self.submit()
-        else:
+    def value(self, field: str) -> str:
+        """The stripped text of an input, given by its id."""
+        return self.query_one(f"#{field}", Input).value.strip()
+
+
+class Confirm(Dialog[bool]):
+    """Asks a question; the result is True only when the person said so."""
+
+    BOX_CLASSES: ClassVar[str] = "-danger"
+    SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar = [
+        Binding("y", "yes", show=False),
+        Binding("n", "leave", show=False),
+        Binding("left,right", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, title: str, text: str, yes: str) -> None:
+        super().__init__(title)
+        self._text = text
+        self._yes = yes
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(self._text), classes="text", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button(Content(self._yes), id="yes", variant="error", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def pressed(self, button: str) -> None:
+        self.dismiss(button == "yes")
+
+    def action_yes(self) -> None:
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)
+
+
+class ListDialog(Dialog[str]):
+    """A list whose rows are made for a width; leaves with the key of the chosen row.
+
+    Args:
+        title: Title of the frame.
+        rows: Makes the rows for a width in cells; called again by `show_news`.
+        note: A line above the list.
+    """
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
+    AUTO_FOCUS = "#rows"
+    NOTHING: ClassVar[str] = ""
+    """The only row where there are none."""
+
+    def __init__(self, title: str, rows: Callable[[int], Iterable[Row]], *, note: str = "") -> None:
+        super().__init__(title)
+        self._make_rows = rows
+        self._note = note
+        self._keys: list[str] = []
+
+    def body(self) -> ComposeResult:
+        if self._note:
+            yield Static(Content(self._note), classes="faint", markup=False)
+        yield Choices(id="rows", markup=False, compact=True)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show_news)
+
+    def show_news(self) -> None:
+        """Show the rows as they are now; the marked one stays marked."""
+        view = self.query_one("#rows", OptionList)
+        width = view.content_size.width - 1
+        if width <= 0:
+            return
+        marked = view.highlighted or 0
+        key = self._keys[marked] if marked < len(self._keys) else ""
+        rows = list(self._make_rows(width))
+        self._keys = [each for each, _row in rows]
+        view.clear_options()
+        view.add_options([Option(row) for _key, row in rows] or [Option(self.NOTHING, disabled=True)])
+        if rows and not (marked < len(rows) and self._keys[marked] == key):
+            marked = self._keys.index(key) if key in self._keys else 0
+        if rows:
+            view.highlighted = marked
+
+    def target(self, key: str) -> str:
+        """What the dialog leaves with for the row of a key; empty when the row leads nowhere."""
+        return key
+
+    @on(OptionList.OptionSelected, "#rows")
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        if target := self.target(self._keys[event.option_index]):
+            self.dismiss(target)
+
+
+class Pick(Dialog[str]):
+    """Leaves with the key of what was chosen."""
+
+    BOX_CLASSES: ClassVar[str] = "-narrow"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter takes it · Esc leaves"
+    AUTO_FOCUS = "#options"
+
+    def __init__(self, title: str, options: Mapping[str, str], chosen: str) -> None:
+        super().__init__(title)
+        self._options = dict(options)
+        self._chosen = chosen
+
+    def body(self) -> ComposeResult:
+        keys = list(self._options)
+        view = Choices(
+            *(Content(f" {name}") for name in self._options.values()),
+            id="options",
+            markup=False,
+            compact=True,
+        )
+        view.highlighted = keys.index(self._chosen) if self._chosen in keys else 0
+        yield view
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(list(self._options)[event.option_index])
+
+
+class EnterList(Choices):
+    """A list in which Enter confirms and a click only marks."""
+
+    BINDINGS: ClassVar = [Binding("enter", "confirm", show=False)]
+
+    class Confirmed(Message):
+        """Enter was pressed."""
+
+    def action_confirm(self) -> None:
+        self.post_message(self.Confirmed())
+
+    def action_select(self) -> None:
+        """A click has marked the row: that is all."""
+
+
+class ReportText(Static):
+    """A text that may depend on the width: then it is made by a function of it."""
+
+    def __init__(self, content: Content | Callable[[int], Content]) -> None:
+        super().__init__("", id="text", markup=False)
+        self._made_for = 0
+        self._make = content
+
+    def on_resize(self, event: events.Resize) -> None:
+        width = event.size.width
+        if width != self._made_for:
+            self._made_for = width
+            self.update(self._make if isinstance(self._make, Content) else self._make(width))
+
+
+class Report(Dialog[None]):
+    """Shows a text that may be longer than the screen; the key of `action` closes it again."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [Binding("q,enter", "leave", show=False)]
+
+    def __init__(self, title: str, content: Content | Callable[[int], Content], *, action: str = "") -> None:
+        super().__init__(title)
+        self._content = content
+        self._action = action
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield ReportText(self._content)
+
+    def on_key(self, event: events.Key) -> None:
+        action = keys_of(self.app).by_key(event.key)
+        if action is not None and action.id == self._action:
+            event.stop()
             self.action_leave()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - FRAME_ROWS)
 
 
 def describe(error: Exception) -> str:

@@ -1,11 +1,10 @@
-"""Takes the host's events over into the main screen."""
+"""Takes the host's events over into the main screen and the open dialogs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable
 from functools import singledispatchmethod
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from synapse_tui.a2a.external.conversation import is_external
 from synapse_tui.events import (
@@ -25,122 +24,61 @@ from synapse_tui.events import (
     LocksChanged,
     Notice,
     PeersChanged,
-    SettingsChanged,
     TaskChanged,
     WatchChanged,
 )
-from synapse_tui.model import AgentState, Task
+from synapse_tui.model import AgentState
 from synapse_tui.widgets.text import plural
 
-from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
-from .file_story import FileStory, RecentChanges
+from .agents import WatchView
+from .appearance import Appearance
+from .attention import Attention
+from .dialog import ListDialog
+from .file_locks import FileDialog, LockActions, RecentChanges
 from .history import HistoryView
-from .message_detail import MessageDetail
-from .news_pace import NewsPace
-from .preferences import follow
-from .receipts import Line, Receipts
-from .watch import WatchView
+from .main import Throttle
+from .messages import MessageActions, MessageDetail
+from .shell import Shell
 
-if TYPE_CHECKING:
-    from synapse_tui.app import SynapseApp
-    from synapse_tui.host import Host, Receipt
-
-    from .main import MainScreen
-
-
-_CALLING: Mapping[AgentState, str] = MappingProxyType(
-    {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
-)
-"""States that call for a person, and what is told when the agent says nothing about it."""
-FINISHED_SECONDS = 1.5
-"""How long an agent is at rest before a person is called: some only fetch the next message."""
+CALLS = {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
+"""States that call for a person, and the words where the agent says nothing about it."""
+FINISHED_SECONDS = 1.5  # how long an agent rests before a person is called: some only fetch the next message
+Pending = Awaitable[None] | None
+AnyScreen = TypeVar("AnyScreen")
 
 
 class EventReader:
-    """Changes the main screen as the events say.
+    """Changes the main screen as the events say."""
 
-    Args:
-        app: Rings, copies and shows notices.
-        host: Where the events come from.
-        main: The main screen.
-    """
-
-    def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
+    def __init__(
+        self,
+        app: Shell,
+        *,
+        appearance: Appearance,
+        attention: Attention,
+        messages: MessageActions,
+        locks: LockActions,
+    ) -> None:
         self._app = app
-        self._host = host
-        self._main = main
-        self._followed: dict[str, Sequence[Receipt]] = {}
-        """Agent id to the receipts of what was last sent from its pane."""
-        self._tasks: dict[str, Task] = {}
-        """Newest snapshots of the tasks of those receipts, by id."""
-        self._talks: set[str] = set()
-        """External agents whose conversations have changed since they were shown."""
-        self._talk_news = NewsPace(main.set_timer, self._show_talks)
+        self._host = app.host
+        self._main = app.main
+        self._appearance = appearance
+        self._attention = attention
+        self._messages = messages
+        self._locks = locks
+        self._changed: set[str] = (
+            set()
+        )  # external agents whose conversations have changed since they were shown
+        self._show_changed_soon = Throttle(self._main.set_timer, self._show_changed)
 
     async def show_all(self) -> None:
         """Show what the host has already."""
         for session in list(self._host.agents.values()):
             await self._main.add_agent(session)
         for agent in self._host.externals.agents:
-            await self._sync_talk(agent.alias)
+            await self._sync_conversation(agent.alias)
         self._main.show_tasks()
         self._main.show_peers()
-
-    async def _sync_talk(self, alias: str) -> None:
-        """Open, refresh or close the tab of an external agent, as its conversation says."""
-        if self._main.talks.wanted(alias):
-            await self._main.show_talk(alias)
-        elif self._main.deck.pane(alias) is not None:
-            await self._main.remove_agent(alias)
-
-    async def _sync_talks(self) -> None:
-        for pane in self._main.talks.panes:
-            await self._sync_talk(pane.agent_id)
-        self._main.show_peers()
-
-    async def _talked(self, alias: str) -> None:
-        if self._main.talks.wanted(alias) and self._main.deck.pane(alias) is not None:
-            self._talks.add(alias)
-            self._talk_news.show()
-            return
-        await self._sync_talk(alias)
-        self._main.show_peers()
-
-    def _show_talks(self) -> None:
-        """Show what is new in conversations whose tabs are open."""
-        aliases, self._talks = self._talks, set()
-        for alias in aliases:
-            self._main.talks.show(alias)
-        self._main.show_agents()
-        self._main.show_peers()
-
-    def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
-        """Show in a pane's title what becomes of the message sent from it, for each receiver."""
-        self._followed[agent_id] = receipts
-        wanted = {receipt.task_id for each in self._followed.values() for receipt in each if receipt.task_id}
-        self._tasks = {task.id: task for task in self._host.tasks if task.id in wanted}
-        self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
-
-    def fates(self, receipts: Sequence[Receipt]) -> list[Fate]:
-        """What became of a message, for each receiver."""
-        return [self._fate(receipt) for receipt in receipts]
-
-    def sent_from(self, agent_id: str) -> list[Line]:
-        """How what was last sent from a pane stands, for each receiver; empty when nothing was."""
-        fates = self.fates(self._followed.get(agent_id, ()))
-        return [Line(fate, self._tasks.get(fate.task_id)) for fate in fates]
-
-    def _fate(self, receipt: Receipt) -> Fate:
-        task, name = self._tasks.get(receipt.task_id), self._name(receipt.target)
-        return fate_of_task(task, name) if task is not None else fate_of_receipt(receipt, name)
-
-    def _show_delivery(self, task: Task) -> None:
-        if task.id not in self._tasks:
-            return
-        self._tasks[task.id] = task
-        for agent_id, receipts in self._followed.items():
-            if any(receipt.task_id == task.id for receipt in receipts):
-                self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
 
     async def read(self, event: Event) -> None:
         """Take one event over."""
@@ -149,157 +87,182 @@ class EventReader:
             await work
 
     @singledispatchmethod
-    def _read(self, _event: object) -> Awaitable[None] | None:
+    def _read(self, _event: object) -> Pending:
         """Events that change nothing on the screen."""
         return None
 
-    @_read.register
-    def _added(self, event: AgentAdded) -> Awaitable[None] | None:
-        session = self._host.agents.get(event.agent_id)
-        self._main.show_peers()
-        if session is not None:
-            self._app.appearance.tell(session)
-            self._app.commands.ask_for_hooks(event.agent_id)
-        return self._main.add_agent(session) if session is not None else None
+    # Agents
 
     @_read.register
-    def _removed(self, event: AgentRemoved) -> Awaitable[None] | None:
+    def _added(self, event: AgentAdded) -> Pending:
+        session = self._host.agents.get(event.agent_id)
+        self._main.show_peers()
+        if session is None:
+            return None
+        self._appearance.set_colours(session)
+        self._locks.ask_for_hooks(event.agent_id)
+        return self._main.add_agent(session)
+
+    @_read.register
+    def _removed(self, event: AgentRemoved) -> Pending:
         return self._main.remove_agent(event.agent_id)
 
     @_read.register
-    def _renamed(self, _event: AgentRenamed) -> Awaitable[None] | None:
+    def _renamed(self, _event: AgentRenamed) -> Pending:
         self._main.show_agents()
         self._main.show_tasks()
         return None
 
     @_read.register
-    def _state_changed(self, event: AgentStateChanged) -> Awaitable[None] | None:
+    def _state_changed(self, event: AgentStateChanged) -> Pending:
         before, state = event.previous.state, event.report.state
         if before is AgentState.WAITING and state is not before:
             self._main.status_bar.dialog_gone(event.agent_id)
-        if state in _CALLING and before is not state and not self._looked_at(event.agent_id):
-            self._app.attention.call(self._name(event.agent_id), event.report.detail or _CALLING[state])
+        if state in CALLS and before is not state:
+            self._call(event.agent_id, event.report.detail or CALLS[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
             self._main.set_timer(FINISHED_SECONDS, lambda: self._finished(event.agent_id))
         session = self._host.agents.get(event.agent_id)
-        if session is not None and event.report.state is AgentState.STARTING:
-            self._app.appearance.tell(session)
+        if session is not None and state is AgentState.STARTING:
+            self._appearance.set_colours(session)
         self._main.show_agents()
         return None
 
     def _finished(self, agent_id: str) -> None:
-        """Call the person when an agent is at rest since a moment, and nobody has looked at it."""
+        """Call the person when an agent has rested for a moment, and nobody has looked at it."""
         session = self._host.agents.get(agent_id)
-        at_rest = session is not None and session.report.state is AgentState.READY and session.unseen
-        if at_rest and not self._looked_at(agent_id):
-            self._app.attention.call(self._name(agent_id), "has finished")
+        if session is not None and session.report.state is AgentState.READY and session.unseen:
+            self._call(agent_id, "has finished")
 
     @_read.register
-    def _exited(self, event: AgentProcessExited) -> Awaitable[None] | None:
+    def _exited(self, event: AgentProcessExited) -> Pending:
         self._main.show_agents()
         if not self._looked_at(event.agent_id):
-            name = self._name(event.agent_id)
-            self._app.notice(f"{name} {event.status.words}", "information" if event.status.ok else "warning")
-            self._app.attention.call(name, event.status.words)
+            text = f"{self._app.label(event.agent_id)} {event.status.words}"
+            self._app.notice(text, "information" if event.status.ok else "warning")
+            self._call(event.agent_id, event.status.words)
         return None
 
     @_read.register
-    def _titled(self, _event: AgentTitleChanged) -> Awaitable[None] | None:
+    def _titled(self, _event: AgentTitleChanged) -> Pending:
         self._main.show_agents_soon()
         return None
 
     @_read.register
-    def _rang(self, event: AgentBell) -> Awaitable[None] | None:
-        if self._looked_at(event.agent_id):
-            return None
-        self._main.ring(event.agent_id)
-        self._app.attention.call(self._name(event.agent_id), event.text or "rang the bell")
-        if event.text:
-            self._app.notice(f"{self._name(event.agent_id)}: {event.text}")
+    def _rang(self, event: AgentBell) -> Pending:
+        if not self._looked_at(event.agent_id):
+            self._main.ring(event.agent_id)
+            self._call(event.agent_id, event.text or "rang the bell")
+            if event.text:
+                self._app.notice(f"{self._app.label(event.agent_id)}: {event.text}")
         return None
 
     @_read.register
-    def _clipboard(self, event: ClipboardRequested) -> Awaitable[None] | None:
+    def _clipboard(self, event: ClipboardRequested) -> Pending:
         self._app.copy_to_clipboard(event.text)
-        self._app.notice(f"{self._name(event.agent_id)} copied {plural(len(event.text), 'character')}")
+        self._app.notice(f"{self._app.label(event.agent_id)} copied {plural(len(event.text), 'character')}")
         return None
 
     @_read.register
-    def _task_changed(self, event: TaskChanged) -> Awaitable[None] | None:
-        target = event.task.target
-        if is_external(event.task) and self._main.talks.heard(event.task, looked_at=self._looked_at(target)):
-            self._app.attention.call(self._name(target), "has answered")
-        self._main.show_news()
-        self._show_delivery(event.task)
-        for screen in self._app.screen_stack:
-            if isinstance(screen, MessageDetail) and screen.message.id == event.task.id and screen.is_mounted:
-                screen.update(event.task)
-            elif isinstance(screen, Receipts) and screen.is_mounted:
+    def _hooks_changed(self, _event: HooksChanged) -> Pending:
+        self._main.show_agents()
+        return None
+
+    @_read.register
+    def _watch_changed(self, event: WatchChanged) -> Pending:
+        self._main.show_agents()
+        agent = self._main.find(event.agent_id)
+        if agent is not None and agent.gave_up:
+            self._call(event.agent_id, "does not go on: its watch gave up")
+        for screen in self._open(WatchView):
+            if screen.agent_id == event.agent_id:
                 screen.show_news()
-            elif isinstance(screen, HistoryView) and screen.is_mounted:
-                screen.show_news(event.task)
+        return None
+
+    # Messages and files
+
+    @_read.register
+    def _task_changed(self, event: TaskChanged) -> Pending:
+        task, looked_at = event.task, self._looked_at(event.task.target)
+        if is_external(task) and self._main.conversations.answered(task, looked_at=looked_at):
+            self._attention.call(self._app.label(task.target), "has answered")
+        self._main.show_news()
+        self._messages.task_changed(task)
+        for detail in self._open(MessageDetail):
+            if detail.message.id == task.id:
+                detail.update(task)
+        for history in self._open(HistoryView):
+            history.show_news(task)
+        for dialog in self._open(ListDialog):
+            dialog.show_news()
         return None
 
     @_read.register
-    def _noticed(self, event: Notice) -> Awaitable[None] | None:
+    def _locks_changed(self, _event: LocksChanged) -> Pending:
+        self._main.sidebar.locks.show_news()
+        return self._file_changed(None)
+
+    @_read.register(FileChanged)
+    def _file_changed(self, _event: FileChanged | None) -> Pending:
+        for dialog in self._open(FileDialog):
+            dialog.look()
+        for changes in self._open(RecentChanges):
+            changes.look()
+        return None
+
+    @_read.register
+    def _noticed(self, event: Notice) -> Pending:
         self._app.notice(event.text, event.level, dialog_of=event.agent_id if event.dialog else "")
         return None
 
-    @_read.register
-    def _watch_changed(self, event: WatchChanged) -> Awaitable[None] | None:
-        self._main.show_agents()
-        agent = self._main.find(event.agent_id)
-        if agent is not None and agent.gave_up and not self._looked_at(event.agent_id):
-            self._app.attention.call(agent.label, "does not go on: its watch gave up")
-        for screen in self._app.screen_stack:
-            if isinstance(screen, WatchView) and screen.agent_id == event.agent_id and screen.is_mounted:
-                screen.show_news()
-        return None
+    # Agents elsewhere
 
     @_read.register
-    def _externals_changed(self, _event: ExternalsChanged) -> Awaitable[None] | None:
-        return self._sync_talks()
-
-    @_read.register
-    def _external_talked(self, event: ExternalTalked) -> Awaitable[None] | None:
-        return self._talked(event.alias)
-
-    @_read.register
-    def _locks_changed(self, _event: LocksChanged) -> Awaitable[None] | None:
-        self._main.sidebar.locks.show_news()
-        self._tell_stories()
-        return None
-
-    @_read.register
-    def _file_changed(self, _event: FileChanged) -> Awaitable[None] | None:
-        self._tell_stories()
-        return None
-
-    def _tell_stories(self) -> None:
-        """Show what is new in dialogs about files."""
-        for screen in self._app.screen_stack:
-            if isinstance(screen, FileStory | RecentChanges) and screen.is_mounted:
-                screen.show_news()
-
-    @_read.register
-    def _hooks_changed(self, _event: HooksChanged) -> Awaitable[None] | None:
-        self._main.show_agents()
-        return None
-
-    @_read.register
-    def _settings_changed(self, event: SettingsChanged) -> Awaitable[None] | None:
-        follow(self._app, event)
-        return None
-
-    @_read.register
-    def _peers_changed(self, _event: PeersChanged) -> Awaitable[None] | None:
+    def _peers_changed(self, _event: PeersChanged) -> Pending:
         self._main.show_peers()
         return None
+
+    @_read.register
+    async def _externals_changed(self, _event: ExternalsChanged) -> None:
+        for pane in self._main.conversations.panes:
+            await self._sync_conversation(pane.agent_id)
+        self._main.show_peers()
+
+    @_read.register
+    async def _conversation_changed(self, event: ExternalTalked) -> None:
+        if self._main.conversations.wanted(event.alias) and self._main.deck.pane(event.alias) is not None:
+            self._changed.add(event.alias)
+            self._show_changed_soon()
+            return
+        await self._sync_conversation(event.alias)
+        self._main.show_peers()
+
+    async def _sync_conversation(self, alias: str) -> None:
+        """Open, refresh or close the tab of an external agent, as its conversation says."""
+        if self._main.conversations.wanted(alias):
+            await self._main.show_conversation(alias)
+        elif self._main.deck.pane(alias) is not None:
+            await self._main.remove_agent(alias)
+
+    def _show_changed(self) -> None:
+        """Show what is new in conversations whose tabs are open."""
+        aliases, self._changed = self._changed, set()
+        for alias in aliases:
+            self._main.conversations.show(alias)
+        self._main.show_agents()
+        self._main.show_peers()
+
+    # Helpers
+
+    def _open(self, kind: type[AnyScreen]) -> list[AnyScreen]:
+        """The open dialogs of a kind."""
+        return [each for each in self._app.screen_stack if isinstance(each, kind) and each.is_mounted]
 
     def _looked_at(self, agent_id: str) -> bool:
         """Whether the person sees the agent and its terminal has the focus."""
         return agent_id == self._main.active and self._app.app_focus
 
-    def _name(self, agent_id: str) -> str:
-        agent = self._main.find(agent_id)
-        return agent.label if agent is not None else agent_id
+    def _call(self, agent_id: str, what: str) -> None:
+        """Call a person who does not look at the agent."""
+        if not self._looked_at(agent_id):
+            self._attention.call(self._app.label(agent_id), what)

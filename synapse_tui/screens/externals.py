@@ -1,165 +1,296 @@
-"""What can be done with external agents: add, open, write, cancel, look at, remove."""
+"""External agents: add one, open its tab, write to it, look at its card and tasks, remove it."""
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
 
-from synapse_tui.errors import AddressError, SynapseError
-from synapse_tui.model import USER
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Static
+
+from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, read_header
+from synapse_tui.durations import moment
+from synapse_tui.errors import AddressError, InvalidValue, SynapseError
+from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
+from synapse_tui.widgets.text import one_line, shorten
+from synapse_tui.widgets.views import delivery_mark
 
-from .confirm import Confirm
-from .external_add import AddExternal, card_text
-from .external_tasks import ExternalTasks
-from .messages import MessageCommands
-from .report import Report
+from .dialog import Confirm, Form, ListDialog, Report, Row, label
+from .messages import MessageActions
+from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.conversation import Conversation
 
-log = logging.getLogger(__name__)
-
 _MENTION = re.compile(r"[@＠](\S+)\s+(\S.*)", re.DOTALL)
-INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "close_agent": "close_external",
-        "explain_state": "external_card",
-        "interrupt": "cancel_external",
-        "scroll": "scroll_external",
-        "live": "scroll_external",
-        "restart_agent": "new_external",
-        "rename_agent": "not_external",
-        "watch_agent": "not_external",
-        "send_instructions": "not_external",
-    }
-)
-"""What an action of hosted agents means where the tab of an external one has the keys."""
 
 
-class ExternalCommands(MessageCommands):
-    """The part of the commands that is about external agents."""
+class ExternalActions:
+    """Actions on external agents, which are known by their aliases."""
 
-    def for_external(self, action_id: str, agent_id: str) -> str:
-        """The action that is meant where it is about an external agent."""
-        return INSTEAD.get(action_id, action_id) if self.host.externals.has(agent_id) else action_id
+    def __init__(self, app: Shell, messages: MessageActions) -> None:
+        self._app = app
+        self._main = app.main
+        self._externals = app.host.externals
+        self._messages = messages
 
-    def do_add_external(self, _agent_id: str, _task_id: str) -> None:
+    def action_add_external(self) -> None:
         """Ask for a URL, show the card, add the agent and open its tab."""
-        externals = self.host.externals
-        self._ask(AddExternal(externals.preview, externals.keep), self._added)
 
-    def _added(self, alias: str) -> None:
-        self.app.notice(f"@{alias} is added")
-        self.do_open_external(alias, "")
+        def added(alias: str) -> None:
+            self._app.notice(f"@{alias} is added")
+            self.action_open_external(alias)
 
-    def do_open_external(self, alias: str, _task_id: str) -> None:
+        self._app.ask(AddExternal(self._externals.preview, self._externals.keep), added)
+
+    def action_open_external(self, alias: str) -> None:
         """Open the tab of an external agent and go there."""
-        if not self.host.externals.has(alias):
-            self.app.notice(f"there is no external agent @{alias} any more", "warning")
+        if not self._externals.has(alias):
+            self._app.notice(f"there is no external agent @{alias} any more", "warning")
             return
-        self.host.externals.set_opened(alias, opened=True)
-        self.run(self._open_external(alias))
+        self._externals.set_opened(alias, opened=True)
+        self._app.spawn(self._open(alias))
 
-    async def _open_external(self, alias: str) -> None:
-        await self.main.show_talk(alias)
-        if self.main.has_class("-overlay"):
-            self.main.remove_class("-sidebar")
-        self.main.go_to(alias)
+    async def _open(self, alias: str) -> None:
+        await self._main.show_conversation(alias)
+        if self._main.has_class("-overlay"):
+            self._main.remove_class("-sidebar")
+        self._main.go_to(alias)
 
-    def do_close_external(self, alias: str, _task_id: str) -> None:
+    def action_close_external(self, alias: str) -> None:
         """Close the tab; what was said stays, and a new message opens it again."""
-        self.host.externals.set_opened(alias, opened=False)
+        self._externals.set_opened(alias, opened=False)
 
-    def do_external_card(self, alias: str, _task_id: str) -> None:
-        """Show what an external agent says of itself."""
+    def action_external_card(self, alias: str) -> None:
         try:
-            agent = self.host.externals.get(alias)
+            agent = self._externals.get(alias)
         except SynapseError as error:
-            self.app.notice_error(error)
+            self._app.notice_error(error)
         else:
-            self._ask(Report(f"@{agent.alias}", card_text(agent)))
+            self._app.ask(Report(f"@{agent.alias}", card_text(agent)))
 
-    def do_external_tasks(self, alias: str, _task_id: str) -> None:
-        """List the tasks of a conversation."""
-        talk = self._talk(alias)
-        if talk is None or not talk.tasks:
-            self.app.notice(f"nothing was sent to @{alias} yet")
+    def action_external_tasks(self, alias: str) -> None:
+        conversation = self._externals.conversation(alias)
+        if conversation is None or not conversation.tasks:
+            self._app.notice(f"nothing was sent to @{alias} yet")
         else:
-            tasks = ExternalTasks(alias, lambda: talk.tasks, self.today)
-            self._ask(tasks, lambda task_id: self.do_show("", task_id))
+            dialog = ListDialog(
+                f"Tasks of @{alias}", lambda width: task_rows(conversation, width, self._app.today())
+            )
+            self._app.ask(dialog, self._messages.action_show)
 
-    def do_cancel_external(self, alias: str, _task_id: str) -> None:
-        """Cancel the newest task that goes on."""
-        talk = self._talk(alias)
-        going = [task for task in talk.tasks if not task.state.final] if talk is not None else []
-        if going:
-            self.run(self._cancel_external(alias, going[-1].id))
+    def action_cancel_external(self, alias: str) -> None:
+        """Cancel the newest open task."""
+        conversation = self._externals.conversation(alias)
+        tasks: Sequence[Task] = conversation.tasks if conversation is not None else ()
+        open_ = [task for task in tasks if not task.state.final]
+        if open_:
+            self._app.spawn(self._cancel(alias, open_[-1].id))
         else:
-            self.app.notice(f"@{alias} works on nothing of yours")
+            self._app.notice(f"@{alias} works on nothing of yours")
 
-    async def _cancel_external(self, alias: str, task_id: str) -> None:
-        await self.host.cancel_task(alias, task_id)
-        self.app.notice(f"the task of @{alias} is canceled")
+    async def _cancel(self, alias: str, task_id: str) -> None:
+        await self._app.host.cancel_task(alias, task_id)
+        self._app.notice(f"the task of @{alias} is canceled")
 
-    def do_new_external(self, alias: str, _task_id: str) -> None:
+    def action_new_external(self, alias: str) -> None:
         """Let the next message begin a new conversation."""
-        self.host.externals.begin_anew(alias)
+        self._externals.begin_anew(alias)
 
-    def do_scroll_external(self, alias: str, _task_id: str) -> None:
+    def action_scroll_external(self, alias: str) -> None:
         """Let keys choose among what was said, to copy it, or write again."""
-        pane = self.main.deck.pane(alias)
+        pane = self._main.deck.pane(alias)
         if isinstance(pane, ConversationPane):
-            self.main.go_to(alias)
+            self._main.go_to(alias)
             pane.talk.toggle_choosing()
 
-    def do_not_external(self, alias: str, _task_id: str) -> None:
-        """Say that it is for agents in panes of their own only."""
-        self.app.notice(f"@{alias} is an external agent: that is for agents that run here", "warning")
+    def action_not_external(self, alias: str) -> None:
+        self._app.notice(f"@{alias} is an external agent: that is for agents that run here", "warning")
 
-    def do_remove_external(self, alias: str, _task_id: str) -> None:
+    def action_remove_external(self, alias: str) -> None:
         """Ask, then forget an agent and what was said with it."""
         text = f"What was said with @{alias} in this project is deleted. The agent itself is not told."
         question = Confirm(f"Remove @{alias}?", text, "Remove it")
-        self._ask(question, lambda yes: self.run(self._remove_external(alias)) if yes else None)
+        self._app.ask(question, lambda yes: self._app.spawn(self._remove(alias)) if yes else None)
 
-    async def _remove_external(self, alias: str) -> None:
-        await self.host.externals.remove(alias)
-        self.app.notice(f"@{alias} is removed")
+    async def _remove(self, alias: str) -> None:
+        await self._externals.remove(alias)
+        self._app.notice(f"@{alias} is removed")
 
-    def send_talk(self, view: ConversationView, text: str) -> None:
+    def send(self, view: ConversationView, text: str) -> None:
         """Send what was written in the tab of an external agent; `@agent text` goes to that agent instead."""
-        self.app.run_worker(self._send_talk(view, text), exit_on_error=False, group="talks")
+        self._app.spawn(self._send(view, text))
 
-    async def _send_talk(self, view: ConversationView, text: str) -> None:
+    async def _send(self, view: ConversationView, text: str) -> None:
         try:
             mention = self._mention(view.alias, text)
             if mention is not None:
-                receipts = await self.host.send(mention[0], mention[1])
-                self.app.notice(f"→ {self.summary(receipts)}")
+                receipts = await self._app.host.send(mention[0], mention[1])
+                self._app.notice(f"→ {self._messages.summary(receipts)}")
             else:
-                await self.host.externals.send(view.alias, text, sender=USER)
-        except SynapseError as error:
+                await self._externals.send(view.alias, text, sender=USER)
+        except Exception:
             view.composer.give_back(text)
-            self.app.notice_error(error)
-        except Exception as error:
-            log.exception("a message was not sent")
-            view.composer.give_back(text)
-            self.app.notice_error(error)
+            raise
 
     def _mention(self, alias: str, text: str) -> tuple[str, str] | None:
-        """Address and message where a text begins with an address that means somebody else."""
+        """Address and message where a text begins with the address of another agent."""
         found = _MENTION.fullmatch(text)
         if found is None:
             return None
         try:
-            targets = self.host.resolve(found[1])
+            targets = self._app.host.resolve(found[1])
         except AddressError:
             return None
         return (found[1], found[2]) if [each.agent_id for each in targets] != [alias] else None
 
-    def _talk(self, alias: str) -> Conversation | None:
-        return self.host.externals.conversation(alias)
+
+class AddExternal(Form[str]):
+    """Looks at the card of an agent, then adds it; leaves with its alias."""
+
+    VERB: ClassVar[str] = "Look"
+    TITLE_TEXT: ClassVar[str] = "Add external agent"
+    SUBTITLE: ClassVar[str] = "Tab next field · Enter looks at its card · Esc cancels"
+    AUTO_FOCUS = "#url"
+
+    def __init__(
+        self,
+        find: Callable[[AddRequest], Awaitable[Candidate]],
+        keep: Callable[[Candidate], Awaitable[ExternalAgent]],
+    ) -> None:
+        super().__init__()
+        self._find = find
+        self._keep = keep
+        self._offer: Candidate | None = None
+
+    def body(self) -> ComposeResult:
+        yield label("URL of the agent, or of its card", "label -first")
+        yield Input(id="url", placeholder="https://agent.example.com", max_length=2000, compact=True)
+        yield label("Alias")
+        yield Input(id="alias", placeholder="made of its name", compact=True)
+        yield label("Environment variable with a bearer token")
+        yield Input(id="token", placeholder="none", max_length=100, compact=True)
+        yield label("Header")
+        yield Input(
+            id="header", placeholder="none, or NAME: VALUE", max_length=4000, compact=True, password=True
+        )
+        with VerticalScroll(id="found", classes="body"):
+            yield Static("", id="card", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Look at its card", id="look", variant="primary", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#found").display = False
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        if self._offer is not None:
+            self._show(None)
+
+    def submit(self) -> None:
+        """Look at the card, or add the agent when its card is on the screen."""
+        offer = self._offer
+        if offer is not None:
+            self.attempt(lambda: self._added(offer))
+            return
+        try:
+            order = self._order()
+        except InvalidValue as error:
+            self.show_error(error)
+            return
+        if not self.busy:
+            self._set_busy()
+            self.run_worker(self._look(order), exit_on_error=False, group="look", exclusive=True)
+
+    async def _added(self, offer: Candidate) -> str:
+        return (await self._keep(offer)).alias
+
+    async def _look(self, order: AddRequest) -> None:
+        try:
+            offer = await self._find(order)
+        except SynapseError as error:
+            self._failed(error)
+        else:
+            if self.is_current:
+                self._subtitle(self.SUBTITLE)
+                self._show(offer)
+                self._become_ready()
+        finally:
+            self.busy = False
+
+    def _show(self, offer: Candidate | None) -> None:
+        self._offer = offer
+        self.query_one("#found").display = offer is not None
+        self.query_one("#look", Button).label = "Add it" if offer is not None else "Look at its card"
+        self._subtitle("Enter adds it · Esc cancels" if offer is not None else self.SUBTITLE)
+        if offer is not None:
+            self.query_one("#card", Static).update(offer_text(offer))
+
+    def _order(self) -> AddRequest:
+        url = self.value("url")
+        if not url:
+            raise InvalidValue("there is no URL yet", "give it as https://HOST")
+        header = self.value("header")
+        return AddRequest(
+            url,
+            alias=self.value("alias"),
+            headers=dict([read_header(header)]) if header else {},
+            token_env=self.value("token").removeprefix("$"),
+        )
+
+
+def offer_text(offer: Candidate) -> Content:
+    """What was found, with what a person should know first."""
+    return Content.assemble(
+        *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
+        card_text(offer.agent, brief=True),
+    )
+
+
+def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
+    """What is known of an agent, and what it says of itself."""
+    left_out = ("card hash", "added", "last seen", "card") if brief else ()
+    parts: list[tuple[str, str]] = []
+    for name, value in agent.facts():
+        if name not in left_out:
+            parts += [(f"{name:<12} ", "$ink-muted"), (f"{one_line(value)}\n", "$ink")]
+    if agent.description:
+        parts += [("\n", ""), (f"{agent.description}\n", "$ink")]
+    skills = agent.skills()
+    if skills:
+        parts.append(("\nskills\n", "bold $hot"))
+    for name, told in skills[: 3 if brief else None]:
+        parts += [(f"  {name}", "bold $ink"), (f"  {told}\n" if told else "\n", "$ink-muted")]
+    if brief and len(skills) > 3:
+        parts.append((f"  and {len(skills) - 3} more\n", "$ink-muted"))
+    return Content.assemble(*parts).rstrip()
+
+
+def task_rows(conversation: Conversation, width: int, now: datetime) -> Iterator[Row]:
+    """The tasks of a conversation, the newest first, in two lines each.
+
+    The first has id, text, state and time, the second the reason or the answer.
+    """
+    for task in reversed(conversation.tasks):
+        mark = delivery_mark(task)
+        head = f" {mark.glyph} {task.short_id}  "
+        tail = f"{mark.word}  {moment(task.updated_at, now)}"
+        text = shorten(one_line(task.text), max(4, width - cell_len(head) - cell_len(tail) - 2))
+        below = one_line(task.reason) or (f"↳ {one_line(task.answer)}" if task.answer else "")
+        row = Content.assemble(
+            (head, f"${mark.colour}"),
+            (text, "bold $ink"),
+            " " * max(1, width - cell_len(head) - cell_len(text) - cell_len(tail)),
+            (tail, f"${mark.colour}"),
+            ("\n     " + shorten(below, width - 5), "$ink-muted"),
+        )
+        yield task.id, row

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,69 +19,97 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.errors import SynapseError
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, Wanted
 from synapse_tui.messages.search import terms_of
-from synapse_tui.model import Task
+from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
-from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.sidebar import short_path
+from synapse_tui.widgets.text import one_line, plural, printable
+from synapse_tui.widgets.views import delivery_mark, proof
 
-from .dialog import Dialog
-from .history_detail import copied, story_text
-from .history_filters import ANY, SPANS, STATES, Filters
-from .pick import Pick
+from .composer import Draft
+from .dialog import Dialog, Form, Pick, label
+from .messages import MessageActions, said, timeline_text
+from .shell import Shell
 
-WIDE = 110
-"""Width from which a task is shown beside the list."""
-TYPING = 0.06
-"""Seconds without a key after which what was typed is searched for."""
+WIDE = 110  # width from which a task is shown beside the list
+TYPING = 0.06  # seconds without a key after which what was typed is searched for
+# Seconds after a change in which new tasks are looked for: the last ones may not be written at once
 NEWS = (0.4, 3.0)
-"""Seconds after a change in which new tasks are looked for: the last ones may not be written at once."""
 OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks go once they ended and their senders were told"
+MOST = 40_000  # how many characters of what was said are shown; copying and exporting give all
+_NAME = 10
+ANY = ""
+STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
+    ANY: ("any state", ()),
+    "open": ("not ended", (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
+    "completed": ("completed", (TaskState.COMPLETED,)),
+    "failed": ("failed", (TaskState.FAILED, TaskState.REJECTED)),
+    "canceled": ("canceled", (TaskState.CANCELED,)),
+}
+SPANS: Mapping[str, tuple[str, timedelta | None]] = {
+    ANY: ("any time", None),
+    "hour": ("the last hour", timedelta(hours=1)),
+    "day": ("the last day", timedelta(days=1)),
+    "week": ("the last 7 days", timedelta(days=7)),
+    "month": ("the last 30 days", timedelta(days=30)),
+}
 
 
-class Reader(Protocol):
-    """Reads the history (`host.history_reader`)."""
+class HistoryActions:
+    """Shows the history, sends a task of it again, writes it to a file."""
 
-    async def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted."""
+    def __init__(self, app: Shell, messages: MessageActions) -> None:
+        self._app = app
+        self._messages = messages
+        self.project = app.host.project
+        self.reader = app.host.history.reader
+        self.labels = app.labels
 
-    async def story(self, task_id: str) -> Story:
-        """A task with its steps."""
+    def now(self) -> datetime:
+        return self._app.today()
 
+    @property
+    def kept(self) -> bool:
+        """Whether ended tasks are kept."""
+        return self._app.host.settings.flag("env.SYNAPSE_HISTORY_ENABLED")
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the view stands on.
+    def agent_types(self) -> dict[str, str]:
+        """Types of agents that can be chosen."""
+        return {agent.agent_type: f"every {agent.agent_type}" for agent in self._app.main.agents}
 
-    Attributes:
-        reader: Reads the history.
-        project: Folder of this project.
-        labels: What agents are called, by id.
-        agents: Agents that can be chosen, id or type to what it is called.
-        kept: Whether ended tasks are kept.
-        now: The time now, aware.
-        again: Lets the person send a task again.
-        export: Lets the person write the tasks that are shown to a file.
-    """
+    def action_history(self) -> None:
+        self._app.ask(HistoryView(self))
 
-    reader: Reader
-    project: Path
-    labels: Mapping[str, str]
-    agents: Mapping[str, str]
-    kept: bool
-    now: Callable[[], datetime]
-    again: Callable[[Task], None]
-    export: Callable[[Wanted], None]
+    def send_again(self, task: Task) -> None:
+        """Open the composer with an old message, addressed where its agent is still there."""
+        everyone = self._messages.recipients()
+        to = next((each.address for each in everyone if each.agent_id == task.target), "")
+        priority = min(task.priority, INTERRUPT_PRIORITY - 1)
+        self._messages.compose(everyone, Draft(to, task.text.strip(), priority), self._notice)
+
+    def export(self, wanted: Wanted) -> None:
+        """Ask for a file, and write the tasks to it."""
+
+        async def write(form: str, path: Path) -> str:
+            count = await self.reader.export(wanted, form, path)
+            return f"{plural(count, 'task')} in {path}"
+
+        self._app.ask(HistoryExport(self.project, self.now(), write), self._notice)
+
+    def _notice(self, text: str) -> None:
+        """Show a notice in the view too, which lies over the status bar."""
+        self._app.notice(text)
+        if isinstance(self._app.screen, HistoryView):
+            self._app.screen.show_notice(text)
 
 
 class HistoryView(Dialog[None]):
-    """Shows the history until it is left.
-
-    Args:
-        around: What it stands on.
-    """
+    """Shows the history until it is left."""
 
     BOX_CLASSES: ClassVar[str] = "-full"
     TITLE_TEXT: ClassVar[str] = "History"
@@ -101,23 +130,21 @@ class HistoryView(Dialog[None]):
         Binding("q", "leave", show=False),
     ]
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, actions: HistoryActions) -> None:
         super().__init__()
-        self._around = around
+        self._actions = actions
         self.filters = Filters()
         self._after = ""
         self._left = 0
         self._is_loading = self._gets_more = False
-        self._said = ""
+        self._notice = ""
         self._story: Story | None = None
         self._news: list[Timer] = []
-        self._reading = False
-        """Whether a narrow screen shows a task in place of the list."""
+        self._reading = False  # whether a narrow screen shows a task in place of the list
 
     # What is on it
 
     def body(self) -> ComposeResult:
-        """Search, filters, the list and a task beside it."""
         with Horizontal(id="search"):
             yield SearchInput(id="query", placeholder="words in messages and answers", compact=True)
             yield Static("", id="count", markup=False)
@@ -125,12 +152,11 @@ class HistoryView(Dialog[None]):
             for name in ("project", "agent", "state", "span"):
                 yield Button("", id=f"by-{name}", compact=True)
         with Horizontal(id="panes"):
-            yield HistoryList(now=self._around.now, id="results")
+            yield HistoryList(now=self._actions.now, id="results")
             with VerticalScroll(id="task", classes="body"):
                 yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """What can be done with the marked task, and with all."""
         yield Button("Again (r)", id="again", compact=True)
         yield Button("Copy answer (c)", id="copy-answer", compact=True)
         yield Button("Message (m)", id="copy-message", compact=True)
@@ -138,24 +164,20 @@ class HistoryView(Dialog[None]):
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Show the newest."""
         self._label()
         self._renew()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Decide whether a task fits beside the list."""
         self.set_class(event.size.width >= WIDE, "-beside")
         self._draw()
 
     @property
     def list(self) -> HistoryList:
-        """The list."""
         return self.query_one(HistoryList)
 
     # Reading
 
     def choose(self, filters: Filters) -> None:
-        """Show other tasks."""
         if filters != self.filters:
             self.filters = filters
             self._label()
@@ -175,11 +197,11 @@ class HistoryView(Dialog[None]):
         except SynapseError as error:
             self._is_loading = self._gets_more = False
             self.show_error(error)
-            self._tell()
+            self._show_count()
 
     async def _read_first(self, after: float) -> None:
         self._is_loading = True
-        self._tell()
+        self._show_count()
         if after:
             await asyncio.sleep(after)
         page = await self._page()
@@ -188,13 +210,15 @@ class HistoryView(Dialog[None]):
         self._after, self._left = page.after, page.left
         listed = self.list
         listed.note = self._nothing()
-        listed.describe(self._around.labels, terms_of(self.filters.query), projects=self.filters.everywhere)
+        listed.describe(
+            self._actions.labels(), terms_of(self.filters.query), projects=self.filters.everywhere
+        )
         listed.show_all(page.records)
-        self._tell()
+        self._show_count()
 
     async def _page(self, after: str = "") -> Page:
-        around = self._around
-        return await around.reader.page(self.filters.wanted(str(around.project), around.now(), after=after))
+        wanted = self.filters.wanted(str(self._actions.project), self._actions.now(), after=after)
+        return await self._actions.reader.page(wanted)
 
     @on(HistoryList.NearEnd)
     def _near_end(self) -> None:
@@ -208,7 +232,7 @@ class HistoryView(Dialog[None]):
         if filters == self.filters:
             self._after = page.after
             self.list.append(page.records)
-            self._tell()
+            self._show_count()
 
     def show_news(self, task: Task) -> None:
         """A task has changed, or is new: show it, and stay where the person is."""
@@ -235,13 +259,13 @@ class HistoryView(Dialog[None]):
             self._renew()  # more came than one page holds
             return
         self.list.insert(fresh)
-        self._tell()
+        self._show_count()
 
     # The task
 
     @on(HistoryList.Marked)
     def _marked(self, event: HistoryList.Marked) -> None:
-        self._said = ""
+        self._notice = ""
         self._show(event.record)
 
     def _show(self, record: Record | None) -> None:
@@ -253,18 +277,17 @@ class HistoryView(Dialog[None]):
 
     async def _read_story(self, task_id: str) -> None:
         await asyncio.sleep(TYPING)
-        story = await self._around.reader.story(task_id)
+        story = await self._actions.reader.story(task_id)
         marked = self.list.marked
         if marked is not None and marked.task.id == task_id:
             self._story = story
             self._draw()
 
     def _draw(self) -> None:
-        """Draw the marked task, where it is seen."""
         record = self.list.marked
         self.set_class(self._reading, "-reading")
         if self.has_class("-beside") or self._reading:
-            text = Content("") if record is None else story_text(record, self._story, self._around.now())
+            text = Content("") if record is None else story_text(record, self._story, self._actions.now())
             self.query_one("#story", Static).update(text)
 
     @on(HistoryList.Opened)
@@ -294,20 +317,20 @@ class HistoryView(Dialog[None]):
             self._renew(TYPING)
 
     def action_search(self) -> None:
-        """Go to the search."""
         self._reading = False
         self._draw()
         self.query_one("#query").focus()
 
     def action_project(self) -> None:
-        """This project, or all."""
         self.choose(replace(self.filters, everywhere=not self.filters.everywhere))
 
     def action_pick(self, name: str) -> None:
-        """Ask for an agent, a state, or a time."""
         seen = {row.task.target: one_line(row.task.target) for row in self.list.rows if row.task.target}
         title, options = {
-            "agent": ("Agent", {ANY: "any agent", **self._around.agents, **seen, **self._around.labels}),
+            "agent": (
+                "Agent",
+                {ANY: "any agent", **self._actions.agent_types(), **seen, **self._actions.labels()},
+            ),
             "state": ("State", {key: word for key, (word, _) in STATES.items()}),
             "span": ("Made in", {key: word for key, (word, _) in SPANS.items()}),
         }[name]
@@ -321,30 +344,26 @@ class HistoryView(Dialog[None]):
     # Doing
 
     def action_again(self) -> None:
-        """Send the marked task again, to whom the person likes."""
         if self.list.marked is not None:
-            self._around.again(self.list.marked.task)
+            self._actions.send_again(self.list.marked.task)
 
     def action_copy(self, what: str) -> None:
-        """Copy the message or the answer."""
         record = self.list.marked
         text = copied(record.task, what) if record is not None else ""
         if text:
             self.app.copy_to_clipboard(text)
-        self._said = f"copied {plural(len(text), 'character')}" if text else f"there is no {what} to copy"
-        self._tell()
+        self._notice = f"copied {plural(len(text), 'character')}" if text else f"there is no {what} to copy"
+        self._show_count()
 
     def action_export(self) -> None:
-        """Write what is shown to a file."""
-        self._around.export(self.filters.wanted(str(self._around.project), self._around.now()))
+        self._actions.export(self.filters.wanted(str(self._actions.project), self._actions.now()))
 
-    def tell(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         """Tell what was done; until another task is marked."""
-        self._said = one_line(text)
-        self._tell()
+        self._notice = one_line(text)
+        self._show_count()
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
+    def pressed(self, button: str) -> None:
         choices: dict[str, Callable[[], object]] = {
             "by-project": self.action_project,
             "by-agent": lambda: self.action_pick("agent"),
@@ -356,12 +375,12 @@ class HistoryView(Dialog[None]):
             "export": self.action_export,
             "close": lambda: self.dismiss(None),
         }
-        choices[event.button.id or "close"]()
+        choices[button]()
 
     # Words
 
     def _label(self) -> None:
-        chosen = self.filters.labels(one_line(self._around.project.name))
+        chosen = self.filters.labels(one_line(self._actions.project.name))
         keys = {"project": "p", "agent": "g", "state": "s", "span": "t"}
         for name, text in chosen.items():
             button = self.query_one(f"#by-{name}", Button)
@@ -371,17 +390,158 @@ class HistoryView(Dialog[None]):
     def _nothing(self) -> str:
         if self.filters.narrow:
             return "nothing is found" + ("" if self.filters.everywhere else "; p looks in all projects")
-        return "no message was sent yet" if self._around.kept else OFF
+        return "no message was sent yet" if self._actions.kept else OFF
 
-    def _tell(self) -> None:
+    def _show_count(self) -> None:
         rows: Sequence[Record] = self.list.rows
         count = f"{len(rows)}+" if self._after else str(len(rows))
-        words = [self._said] if self._said else []
+        words = [self._notice] if self._notice else []
         if self._is_loading:
             words.append("looking…")
         elif self._left:
             words.append(f"{self._left} not indexed yet")
-        if not self._around.kept and rows and not self._said:
+        if not self._actions.kept and rows and not self._notice:
             words.append("history is off")
         words.append(plural(len(rows), "task") if count == str(len(rows)) else f"{count} tasks")
         self.query_one("#count", Static).update(Content(" · ".join(words)))
+
+
+Write = Callable[[str, Path], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is shown.
+
+    Attributes:
+        query: Words that must stand in message or answer.
+        everywhere: Whether the tasks of all projects are.
+        agent: Id or type of the agent; empty for any.
+        state: A key of STATES.
+        span: A key of SPANS.
+    """
+
+    query: str = ""
+    everywhere: bool = False
+    agent: str = ANY
+    state: str = ANY
+    span: str = ANY
+
+    @property
+    def narrow(self) -> bool:
+        return bool(self.query.strip() or self.agent or self.state or self.span)
+
+    def wanted(self, project: str, now: datetime, *, after: str = "") -> Wanted:
+        span = SPANS[self.span][1]
+        return Wanted(
+            agent=self.agent,
+            states=tuple(state.value for state in STATES[self.state][1]),
+            project="" if self.everywhere else project,
+            since=now - span if span else None,
+            query=self.query,
+            after=after,
+        )
+
+    def with_choice(self, name: str, key: str) -> Filters:
+        chosen = {"agent": self.agent, "state": self.state, "span": self.span} | {name: key}
+        return Filters(self.query, self.everywhere, **chosen)
+
+    def labels(self, project: str) -> dict[str, str]:
+        return {
+            "project": "all projects" if self.everywhere else project,
+            "agent": self.agent.removeprefix("synapse-") or "any agent",
+            "state": STATES[self.state][0],
+            "span": SPANS[self.span][0],
+        }
+
+
+def story_text(record: Record, story: Story | None, now: datetime) -> Content:
+    """A task with everything that is known of it."""
+    task, mark = record.task, delivery_mark(record.task)
+    parts: list[tuple[str, str]] = [
+        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
+        (f"  {one_line(task.reason)}" if task.reason else "", f"${mark.colour}"),
+        ("\n", ""),
+    ]
+    for name, value in _facts(record, now):
+        parts += [(f"{name:<{_NAME}}", "$ink-faint"), (f"{value}\n", "$ink-muted")]
+    parts.append(("\n", ""))
+    parts += _short(said(task))
+    told = Content.assemble(*parts)
+    if story is not None:
+        told = Content.assemble(told, timeline_text(story.steps, now))
+    if task.metadata:
+        words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
+        told = Content.assemble(told, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
+    return told
+
+
+def copied(task: Task, what: str) -> str:
+    """What is copied of a task: its `message`, or its `answer`."""
+    return task.text if what == "message" else task.answer
+
+
+def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
+    task = record.task
+    facts = [
+        ("task", task.id),
+        ("from", f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
+        ("to", one_line(task.target)),
+        ("project", short_path(Path(record.project))),
+        ("made", moment(task.created_at, now)),
+    ]
+    if record.submitted_at is not None:
+        waited = (record.submitted_at - task.created_at).total_seconds()
+        facts.append(("submitted", f"{moment(record.submitted_at, now)}  after {duration(waited)}"))
+    if record.finished_at is not None:
+        took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
+        facts.append(("ended", f"{moment(record.finished_at, now)}  after {duration(took)}"))
+    facts.append(("priority", str(task.priority)))
+    if task.follows:
+        facts.append(("goes on", f"with task {task.follows[:8]}"))
+    return facts
+
+
+def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    left, shown = MOST, []
+    for text, style in parts:
+        shown.append((text[:left], style))
+        if len(text) > left:
+            shown.append((f"\n… {len(text) - left} more characters", "$ink-faint"))
+        left = max(0, left - len(text))
+    return shown
+
+
+class HistoryExport(Form[str]):
+    """Leaves with what was written."""
+
+    VERB: ClassVar[str] = "Export"
+    TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"
+    SUBTITLE: ClassVar[str] = "Enter writes it · Esc cancels"
+    AUTO_FOCUS = "#path"
+
+    def __init__(self, folder: Path, now: datetime, write: Write) -> None:
+        super().__init__()
+        self._folder = folder
+        self._name = f"history-{now.astimezone():%Y-%m-%d}.md"
+        self._write = write
+
+    def body(self) -> ComposeResult:
+        yield label(f"A new file, in {self._folder} unless it says where", "label -first")
+        yield Input(self._name, id="path", select_on_focus=False, compact=True)
+        yield label("It ends in .md (Markdown), .json, .jsonl (a line each) or .csv")
+
+    def submit(self) -> None:
+        try:
+            form, path = self._chosen()
+        except InvalidValue as error:
+            self.show_error(error)
+        else:
+            self.attempt(lambda: self._write(form, path))
+
+    def _chosen(self) -> tuple[str, Path]:
+        name = self.query_one("#path", Input).value.strip()
+        form = Path(name).suffix.removeprefix(".").lower()
+        if form not in FORMATS:
+            raise InvalidValue(f"'{name}' tells no form", f"end it in .{', .'.join(FORMATS)}")
+        return form, self._folder / Path(name).expanduser()

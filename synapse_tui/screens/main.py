@@ -2,94 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
+from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
-from synapse_tui.widgets.deck import Deck, TooSmall, as_layout, is_too_small
+from synapse_tui.model import AgentState, Task, TaskState
+from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
+from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
-from synapse_tui.widgets.lock_panel import LockPanel, Look
+from synapse_tui.widgets.key_hints import WhichKey
+from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.pane import Delivery, Pane
-from synapse_tui.widgets.segment_bar import SegmentBar
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.status_bar import StatusBar, TipBar
 from synapse_tui.widgets.tab_bar import TabBar
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
-from synapse_tui.widgets.which_key import WhichKey
-
-from .hidden_sizes import resize_hidden
-from .news_pace import NewsPace
-from .pane_focus import PaneFocus
-from .talk_panes import TalkPanes
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
 
-SIDEBAR_BESIDE = 120
-"""Width of the terminal from which the sidebar stands beside the panes; below it lies over them."""
-COMPOSER_ROWS = 2
-"""Rows of a composer above and below its cursor that a sidebar over the panes leaves free."""
-SIDEBAR_ROWS = 8
-"""Least rows of such a sidebar."""
-SIDEBAR_LOOK = 0.25
-"""Seconds between two looks whether a composer has come under it."""
-SIDEBAR_SHORT = 14
-"""Rows below which it does without its keys and shows fewer agents, so that messages can be seen."""
-
-SETTLE_SECONDS = 2 * SETTLE_TIME
-"""Time after a change of the deck in which no view that was shown gives its session another size."""
-
+SIDEBAR_BESIDE = 120  # width of the terminal from which the sidebar stands beside the panes, else over them
+COMPOSER_ROWS = 2  # rows of a composer above and below its cursor that a sidebar over the panes leaves free
+SIDEBAR_ROWS = 8  # least rows of such a sidebar
+SIDEBAR_SHORT = 14  # rows below which it shows no keys and fewer agents, so that messages can be seen
+SIDEBAR_SECONDS = 0.25  # between two looks whether a composer has come under it
+SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck until views have given sessions their sizes
+HELD_SECONDS = 5.0  # between two looks at how long messages are held
+TITLE_SECONDS = 0.25  # between two looks at the agents' titles
+REFRESH_SECONDS = 0.1  # between two drawings of messages
 QUESTION_WAITS = "a question waits: pause for a second to see it"
-
-HELD_LOOK = 5.0
-"""Seconds between two looks at how long messages are held."""
-
-TITLE_SECONDS = 0.25
-"""Least time between two looks at the agents' titles."""
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
-class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
+class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     """Keeps the widgets in step with the host's agents and tasks.
 
-    Args:
-        host: Whose agents are shown.
-        make_view: Makes the terminal widget of a session.
-        layout: How the panes are arranged at the start.
-        keymap: The keys that hold.
-        sidebar: Whether the sidebar is open at the start.
+    Its focus stands in the pane of the agent in focus, or outside of all panes.
     """
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     ALLOW_SELECT: ClassVar[bool] = False
 
-    @dataclass
-    class Asked(Message):
-        """The person asked by the mouse for an action, or for something about a pane or a message."""
-
-        action_id: str
-        agent_id: str = ""
-        task_id: str = ""
-
     class Resumed(Message):
         """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
 
-    agents: var[list[AgentView]] = var(list, init=False)
-    """Pictures of the agents, in the order of the tabs."""
+    agents: var[list[AgentView]] = var(list, init=False)  # in the order of the tabs
+    active: var[str] = var("", init=False)  # gets the keys; stays while the sidebar or a dialog has the focus
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -101,24 +73,20 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self._settling: Timer | None = None
         self._holding: Timer | None = None
         self._making_way: Timer | None = None
-        self._line = -1
-        """Row of the cursor when the sidebar over the panes was last looked at."""
-        self._placed_for = -1
-        """Row of the cursor that the sidebar was last placed for."""
+        self._line = -1  # row of the cursor when the sidebar over the panes was last looked at
+        self._placed_for = -1  # row of the cursor that the sidebar was last placed for
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
-        self._news = NewsPace(self.set_timer, self._show_now)
+        self.show_news = Throttle(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
         self._expected: Sequence[AgentSpec] = ()
-        self._there: set[str] = set()
-        """Agents that were there before those that are expected."""
+        self._there: set[str] = set()  # agents that were there before those that are expected
         self._question_waits = False
-        self._seen_ends: set[str] = set()
-        """Agents that have ended and were looked at since."""
+        self._seen_ends: set[str] = set()  # agents that have ended and were looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
-        self.talks = TalkPanes(host, self.deck)
+        self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
         self.which_key = WhichKey()
@@ -128,7 +96,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.set_class(sidebar, "-sidebar")
 
     def compose(self) -> ComposeResult:
-        """The bars, the panes between them, and what may lie over them."""
         yield self.tab_bar
         with Horizontal(id="middle"):
             yield self.deck
@@ -139,7 +106,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Name the project."""
         self.tab_bar.project = one_line(self._host.project.name)
         self.show_reasons(())
 
@@ -149,7 +115,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.post_message(self.Resumed())
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
-        """Keep in the empty deck why no agent could be opened."""
         self._reasons = reasons
         if self._question_waits:
             self.deck.empty = "\n\n".join((*reasons, QUESTION_WAITS))
@@ -162,13 +127,11 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
 
     def show_question_waits(self, *, waits: bool) -> None:
-        """Say in the empty deck that a question opens once nobody types."""
         if waits != self._question_waits:
             self._question_waits = waits
             self.show_reasons(self._reasons)
 
     def show_keys(self, keymap: Keymap) -> None:
-        """Show which keys hold."""
         self.status_bar.keymap = keymap
         self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
@@ -179,10 +142,9 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
     # What the host tells
 
     async def add_agent(self, session: AgentSession) -> None:
-        """Add a pane for an agent and go to it when none is in focus."""
         if self.deck.pane(session.agent_id) is None:
             pane = Pane(session.agent_id, self._make_view(session))
-            await self.deck.mount(pane, before=next(iter(self.talks.panes), None))
+            await self.deck.mount(pane, before=next(iter(self.conversations.panes), None))
         self.show_agents()
         if not self.active:
             self.go_to(session.agent_id)
@@ -190,10 +152,9 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.settle()
         self.post_message(self.Resumed())
 
-    async def show_talk(self, alias: str) -> None:
-        """Open the tab of an external agent, or show in it what is new."""
+    async def show_conversation(self, alias: str) -> None:
         is_new = self.deck.pane(alias) is None
-        await self.talks.add(alias)
+        await self.conversations.add(alias)
         self.show_agents()
         if is_new:
             self.deck.update_shown()
@@ -213,7 +174,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.deck.update_shown()
 
     def show_agents(self) -> None:
-        """Take new pictures of all agents and pass them on."""
         sessions = list(self._host.agents.values())
         ended = {session.agent_id for session in sessions if session.exit is not None}
         looked_at = {self.active} if self.app.app_focus else set()
@@ -222,7 +182,7 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         hosted = view_agents(
             sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved, now=self.now()
         )
-        self.agents = [*hosted, *self.talks.views(len(hosted) + 1)]
+        self.agents = [*hosted, *self.conversations.views(len(hosted) + 1)]
         self.tab_bar.agents = self.agents
         self._show_expected()
         self.sidebar.agents = hosted
@@ -236,7 +196,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self._hold_timer(held=any(agent.held for agent in hosted))
 
     def expect(self, specs: Sequence[AgentSpec]) -> None:
-        """Show at once, as starting, what is being opened and is not there yet."""
         self._expected = specs
         self._there = set(self._host.agents)
         self._show_expected()
@@ -256,7 +215,7 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
     def _hold_timer(self, *, held: bool) -> None:
         """Look again while messages are held: nothing else happens when one is held for long."""
         if held and self._holding is None:
-            self._holding = self.set_interval(HELD_LOOK, self.show_agents)
+            self._holding = self.set_interval(HELD_SECONDS, self.show_agents)
         elif not held and self._holding is not None:
             self._holding.stop()
             self._holding = None
@@ -271,59 +230,90 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.show_agents()
 
     def show_tasks(self) -> None:
-        """Pass the messages on."""
         tasks = self._host.tasks
         self.sidebar.listing = in_order(tasks, self._host.agents.values())
         self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
-
-    def show_news(self) -> None:
-        """Show messages and agents at once, or in a moment when that was done just now."""
-        self._news.show()
 
     def _show_now(self) -> None:
         self.show_tasks()
         self.show_agents()
 
     def show_peers(self) -> None:
-        """Pass the agents of other processes on, and the external ones."""
         others = [each for each in self._host.addresses() if each.agent_id not in self._host.agents]
         self.sidebar.peers = [address for address in others if not address.external]
-        self.sidebar.externals = [self.talks.picture(each.agent_id) for each in others if each.external]
+        self.sidebar.externals = [
+            self.conversations.picture(each.agent_id) for each in others if each.external
+        ]
 
     def show_delivery(self, agent_id: str, delivery: Delivery) -> None:
-        """Show in a pane's title what became of a message sent from there."""
         pane = self.deck.pane(agent_id)
         if pane is not None:
             pane.delivery = delivery
 
     def ring(self, agent_id: str) -> None:
-        """Mark an agent whose bell rang, unless it is looked at."""
         if agent_id != self.active or not self.app.app_focus:
             self._rang |= {agent_id}
             self.show_agents()
 
     # Focus
 
+    def settle(self) -> None:
+        """Give the focus to the agent in focus, unless the sidebar has it; anything may call it at any time.
+
+        A widget that is hidden or removed, or a late event, must never leave the keys with another agent.
+        """
+        if not self.app.app_focus or self.has_class("-too-small"):
+            return
+        if self.focused is None or _pane_of(self.focused) is not None:
+            pane = self.active_pane
+            if pane is None:
+                super().set_focus(None)
+            elif self.focused is not pane.target:
+                pane.take_focus()
+
+    def set_focus(
+        self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False
+    ) -> None:
+        """Give a widget the focus; the agent in focus is at once the one whose pane it stands in."""
+        pane = _pane_of(widget)
+        if pane is not None:
+            if from_app_focus:  # Textual's memory is older than ours
+                pane = self.active_pane or pane
+            elif self.may_become_active(pane.agent_id):
+                self.active = pane.agent_id
+            widget = pane.target
+        super().set_focus(widget, scroll_visible, from_app_focus)
+
+    def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
+        if self.focused is not widget:
+            return
+        pane = self.active_pane
+        too_small = self.has_class("-too-small")
+        if pane is None or too_small or pane.target in (avoiding or ()) or not pane.is_attached:
+            super().set_focus(None)
+        else:
+            pane.take_focus()
+
+    def back_to_pane(self) -> None:
+        pane = self.active_pane
+        if pane is not None:
+            pane.take_focus()
+
     def find(self, agent_id: str) -> AgentView | None:
-        """Picture of an agent, or None."""
         return next((agent for agent in self.agents if agent.agent_id == agent_id), None)
 
     @property
     def active_pane(self) -> Pane | None:
-        """Pane of the agent in focus, or None."""
         return self.deck.pane(self.active)
 
     def may_become_active(self, agent_id: str) -> bool:
-        """Whether an agent is still there, here or elsewhere."""
         return agent_id in self._host.agents or self._host.externals.has(agent_id)
 
     @property
     def expects_pane(self) -> bool:
-        """Whether the agent in focus is there and its pane not yet."""
         return self.active in self._host.agents and self.active_pane is None
 
     def go_to(self, agent_id: str) -> None:
-        """Give the keys to an agent."""
         self.active = agent_id
         pane = self.deck.pane(agent_id)
         if pane is not None:
@@ -344,7 +334,7 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
     def watch_active(self, active: str) -> None:
         """Mark tab and pane; the view itself tells its session who is looked at."""
         self._rang -= {active}
-        self.talks.seen(active)
+        self.conversations.seen(active)
         self.deck.active = active
         self.tab_bar.active = active
         self.sidebar.active = active
@@ -352,7 +342,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.call_after_refresh(self._show_sidebar_again)
 
     def on_descendant_focus(self) -> None:
-        """The view has told its session by now that it is looked at."""
         self.show_agents()
 
     # Sidebar and size
@@ -367,7 +356,7 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         if line < 0:
             return
         if self._making_way is None:
-            self._making_way = self.set_interval(SIDEBAR_LOOK, self._make_way)
+            self._making_way = self.set_interval(SIDEBAR_SECONDS, self._make_way)
         height = self.query_one("#middle").region.height
         above, below = line - COMPOSER_ROWS, height - line - 1 - COMPOSER_ROWS
         rows = max(SIDEBAR_ROWS, above, below)
@@ -387,7 +376,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
 
     def _make_way(self) -> None:
-        """Place the sidebar anew when the cursor of the pane that is typed into has come to rest under it."""
         if not self.has_class("-sidebar"):
             if self._making_way is not None:
                 self._making_way.stop()
@@ -407,7 +395,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
             self._show_sidebar()
 
     def toggle_sidebar(self) -> None:
-        """Show the sidebar, then go to it, then hide it."""
         if not self.has_class("-sidebar"):
             self._show_sidebar()
             self.sidebar.enter()
@@ -422,11 +409,9 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         return self._host.safety.locks if self._host.safety.enabled else None
 
     def follow_file_safety(self) -> None:
-        """Files are locked from now on, or no more."""
         self.sidebar.show_locks(self._look_at_locks)
 
     def enter_locks(self) -> None:
-        """Show the sidebar and go to the locks in it."""
         self._show_sidebar()
         self.sidebar.locks.enter()
 
@@ -437,7 +422,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
         self.back_to_pane()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Decide what fits."""
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
         if self.has_class("-sidebar"):
             self.call_after_refresh(self._show_sidebar_again)
@@ -447,7 +431,6 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
-        """Give panes that are not shown the size that they will have, once the views have settled."""
         self.call_after_refresh(self._show_sidebar_again)
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
@@ -456,56 +439,156 @@ class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
 
     def _resize_hidden(self) -> None:
         self._settling = None
-        if not self.has_class("-too-small"):
-            resize_hidden(self.deck, self._host.agents)
-
-    # What the person asks for
-
-    @on(SegmentBar.Pressed)
-    def _bar_pressed(self, event: SegmentBar.Pressed) -> None:
-        event.stop()
-        if event.bar is self.tab_bar:
-            self._tab_pressed(event)
-        elif event.target != "notice":
-            self.post_message(self.Asked(event.target))
-
-    def _tab_pressed(self, event: SegmentBar.Pressed) -> None:
-        action = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}.get(event.target)
-        if action is not None:
-            self.post_message(self.Asked(action))
-        elif event.button == 2:
-            self.post_message(self.Asked("close_agent", event.target))
-        else:
-            self.go_to(event.target)
-
-    def on_which_key_chosen(self, event: WhichKey.Chosen) -> None:
-        """An entry of the leader's panel was clicked."""
-        self.post_message(self.Asked(event.action_id))
-
-    def on_pane_asked(self, event: Pane.Asked) -> None:
-        """Something was clicked in a pane's frame."""
-        names = {"close": "close_agent", "restart": "restart_agent", "why": "explain_state"}
-        names |= {"watch": "watch_agent", "last": "last_message"}
-        self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
+        """In tabs, panes that are hidden now will fill the deck."""
+        width, height = self.deck.size
+        lines = height - TITLE_ROWS
+        if self.has_class("-too-small") or self.deck.arrangement != "tabs" or width < 2 or lines < 2:
+            return
+        for pane in self.deck.panes:
+            session = self._host.agents.get(pane.agent_id)
+            if session is None or session.exit is not None or pane.display:
+                continue
+            if (session.terminal.columns, session.terminal.lines) != (width, lines):
+                session.resize(width, lines)
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
-        """Go to the agent."""
         self.go_to(event.agent_id)
         if self.has_class("-overlay"):
             self.remove_class("-sidebar")
 
-    def on_sidebar_peer_chosen(self, event: Sidebar.PeerChosen) -> None:
-        """Write to the peer."""
-        self.post_message(self.Asked("compose", event.address))
 
-    def on_sidebar_external_chosen(self, event: Sidebar.ExternalChosen) -> None:
-        """Open its tab, show its card, or ask whether to remove it."""
-        self.post_message(self.Asked(event.command, event.alias))
+def view_state(main: MainScreen) -> dict[str, object]:
+    """The layout, the agent in focus and what is open, as JSON can carry it."""
+    return {
+        "layout": main.deck.arrangement,
+        "zoomed": main.deck.zoomed,
+        "main": main.deck.main,
+        "active": main.active,
+        "sidebar": main.has_class("-sidebar"),
+    }
 
-    def on_lock_panel_chosen(self, event: LockPanel.Chosen) -> None:
-        """Show the file, or ask whether to release it."""
-        self.post_message(self.Asked(event.command, task_id=event.file))
 
-    def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
-        """Show, cancel or send now."""
-        self.post_message(self.Asked(event.command, task_id=event.task_id))
+def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
+    """Arrange it as it was; what no longer fits is left as it is."""
+    main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
+    known = {agent.agent_id for agent in main.agents}
+    large, active = str(state.get("main", "")), str(state.get("active", ""))
+    if large in known:
+        main.deck.main = large
+    main.set_class(bool(state.get("sidebar")), "-sidebar")
+    if active in known:
+        main.go_to(active)
+    main.deck.zoomed = bool(state.get("zoomed")) and active in known
+
+
+def _pane_of(widget: Widget | None) -> Pane | None:
+    if widget is None:
+        return None
+    return next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
+
+
+class ConversationTabs:
+    """Keeps the tabs of external agents in step with the conversations."""
+
+    def __init__(self, host: Host, deck: Deck) -> None:
+        self._host = host
+        self._deck = deck
+        self._unseen: set[str] = set()  # agents that have answered since they were looked at
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def panes(self) -> list[ConversationPane]:
+        return [pane for pane in self._deck.panes if isinstance(pane, ConversationPane)]
+
+    def _now(self) -> datetime:
+        return self.now()
+
+    def wanted(self, alias: str) -> bool:
+        conversation = self._host.externals.conversation(alias)
+        return conversation is not None and conversation.opened and self._host.externals.has(alias)
+
+    async def add(self, alias: str) -> None:
+        """Open a tab; behind those that are there."""
+        if self._deck.pane(alias) is None:
+            await self._deck.mount(ConversationPane(alias, ConversationView(alias, now=self._now)))
+        self.show(alias)
+
+    def show(self, alias: str) -> None:
+        pane = self._deck.pane(alias)
+        if isinstance(pane, ConversationPane):
+            pane.talk.model = self.picture(alias)
+
+    def answered(self, task: Task, *, looked_at: bool) -> bool:
+        """Note that a task of an external agent came to rest; whether the person should be called."""
+        rests = task.state.final or task.state is TaskState.INPUT_REQUIRED
+        if rests and not looked_at and task.state is not TaskState.CANCELED:
+            self._unseen.add(task.target)
+            return task.state is TaskState.INPUT_REQUIRED
+        return False
+
+    def seen(self, alias: str) -> None:
+        self._unseen.discard(alias)
+
+    def views(self, first: int) -> list[AgentView]:
+        return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
+
+    def picture(self, alias: str) -> ConversationModel:
+        externals = self._host.externals
+        agents = self._host.agents.values()
+        labels = {each.agent_id: one_line(each.name or each.agent_type) for each in agents}
+        conversation = externals.conversation(alias)
+        known = externals.has(alias)
+        agent = externals.get(alias) if known else None
+        return ConversationModel(
+            alias,
+            name=agent.name if agent is not None else alias,
+            protocol=agent.protocol if agent is not None else "",
+            entries=conversation.entries if conversation is not None else (),
+            tasks=conversation.tasks if conversation is not None else (),
+            labels=labels,
+            known=known,
+        )
+
+    def _view(self, alias: str, number: int) -> AgentView:
+        picture = self.picture(alias)
+        state, detail = picture.state
+        return AgentView(
+            agent_id=alias,
+            number=number,
+            label=alias,
+            agent_type="external",
+            state=state,
+            detail=detail,
+            unseen=alias in self._unseen and state is AgentState.READY,
+            title=f"external · {picture.name} · {picture.protocol}",
+            external=True,
+        )
+
+
+class Throttle:
+    """Draws at once, or in a moment when that was done just now.
+
+    A flood of messages brings hundreds of changes a second, each of which would draw everything, and the keys
+    wait behind them in the same queue.
+    """
+
+    def __init__(
+        self, set_timer: Callable[[float, Callable[[], None]], object], draw: Callable[[], None]
+    ) -> None:
+        self._set_timer = set_timer
+        self._draw = draw
+        self._resting = False
+        self._more = False
+
+    def __call__(self) -> None:
+        """Draw what is new."""
+        self._more = self._resting
+        if not self._resting:
+            self._resting = True
+            self._set_timer(REFRESH_SECONDS, self._rested)
+            self._draw()
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._more:
+            self()

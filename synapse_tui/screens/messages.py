@@ -1,94 +1,81 @@
-"""What can be done with messages: write, look at, cancel, hold, release, send now, send again."""
+"""Messages: writing and sending them, what becomes of each, and what can be done with one."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.screen import Screen
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
 
+from synapse_tui.content import artifact_words, part_words
+from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
-from synapse_tui.model import USER, Task
+from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.records import Change
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
+from synapse_tui.model import IN_INBOX, USER, DeliveryState, Task, TaskState
+from synapse_tui.task_words import task_word
 from synapse_tui.widgets.pane import Delivery
-from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
+from synapse_tui.widgets.views import Mark, delivery_mark, party, proof, step_mark
 
-from .composer import Composer, Draft
-from .fates import FAILED, SENDING, SENT
-from .message_detail import MessageDetail
-from .receipts import Receipts
-from .recipients import Recipient, recipients
+from .composer import Composer, Draft, Recipient, recipients
+from .dialog import Dialog, ListDialog, Row
+from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.app import SynapseApp
-    from synapse_tui.host import Host, Receipt
-
-    from .main import MainScreen
+    from synapse_tui.host import Receipt
 
 log = logging.getLogger(__name__)
 
-Answer = TypeVar("Answer")
+FAILED = Mark("×", "state-error", "failed")
+SENDING = Mark("○", "state-unknown", "sending")
+SENT = Mark("→", "state-working", "sent")
+TITLE_ROOM = 58  # characters of a pane's title in which several receivers are named one by one
+NAME_CELLS = 18
+TEXT_CELLS = 200
+WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
+_WORD_CELLS = 11
 
 
-class MessageCommands:
-    """The part of the commands that is about messages.
+class MessageActions:
+    """Actions on messages, and what became of the last one sent from each pane."""
 
-    Args:
-        app: Shows dialogs and notices.
-        host: Does the work.
-        main: The main screen.
-    """
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self._drafts: list[Draft] = []  # begun and not sent, the last one left at the end
+        self._partners: list[str] = []  # ids of the agents that the person wrote to, the last one at the end
+        self._sent: dict[str, Sequence[Receipt]] = {}  # by the agent in whose pane it was written
+        self._tasks: dict[str, Task] = {}  # newest snapshots of the tasks of those receipts
 
-    def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
-        self.app = app
-        self.host = host
-        self.main = main
-        self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
-        self._drafts: list[Draft] = []
-        """Messages that were begun and not sent, the last one left at the end."""
-        self._partners: list[str] = []
-        """Ids of the agents that the person wrote to, the last one at the end."""
-
-    def run(self, work: Awaitable[object]) -> None:
-        """Do something slow; what goes wrong becomes a notice."""
-        self.app.run_worker(self._guard(work), exit_on_error=False, group="commands")
-
-    async def _guard(self, work: Awaitable[object]) -> None:
-        try:
-            await work
-        except SynapseError as error:
-            self.app.notice_error(error)
-        except Exception as error:
-            log.exception("command failed")
-            self.app.notice_error(error)
-
-    def _ask(self, screen: Screen[Answer], then: Callable[[Answer], object] | None = None) -> None:
-        """Show a dialog; go on with its result when it has one."""
-
-        def answered(result: Answer | None) -> None:
-            if result is not None and then is not None:
-                then(result)
-
-        self.app.let_go()
-        self.app.push_screen(screen, answered)
+    # Writing
 
     def recipients(self) -> list[Recipient]:
         """Everyone a message can go to."""
-        return recipients(self.host.addresses(), {agent.agent_id: agent for agent in self.main.agents})
+        return recipients(self._host.addresses(), {agent.agent_id: agent for agent in self._main.agents})
 
-    def do_compose(self, address: str, _task_id: str) -> None:
+    def action_compose(self, address: str = "") -> None:
         """Open the composer: with the last draft, or the last one to a receiver when one was chosen."""
         everyone = self.recipients()
-        chosen = "" if address == self.main.active else address
-        drafts = [draft for draft in self._drafts if chosen in ("", draft.to)]
-        draft = drafts[-1] if drafts else Draft(chosen or self._likely(everyone))
-        self.compose(everyone, draft, self.app.notice)
+        drafts = [draft for draft in self._drafts if address in ("", draft.to)]
+        draft = drafts[-1] if drafts else Draft(address or self._likely(everyone))
+        self.compose(everyone, draft, self._app.notice)
 
     def _likely(self, everyone: Sequence[Recipient]) -> str:
-        """Whom a message is probably for: the last receiver, or the only other agent; empty for neither."""
-        others = {each.agent_id: each.address for each in everyone if each.agent_id != self.main.active}
+        """The likely receiver: the last one, or the only other agent; empty for neither."""
+        others = {each.agent_id: each.address for each in everyone if each.agent_id != self._main.active}
         others.pop("", None)  # never everyone
         for agent_id in reversed(self._partners):
             if agent_id in others:
@@ -97,13 +84,7 @@ class MessageCommands:
         return only[0] if len(only) == 1 else ""
 
     def compose(self, everyone: Sequence[Recipient], begin: Draft, then: Callable[[str], object]) -> None:
-        """Open the composer, and keep what is written in it until it is sent.
-
-        Args:
-            everyone: Who can be written to.
-            begin: What to begin with.
-            then: Shows what became of the message.
-        """
+        """Open the composer, and keep what is written in it until it is sent."""
 
         def forget(draft: Draft) -> None:
             self._drafts = [each for each in self._drafts if each not in (begin, draft)]
@@ -114,11 +95,15 @@ class MessageCommands:
                 self._drafts += [draft] if draft.text else []
 
         async def send(draft: Draft) -> str:
-            result = await self._send(draft.to, draft.text, draft.priority)
+            receipts = await self._host.send(draft.to, draft.text, priority=draft.priority)
+            refused = [receipt.error for receipt in receipts if receipt.error is not None]
+            if refused and len(refused) == len(receipts):
+                raise refused[0]
+            self._wrote_to(receipts)
             forget(draft)
-            return result
+            return f"→ {self.summary(receipts)}"
 
-        self._ask(Composer(everyone, send, draft=begin, keep=keep), then)
+        self._app.ask(Composer(everyone, send, draft=begin, keep=keep), then)
 
     def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
         """Remember a receiver for the next message; a message to several says nothing about the next one."""
@@ -126,160 +111,370 @@ class MessageCommands:
             target = receipts[0].target
             self._partners = [*(each for each in self._partners if each != target), target]
 
-    async def _send(self, address: str, text: str, priority: int) -> str:
-        receipts = await self.host.send(address, text, priority=priority)
-        refused = [receipt.error for receipt in receipts if receipt.error is not None]
-        if refused and len(refused) == len(receipts):
-            raise refused[0]
-        self._wrote_to(receipts)
-        return f"→ {self.summary(receipts)}"
+    def summary(self, receipts: Sequence[Receipt]) -> str:
+        """What became of handing a message over, for each receiver."""
+
+        def status(receipt: Receipt) -> str:
+            # Its progress in another process is not reported here, so no state is shown that would stay.
+            here = receipt.error is not None or receipt.target in self._host.agents
+            return receipt.status if here else SENT.word
+
+        return " · ".join(f"{self._app.label(each.target)}: {status(each)}" for each in receipts)
+
+    # What is sent from panes
 
     def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
         """Send what was typed as `@address text` in an agent's pane; its title shows what became of it."""
-        self.main.show_delivery(agent_id, Delivery(SENDING, f"{self.label(address)}: sending"))
-        self.app.run_worker(
-            self._send_mention(agent_id, address, text, priority), exit_on_error=False, group="mentions"
-        )
+        label = self._app.label(address)
+        self._main.show_delivery(agent_id, Delivery(SENDING, f"{label}: sending"))
 
-    async def _send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
-        try:
-            receipts = await self.host.send(address, text, sender=agent_id, priority=priority)
-        except SynapseError as error:
-            self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: {error.message}"))
-            self.app.notice_error(error)
-        except Exception as error:
-            log.exception("mention failed")
-            self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: not sent"))
-            self.app.notice_error(error)
-        else:
+        async def send() -> None:
+            try:
+                receipts = await self._host.send(address, text, sender=agent_id, priority=priority)
+            except Exception as error:
+                reason = error.message if isinstance(error, SynapseError) else "not sent"
+                self._main.show_delivery(agent_id, Delivery(FAILED, f"{label}: {reason}"))
+                raise
             self._wrote_to(receipts)
-            self.app.follow(agent_id, receipts)
+            self.follow(agent_id, receipts)
 
-    def summary(self, receipts: Sequence[Receipt]) -> str:
-        """What became of handing a message over, for each receiver."""
-        return " · ".join(f"{self.label(receipt.target)}: {self._status(receipt)}" for receipt in receipts)
+        self._app.spawn(send())
 
-    def _status(self, receipt: Receipt) -> str:
-        # What becomes of it in another process is not told here, so no state is shown that would stay.
-        here = receipt.error is not None or receipt.target in self.host.agents
-        return receipt.status if here else SENT.word
+    def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
+        """Show in a pane's title what becomes of the message sent from it, for each receiver."""
+        self._sent[agent_id] = receipts
+        wanted = {receipt.task_id for each in self._sent.values() for receipt in each if receipt.task_id}
+        self._tasks = {task.id: task for task in self._host.tasks if task.id in wanted}
+        self._show_delivery(agent_id)
 
-    def label(self, agent_id: str) -> str:
-        """What an agent is called."""
-        agent = self.main.find(agent_id)
-        return agent.label if agent is not None else agent_id
+    def task_changed(self, task: Task) -> None:
+        """Show a new snapshot of a task in the titles of the panes that it was sent from."""
+        if task.id in self._tasks:
+            self._tasks[task.id] = task
+            for agent_id, receipts in self._sent.items():
+                if any(receipt.task_id == task.id for receipt in receipts):
+                    self._show_delivery(agent_id)
 
-    def labels(self) -> dict[str, str]:
-        """What the agents here are called, by id."""
-        return {agent.agent_id: agent.label for agent in self.main.agents}
+    def _show_delivery(self, agent_id: str) -> None:
+        self._main.show_delivery(agent_id, delivery_of(self.sent_from(agent_id)))
 
-    def do_last_message(self, agent_id: str, _task_id: str) -> None:
+    def sent_from(self, agent_id: str) -> list[Progress]:
+        """How what was last sent from a pane stands, for each receiver; empty when nothing was."""
+        receipts = self._sent.get(agent_id, ())
+        return [
+            Progress.of(receipt, self._app.label(receipt.target), self._tasks.get(receipt.task_id))
+            for receipt in receipts
+        ]
+
+    def action_last_message(self, agent_id: str = "") -> None:
         """Show what became of the message last sent from a pane."""
-        lines = self.app.sent_from(agent_id)
-        if len(lines) > 1:
-            receipts = Receipts(lambda: self.app.sent_from(agent_id), self.today)
-            self._ask(receipts, lambda task_id: self.do_show("", task_id))
-        elif lines and lines[0].task is not None:
-            self.do_show("", lines[0].task.id)
-        elif lines:
-            self.app.notice(lines[0].fate.words)
+        agent_id = agent_id or self._main.active
+        sent = self.sent_from(agent_id)
+        if len(sent) > 1:
+            text = next((each.task.text for each in sent if each.task is not None), "")
+
+            def rows(width: int) -> Iterator[Row]:
+                return progress_rows(self.sent_from(agent_id) or sent, width, self._app.today())
+
+            note = shorten(one_line(text), TEXT_CELLS)
+            self._app.ask(ListDialog(f"Message to {len(sent)} agents", rows, note=note), self.action_show)
+        elif sent and sent[0].task is not None:
+            self.action_show(sent[0].task.id)
+        elif sent:
+            self._app.notice(sent[0].words)
         else:
-            self.app.notice("no message was sent from this pane yet")
+            self._app.notice("no message was sent from this pane yet")
 
     # Single messages
 
     def find_task(self, task_id: str) -> Task | None:
         """The newest snapshot of a message, or None."""
-        return next((task for task in reversed(self.host.tasks) if task.id == task_id), None)
+        return next((task for task in reversed(self._host.tasks) if task.id == task_id), None)
 
-    def do_show(self, _agent_id: str, task_id: str) -> None:
+    def action_show(self, task_id: str) -> None:
         """Show a message whole."""
         task = self.find_task(task_id)
         if task is None:
-            self.app.notice("that message is no longer kept", "warning")
+            self._app.notice("that message is no longer kept", "warning")
             return
-        detail = MessageDetail(task, self.labels(), steps=self.host.changes, now=self.today)
-        self._ask(detail, lambda choice: self._chosen(choice, task_id))
+        detail = MessageDetail(task, self._app.labels(), steps=self._host.changes, now=self._app.today)
+        self._app.ask(detail, lambda choice: self._app.perform(choice, task_id))
 
-    def _chosen(self, choice: str, task_id: str) -> None:
-        {
-            "cancel": self.do_cancel,
-            "hold": self.do_hold,
-            "send_now": self.do_send_now,
-            "again": self.do_again,
-        }[choice]("", task_id)
-
-    def do_cancel(self, _agent_id: str, task_id: str) -> None:
-        """Take a message back."""
+    def action_cancel(self, task_id: str) -> None:
         task = self.find_task(task_id)
         if task is None or task.state.final:
-            self.app.notice("that message has ended already", "warning")
+            self._app.notice("that message has ended already", "warning")
             return
-        self.run(self.host.cancel_task(task.target, task.id))
+        self._app.spawn(self._host.cancel_task(task.target, task.id))
 
-    def do_send_now(self, _agent_id: str, task_id: str) -> None:
+    def action_send_now(self, task_id: str) -> None:
         """Put a waiting message before all others, released from a hold by a person."""
         session = self._where_it_waits(task_id)
         if session is not None:
             session.outbox.send_now(task_id)
-            self.app.notice(f"to {self.label(session.agent_id)} as soon as it is safe")
+            self._app.notice(f"to {self._app.label(session.agent_id)} as soon as it is safe")
 
-    def _where_it_waits(self, task_id: str) -> AgentSession | None:
-        """The session in whose outbox a message is; None, which is told, when it waits nowhere."""
-        found = next((each for each in self.host.agents.values() if task_id in each.outbox), None)
+    def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
+        """The session in whose outbox a message is, or None after a notice; `unread` allows unread ones."""
+        found = next((each for each in self._host.agents.values() if task_id in each.outbox), None)
         if found is None:
-            self.app.notice("that message does not wait any more", "warning")
+            self._app.notice("that message does not wait any more", "warning")
+        elif not unread and found.outbox.is_unread(task_id):
+            self._app.notice(f"{self._app.label(found.agent_id)} has not read it yet; s has it typed")
+            return None
         return found
 
-    def do_hold(self, _agent_id: str, task_id: str) -> None:
-        """Keep a waiting message back until a person lets it go on, or let one go on that was kept back."""
-        session = self._where_it_waits(task_id)
+    def action_hold(self, task_id: str) -> None:
+        """Hold a waiting message until a person releases it, or release one that was held so."""
+        session = self._where_it_waits(task_id, unread=False)
         if session is None:
-            return
-        if session.outbox.is_unread(task_id):
-            self.app.notice(f"{self.label(session.agent_id)} has not read it yet; s has it typed")
             return
         act = session.control.release if session.outbox.is_parked(task_id) else session.control.hold
         try:
             changed = act(task_id)
         except SynapseError as error:
-            self.app.notice_error(error)
+            self._app.notice_error(error)
         else:
-            self.app.notice(f"to {self.label(session.agent_id)}: {changed.reason or 'goes on'}")
+            self._app.notice(f"to {self._app.label(session.agent_id)}: {changed.reason or 'goes on'}")
 
-    def do_earlier(self, _agent_id: str, task_id: str) -> None:
-        """Put a waiting message before the one that goes before it."""
+    def action_earlier(self, task_id: str) -> None:
         self._move(task_id, -1)
 
-    def do_later(self, _agent_id: str, task_id: str) -> None:
-        """Put a waiting message behind the one that comes after it."""
+    def action_later(self, task_id: str) -> None:
         self._move(task_id, 1)
 
     def _move(self, task_id: str, by: int) -> None:
-        session = self._where_it_waits(task_id)
+        session = self._where_it_waits(task_id, unread=False)
         if session is None:
-            return
-        if session.outbox.is_unread(task_id):
-            self.app.notice(f"{self.label(session.agent_id)} has not read it yet; s has it typed")
             return
         count = len(session.control.waiting())
         position = min(max(session.control.find(task_id).position + by, 1), count)
         session.control.move(task_id, position)
-        self.app.notice(f"to {self.label(session.agent_id)}: {position} of {count}")
+        self._app.notice(f"to {self._app.label(session.agent_id)}: {position} of {count}")
 
-    def do_release_held(self, agent_id: str, _task_id: str) -> None:
-        """Let all messages to an agent go on that are held, but those that may have been sent already."""
-        session = self.host.agents.get(agent_id)
+    def action_release_held(self, agent_id: str) -> None:
+        """Release all held messages to an agent, but those that may have been sent already."""
+        session = self._host.agents.get(agent_id)
         released = session.control.release_all() if session is not None else []
-        self.app.notice(f"{plural(len(released), 'message')} to {self.label(agent_id)} released")
+        self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
 
-    def do_again(self, _agent_id: str, task_id: str) -> None:
+    def action_again(self, task_id: str) -> None:
         """Send the same text once more."""
         task = self.find_task(task_id)
         if task is not None:
-            sender = "" if task.sender.sender_id == USER.sender_id else task.sender.sender_id
-            self.run(self._again(task, sender if sender in self.host.agents else ""))
+            self._app.spawn(self._again(task))
 
-    async def _again(self, task: Task, sender: str) -> None:
-        receipts = await self.host.send(task.target, task.text, sender=sender, priority=task.priority)
-        self.app.notice(f"→ {self.summary(receipts)}")
+    async def _again(self, task: Task) -> None:
+        sender = task.sender.sender_id
+        sender = sender if sender != USER.sender_id and sender in self._host.agents else ""
+        receipts = await self._host.send(task.target, task.text, sender=sender, priority=task.priority)
+        self._app.notice(f"→ {self.summary(receipts)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a message to one agent stands.
+
+    Attributes:
+        name: What the agent is called.
+        mark: How it looks.
+        reason: Why; may be empty.
+        task_id: UUID of the task; empty when none was made.
+        settled: Whether it went well and nothing more will be heard of it.
+        task: The task; None when it is not known here.
+    """
+
+    name: str
+    mark: Mark
+    reason: str = ""
+    task_id: str = ""
+    settled: bool = False
+    task: Task | None = None
+
+    @classmethod
+    def of(cls, receipt: Receipt, name: str, task: Task | None) -> Progress:
+        """By the task, or by the receipt where the task is not known here."""
+        if task is not None:
+            settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
+            return cls(name, delivery_mark(task), task.reason, task.id, settled, task)
+        if receipt.error is not None:
+            return cls(name, FAILED, receipt.error.message)
+        # Its progress in another process is not reported here, so no state is shown that would stay.
+        return cls(name, SENT, "", receipt.task_id, settled=True)
+
+    @property
+    def words(self) -> str:
+        """It as words: `gemini: held: you have a draft`."""
+        if self.reason.startswith(self.mark.word):
+            return f"{self.name}: {self.reason}"
+        return f"{self.name}: {self.mark.word}" + (f": {self.reason}" if self.reason else "")
+
+
+def summary(sent: Sequence[Progress], room: int) -> str:
+    """How a message to several agents stands, as exactly as there is room for in characters."""
+    whole = " · ".join(each.words for each in sent)
+    if len(sent) == 1 or len(whole) <= room:
+        return whole
+    short = " · ".join(f"{each.mark.glyph} {each.name}" for each in sent)
+    if len(short) <= room:
+        return short
+    counts = Counter(each.mark.word for each in sent)
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def delivery_of(sent: Sequence[Progress]) -> Delivery:
+    """What a pane's title shows of a message; it leads to it, or to the receipts of all who got it."""
+    failed = [each for each in sent if each.mark.glyph == FAILED.glyph]
+    open_ = [each for each in sent if not each.settled]
+    first = (failed or open_ or sent)[0]
+    several = len(sent) > 1
+    linked = "" if several else first.task_id
+    return Delivery(first.mark, summary(sent, TITLE_ROOM), linked, settled=not open_, several=several)
+
+
+def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterator[Row]:
+    """Two lines each: who, how far, since when; why, or what was answered."""
+    for each in sent:
+        answer = one_line(each.task.answer) if each.task is not None else ""
+        head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
+        word = "answered" if answer and each.settled else each.mark.word
+        tail = f"{word}  {moment(each.task.updated_at, now)}" if each.task is not None else word
+        below = f"↳ {answer}" if answer else one_line(each.reason)
+        yield (
+            each.task.id if each.task is not None else "",
+            Content.assemble(
+                (head, "bold $ink"),
+                " " * max(1, width - cell_len(head) - cell_len(tail)),
+                (tail, f"${each.mark.colour}"),
+                ("\n   " + shorten(below, width - 3), "$ink-muted"),
+            ),
+        )
+
+
+class MessageDetail(Dialog[str]):
+    """Shows a message whole; leaves with the id of the action that is to be done with it."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [
+        Binding("c", "choose('cancel')", show=False),
+        Binding("h", "choose('hold')", show=False),
+        Binding("s", "choose('send_now')", show=False),
+        Binding("a", "choose('again')", show=False),
+    ]
+
+    def __init__(
+        self,
+        task: Task,
+        labels: Mapping[str, str],
+        *,
+        steps: Callable[[str], Awaitable[Sequence[Change]]],
+        now: Callable[[], datetime],
+    ) -> None:
+        super().__init__(f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}")
+        self.message = task
+        self._read_steps = steps
+        self._now = now
+        self._timeline = Content("")
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield Static(self._text(), id="detail", markup=False)
+
+    def on_mount(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
+        self.run_worker(self._show_steps(), exclusive=True, exit_on_error=False, group="timeline")
+
+    async def _show_steps(self) -> None:
+        try:
+            changes = await self._read_steps(self.message.id)
+        except SynapseError as error:
+            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $hot"), (error.message, "$ink-muted"))
+        else:
+            self._timeline = timeline_text(changes, self._now())
+        self.query_one("#detail", Static).update(self._text())
+
+    def _text(self) -> Content:
+        return Content.assemble(detail_text(self.message), self._timeline)
+
+    def buttons(self) -> ComposeResult:
+        for choice, text in self._choices().items():
+            yield Button(text, id=choice, compact=True)
+        yield from super().buttons()
+
+    def _choices(self) -> dict[str, str]:
+        task = self.message
+        choices = {}
+        if task.delivery in WAITING and not task.state.final:
+            uncertain = task.reason.startswith(UNCERTAIN)
+            choices["send_now"] = "Send again now (s)" if uncertain else "Send now (s)"
+            if not uncertain and task.reason != IN_INBOX:
+                held = task.reason in (HELD_BY_USER, BEFORE_RESTART)
+                choices["hold"] = "Release (h)" if held else "Hold (h)"
+        if not task.state.final:
+            choices["cancel"] = "Cancel message (c)"
+        else:
+            choices["again"] = "Send again (a)"
+        return choices
+
+    def update(self, task: Task) -> None:
+        """Show a newer snapshot of the message."""
+        before = self._choices()
+        self.message = task
+        self.query_one("#detail", Static).update(self._text())
+        self._read()
+        if self._choices() != before:
+            self.refresh(recompose=True)
+
+    def action_choose(self, choice: str) -> None:
+        if choice in self._choices():
+            self.dismiss(choice)
+
+    def pressed(self, button: str) -> None:
+        self.dismiss(button if button in self._choices() else None)
+
+
+def detail_text(task: Task) -> Content:
+    """A message with everything that is known about it."""
+    mark, word = delivery_mark(task), task_word(task.state, task.delivery)
+    parts: list[tuple[str, str]] = [
+        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
+        (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
+        (f"priority {task.priority} · task {task.short_id} · {word} · ", "$ink-muted"),
+        (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
+        (f" · goes on with task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
+        (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$ink-muted"),
+        *said(task),
+    ]
+    return Content.assemble(*parts)
+
+
+def said(task: Task) -> list[tuple[str, str]]:
+    """The message, what was said about it since, and the answers, as runs of text and their styles."""
+    parts = [(printable(task.text), "$ink")]
+    for message in task.messages[1:]:
+        head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ goes on\n"
+        words = "\n".join(map(part_words, message.parts))
+        parts += [(head, "bold $hot"), (printable(words), "$ink")]
+    for artifact in task.artifacts:
+        head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
+        parts += [(head, "bold $hot"), (printable(artifact_words(artifact)), "$ink")]
+    return parts
+
+
+def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
+    """The steps of a message, oldest first: when, what, why."""
+    if not changes:
+        return Content("")
+    parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $hot")]
+    for change in changes:
+        mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
+        parts += [
+            (f"  {moment(change.time, now)}  ", "$ink-faint"),
+            (f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}", f"${mark.colour}"),
+            (f"{one_line(change.reason)}\n", "$ink-muted"),
+        ]
+    return Content.assemble(*parts).rstrip()

@@ -1,7 +1,8 @@
-"""Asks what to open: profile, name, folder, arguments, first prompt, port."""
+"""Opening agents: the dialog for one, and the launcher that offers all profiles at the start."""
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,105 +11,212 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
-from textual.widgets import Input, OptionList
+from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.errors import ConfigError
+from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.model import AgentSpec
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.option_lists import Checklist, Choice
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.text import pad
+from synapse_tui.widgets.text import one_line, pad, plural
 
-from .dialog import Form, label
-from .launcher import Find, split_installed
+from .dialog import Dialog, EnterList, Form, describe, label
+from .keyboard import Keyboard
+from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
 
-Open = Callable[[AgentSpec], Awaitable[str]]
+Find = Callable[[str], str | None]
+"""Finds a command on PATH."""
+BUILT_IN = ("dummy", "shell")  # offered last and not chosen beforehand, since they are always there
 
 
-class ProfileList(Choices):
-    """Profiles; the arrows and a click choose one, Enter opens it."""
+class NewAgentActions:
+    """Opens agents, one or several."""
 
-    BINDINGS: ClassVar = [("enter", "confirm", "Open")]
+    def __init__(self, app: Shell, keyboard: Keyboard) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self._keyboard = keyboard
+        self.find: Find = which
 
-    class Confirmed(Message):
-        """Enter was pressed."""
+    def action_new_agent(self) -> None:
+        profiles = list(self._host.profiles.profiles.values())
+        self._app.ask(NewAgent(profiles, self._host.folder, self._open, find=self.find), self._main.go_to)
 
-    def action_confirm(self) -> None:
-        """Tell that the choice is made."""
-        self.post_message(self.Confirmed())
+    def launch(self) -> None:
+        """Ask which agents to open."""
+        profiles = self._host.profiles
+        launcher = Launcher(list(profiles.profiles.values()), problems=len(profiles.problems), find=self.find)
+        self._keyboard.drop()
+        self._app.ask(launcher, self.open_soon)
+
+    def open_soon(self, specs: Sequence[AgentSpec]) -> None:
+        """Open agents in a worker; keys that are typed meanwhile wait for the first."""
+        self._app.spawn(self._keyboard.expecting(self.open_all(specs)))
+
+    async def _open(self, spec: AgentSpec) -> str:
+        columns, lines = self._main.deck.terminal_size()
+        session = await self._host.open(spec, columns=columns, lines=lines)
+        return session.agent_id
+
+    async def open_all(self, specs: Sequence[AgentSpec]) -> None:
+        """Open agents one after the other; one that fails is reported and the others still open."""
+        reasons = []
+        self._main.expect(specs)
+        try:
+            for number, spec in enumerate(specs, 1):
+                await self._drawn()
+                try:
+                    await self._open(spec)
+                except SynapseError as error:
+                    reasons.append(describe(error))
+                    self._app.notice_error(error)
+                    self._main.expect(specs[number:])
+            await self._drawn()
+        finally:
+            self._main.expect(())
+        self._main.show_reasons(reasons)
+
+    async def _drawn(self) -> None:
+        """Let what has changed be drawn: opening an agent keeps the event loop for a while."""
+        drawn = asyncio.Event()
+        if self._app.call_after_refresh(drawn.set):
+            await drawn.wait()
+
+
+def split_installed(profiles: Sequence[Profile], find: Find = which) -> tuple[list[Profile], list[Profile]]:
+    """Profiles that can be opened, the real agents first, and those whose command is missing."""
+    installed = {p.name for p in profiles if p.name == "dummy" or find(p.command) is not None}
+    usable = sorted((p for p in profiles if p.name in installed), key=lambda p: p.name in BUILT_IN)
+    return usable, [p for p in profiles if p.name not in installed]
+
+
+class Launcher(Dialog[list[AgentSpec]]):
+    """Lists the profiles; Enter opens the marked ones."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    TITLE_TEXT: ClassVar[str] = "Which agents shall work here?"
+    SUBTITLE: ClassVar[str] = "Space marks · Enter opens · Esc leaves"
+    AUTO_FOCUS = "Checklist"
+
+    def __init__(self, profiles: Sequence[Profile], *, problems: int = 0, find: Find = which) -> None:
+        super().__init__()
+        self._usable, self._missing = split_installed(profiles, find)
+        self._problems = problems
+
+    def body(self) -> ComposeResult:
+        width = max((len(p.display or p.name) for p in (*self._usable, *self._missing)), default=0) + 2
+        choices = [Choice(p.name, _row(p, width), marked=p.name not in BUILT_IN) for p in self._usable]
+        yield Checklist(choices, id="profiles")
+        if self._missing:
+            yield label("Not installed")
+            with VerticalScroll(classes="body", can_focus=False):
+                for profile in self._missing:
+                    yield Static(_missing_row(profile, width), classes="faint", markup=False)
+        if self._problems:
+            yield label(f"{plural(self._problems, 'profile file')} could not be read", "label error -shown")
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Open", id="open", variant="primary", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(Checklist).highlighted = 0
+
+    def pressed(self, button: str) -> None:
+        if button == "open":
+            self._open()
+        else:
+            self.dismiss(None)
+
+    @on(Checklist.Confirmed)
+    def _open(self) -> None:
+        """Open what is marked; the row under the cursor when nothing is."""
+        view = self.query_one(Checklist)
+        names = view.marked
+        if not names and view.highlighted is not None:
+            names = [self._usable[view.highlighted].name]
+        if names:
+            self.dismiss([AgentSpec(name) for name in names])
+        else:
+            self.show_error("mark an agent with Space")
+
+
+def _row(profile: Profile, width: int) -> Content:
+    return Content.assemble(
+        (pad(profile.display or profile.name, width), f"bold ${agent_colour(profile.name)}"),
+        (one_line(profile.description) or profile.command, "$ink-muted"),
+    )
+
+
+def _missing_row(profile: Profile, width: int) -> Content:
+    how = f"install: {profile.install}" if profile.install else f"put '{profile.command}' on PATH"
+    return Content.assemble(
+        (" ×  ", "$ink-faint"),
+        (pad(profile.display or profile.name, width), "$ink-muted"),
+        (how, "$ink-faint"),
+    )
 
 
 class NewAgent(Form[str]):
-    """Leaves with the id of the agent when it was opened; what went wrong is shown and can be corrected.
-
-    Args:
-        profiles: All profiles.
-        folder: Folder that is used when none is given.
-        open_agent: Opens it and returns its id; raises a `SynapseError` when it cannot be.
-        find: Finds a command on PATH.
-    """
+    """Leaves with the id of the agent when it was opened; errors are shown and can be corrected."""
 
     VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
     SUBTITLE: ClassVar[str] = "↑↓ profile · Tab next field · Enter opens · Esc cancels"
     AUTO_FOCUS = "#profile"
+    FIELDS: ClassVar = (
+        ("name", "Name", "none"),
+        ("folder", "Folder", ""),
+        ("args", "Arguments", "none"),
+        ("prompt", "First prompt", "none"),
+        ("port", "Port", "first free"),
+    )
 
     def __init__(
-        self, profiles: Sequence[Profile], folder: Path, open_agent: Open, *, find: Find = which
+        self,
+        profiles: Sequence[Profile],
+        folder: Path,
+        open_agent: Callable[[AgentSpec], Awaitable[str]],
+        *,
+        find: Find = which,
     ) -> None:
         super().__init__()
-        usable, missing = split_installed(profiles, find)
-        self._profiles = [*usable, *missing]
-        self._usable = len(usable)
+        self._usable, self._missing = split_installed(profiles, find)
         self._folder = folder
         self._open_agent = open_agent
 
     def body(self) -> ComposeResult:
-        """The profiles at the left, the fields at the right."""
-        width = max((len(profile.name) for profile in self._profiles), default=0) + 2
+        profiles = [*self._usable, *self._missing]
+        width = max((len(profile.name) for profile in profiles), default=0) + 2
         with Horizontal(id="columns"):
-            yield ProfileList(
-                *(Option(self._row(i, p, width), id=p.name) for i, p in enumerate(self._profiles)),
+            yield EnterList(
+                *(Option(self._row(profile, width), id=profile.name) for profile in profiles),
                 id="profile",
                 compact=True,
             )
             with Vertical(id="fields"):
-                yield label("Name", "label -first")
-                yield Input(id="name", placeholder="none", compact=True)
-                yield label("Folder")
-                yield Input(id="folder", placeholder=short_path(self._folder), compact=True)
-                yield label("Arguments")
-                yield Input(id="args", placeholder="none", compact=True)
-                yield label("First prompt")
-                yield Input(id="prompt", placeholder="none", compact=True)
-                yield label("Port")
-                yield Input(id="port", placeholder="first free", compact=True)
+                for name, text, placeholder in self.FIELDS:
+                    yield label(text, "label -first" if name == "name" else "label")
+                    yield Input(id=name, placeholder=placeholder or short_path(self._folder), compact=True)
 
     def on_mount(self) -> None:
-        """Mark the first profile."""
         self.query_one(OptionList).highlighted = 0
 
-    def _row(self, index: int, profile: Profile, width: int) -> Content:
-        there = index < self._usable
-        note = "" if there else "not installed"
-        return Content.assemble(
-            (
-                " " + pad(profile.name, width),
-                f"bold ${agent_colour(profile.name)}" if there else "$ink-faint",
-            ),
-            (note, "$ink-faint"),
-        )
+    def _row(self, profile: Profile, width: int) -> Content:
+        usable = profile in self._usable
+        style = f"bold ${agent_colour(profile.name)}" if usable else "$ink-faint"
+        note = "" if usable else "not installed"
+        return Content.assemble((" " + pad(profile.name, width), style), (note, "$ink-faint"))
 
-    @on(ProfileList.Confirmed)
+    @on(EnterList.Confirmed)
     def submit(self) -> None:
-        """Open the agent."""
         try:
             spec = self._spec()
         except ConfigError as error:
@@ -120,14 +228,14 @@ class NewAgent(Form[str]):
         option = self.query_one(OptionList).highlighted_option
         if option is None or option.id is None:
             raise ConfigError("no profile is chosen", "choose one of the list")
-        folder = self.query_one("#folder", Input).value.strip()
+        folder = self.value("folder")
         return AgentSpec(
             option.id,
-            name=self.query_one("#name", Input).value.strip().removeprefix("@"),
+            name=self.value("name").removeprefix("@"),
             cwd=(self._folder / Path(folder).expanduser()) if folder else None,
-            args=_words(self.query_one("#args", Input).value),
-            port=_port(self.query_one("#port", Input).value.strip()),
-            prompt=self.query_one("#prompt", Input).value.strip(),
+            args=_words(self.value("args")),
+            port=_port(self.value("port")),
+            prompt=self.value("prompt"),
         )
 
 

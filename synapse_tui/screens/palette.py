@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import on
@@ -15,18 +14,17 @@ from textual.fuzzy import Matcher
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import leader_label
+from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.deck import LAYOUTS
 from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.text import one_line, printable, shorten
 from synapse_tui.widgets.views import delivery_mark
 
+from .composer import Recipient
 from .dialog import Dialog
-
-if TYPE_CHECKING:
-    from .commands import Commands
+from .messages import WAITING
+from .shell import Shell
 
 _LAYOUT_NAMES = {
     "tabs": "one pane at a time",
@@ -40,13 +38,19 @@ _THEME_NOTES = {
     "high-contrast-light": "Black and dark colours on white.",
     "16": "The terminal's own sixteen colours.",
 }
-WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
-MAX_WAITING = 20
-"""How many waiting messages are offered."""
-MESSAGE_CELLS = 40
-"""How much of a message's text is shown."""
-WORD_WEIGHT = 0.5
-"""What a match in the further words counts against one in the title."""
+_FILES = (
+    ("Locks", "locks", "Files that agents write now: who, since when, for how long still."),
+    ("Recent file changes", "recent_changes", "Who changed which file, when, and which lines."),
+)
+_EXTERNAL = (
+    ("Open @{}", "open_external"),
+    ("Card of @{}", "external_card"),
+    ("New conversation with @{}", "new_external"),
+    ("Remove @{}", "remove_external"),
+)
+MAX_WAITING = 20  # waiting messages that are offered
+MESSAGE_CELLS = 40  # of a message's text
+WORD_WEIGHT = 0.5  # of a match in the further words against one in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,99 +59,79 @@ class Offer:
 
     Attributes:
         title: What it does.
-        keys: Keys that do the same; empty for none.
+        action: The action that does it, and its arguments.
         help: A sentence about it.
         words: What else finds it.
-        command: Does it.
+        keys: Keys that do the same, or how it stands; shown at the right.
     """
 
     title: str
-    keys: str
-    help: str
-    words: str
-    command: Callable[[], object]
+    action: tuple[str, ...]
+    help: str = ""
+    words: str = ""
+    keys: str = ""
 
 
-def offers(commands: Commands) -> Iterator[Offer]:
+def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
     """Everything that can be chosen at present."""
-    keymap = commands.app.keymap
+    yield from _actions(app.keymap)
+    leader = key_label(app.keymap.leader)
+    for agent in app.main.agents:
+        key = f"{leader} {agent.number}" if agent.number <= 9 else ""
+        action = ("focus_agent", agent.agent_id)
+        words = f"switch focus {agent.agent_id}"
+        yield Offer(f"Go to {agent.label}", action, agent.state_text, words, key)
+    for each in recipients:
+        yield Offer(f"Message to {each.address}", ("compose", each.address), each.note, "send tell write")
+    for title, name, about in _FILES:
+        yield Offer(title, (name,), about, "files lock locked safety modified history release")
+    yield from _externals(app)
+    yield from _waiting(app)
+    for theme in THEMES:
+        about = _THEME_NOTES.get(theme, "")
+        yield Offer(f"Colours: {theme}", ("keep_theme", theme), about, "theme colors appearance")
+    for layout in LAYOUTS:
+        about = _LAYOUT_NAMES[layout]
+        yield Offer(f"Layout: {layout}", ("set_layout", layout), about, "arrange tile split panes")
+
+
+def _actions(keymap: Keymap) -> Iterator[Offer]:
     leader = key_label(keymap.leader)
     for action in keymap.actions:
         if action.palette:
             keys = [key_label(key) for key in action.keys[:1]]
             keys += [f"{leader} {leader_label(action)}"] if action.leader else []
-            perform = partial(commands.perform, action.id)
-            yield Offer(action.title, "  ".join(keys), action.help, action.words, perform)
-    for agent in commands.main.agents:
-        go = partial(commands.main.go_to, agent.agent_id)
-        keys_of = f"{leader} {agent.number}" if agent.number <= 9 else ""
-        yield Offer(f"Go to {agent.label}", keys_of, agent.state_text, f"switch focus {agent.agent_id}", go)
-    for recipient in commands.recipients():
-        write = partial(commands.perform, "compose", recipient.address)
-        yield Offer(f"Message to {recipient.address}", "", recipient.note, "send tell write", write)
-    yield from _files(commands)
-    yield from _externals(commands)
-    yield from _waiting(commands)
-    for theme in THEMES:
-        keep = partial(commands.keep_theme, theme)
-        yield Offer(f"Colours: {theme}", "", _THEME_NOTES.get(theme, ""), "theme colors appearance", keep)
-    for layout in LAYOUTS:
-        take = partial(commands.set_layout, layout)
-        yield Offer(f"Layout: {layout}", "", _LAYOUT_NAMES[layout], "arrange tile split panes", take)
+            yield Offer(action.title, (action.id,), action.help, action.words, "  ".join(keys))
 
 
-def _files(commands: Commands) -> Iterator[Offer]:
-    """What can be done with files that agents write."""
-    for title, action, about in (
-        ("Locks", "locks", "Files that agents write now: who, since when, for how long still."),
-        ("Recent file changes", "recent_changes", "Who changed which file, when, and which lines."),
-    ):
-        perform = partial(commands.perform, action)
-        yield Offer(title, "", about, "files lock locked safety modified history release", perform)
-
-
-def _externals(commands: Commands) -> Iterator[Offer]:
-    """What can be done with external agents."""
-    for agent in commands.host.externals.agents:
+def _externals(app: Shell) -> Iterator[Offer]:
+    for agent in app.host.externals.agents:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
-        for title, action in (
-            (f"Open @{agent.alias}", "open_external"),
-            (f"Card of @{agent.alias}", "external_card"),
-            (f"New conversation with @{agent.alias}", "new_external"),
-            (f"Remove @{agent.alias}", "remove_external"),
-        ):
-            perform = partial(commands.perform, action, agent.alias)
-            yield Offer(title, "", about, "external a2a talk conversation", perform)
+        for title, name in _EXTERNAL:
+            words = "external a2a talk conversation"
+            yield Offer(title.format(agent.alias), (name, agent.alias), about, words)
 
 
-def _waiting(commands: Commands) -> Iterator[Offer]:
-    """What can be done with messages that wait."""
-    listing = commands.main.sidebar.listing
+def _waiting(app: Shell) -> Iterator[Offer]:
+    listing = app.main.sidebar.listing
     tasks = [task for task in listing.tasks if task.delivery in WAITING and not task.state.final]
-    for agent in commands.main.agents:
-        if any(task.target == agent.agent_id and task.delivery is DeliveryState.HELD for task in tasks):
-            release = partial(commands.perform, "release_held", agent.agent_id)
-            help_text = (
-                "Those you held, and those from before a restart; not what may have been sent already."
-            )
-            yield Offer(f"Release messages to {agent.label}", "", help_text, "outbox held hold", release)
+    held = {task.target for task in tasks if task.delivery is DeliveryState.HELD}
+    for agent in app.main.agents:
+        if agent.agent_id in held:
+            title = f"Release messages to {agent.label}"
+            about = "Those you held, and those from before a restart; not what may have been sent already."
+            yield Offer(title, ("release_held", agent.agent_id), about, "outbox held hold")
     for task in tasks[:MAX_WAITING]:
-        show = partial(commands.perform, "show", "", task.id)
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
-        title = f"Waiting for {commands.label(task.target)}: {text}"
+        title = f"Waiting for {app.label(task.target)}: {text}"
         place, mark = listing.places.get(task.id), delivery_mark(task)
-        stands = f"{mark.word} #{place[0]}" if place is not None else mark.word
+        state = f"{mark.word} #{place[0]}" if place is not None else mark.word
         about = f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now."
-        yield Offer(title, stands, about, "outbox cancel hold release retry", show)
+        yield Offer(title, ("show", task.id), about, "outbox cancel hold release retry", state)
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
-    """The offers that match, the best first, with what matched made visible.
-
-    Args:
-        every: All offers.
-        query: What was typed; the empty text matches all, in their own order.
-    """
+    """The offers that match, the best first, with what matched made visible."""
     if not query.strip():
         return [(offer, Content(offer.title)) for offer in every]
     matcher = Matcher(query)
@@ -170,11 +154,7 @@ def _highlight(matcher: Matcher, title: str) -> Content:
 
 
 class Palette(Dialog[Offer]):
-    """Leaves with the chosen offer.
-
-    Args:
-        every: What can be chosen.
-    """
+    """Leaves with the chosen offer."""
 
     TITLE_TEXT: ClassVar[str] = "Commands"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter does it · Esc leaves"
@@ -186,7 +166,6 @@ class Palette(Dialog[Offer]):
         self._found: list[Offer] = []
 
     def body(self) -> ComposeResult:
-        """The search, what was found, and a sentence about the marked one."""
         yield SearchInput(id="query", placeholder="a part of what you want", compact=True)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
@@ -198,7 +177,6 @@ class Palette(Dialog[Offer]):
         yield from ()
 
     def on_mount(self) -> None:
-        """Show all."""
         self.call_after_refresh(self._find, "")
 
     @on(Input.Changed)
@@ -235,7 +213,6 @@ class Palette(Dialog[Offer]):
 
 
 def _row(offer: Offer, shown: Content, width: int) -> Content:
-    """Title at the left, keys at the right."""
     if cell_len(offer.title) + cell_len(offer.keys) + 3 > width:
         return Content.assemble(" ", (shorten(offer.title, width - 2), "$ink"))
     gap = width - cell_len(offer.title) - cell_len(offer.keys) - 2

@@ -50,11 +50,7 @@ _SGR = lru_cache(maxsize=4096)(unparse)
 
 
 class Pen:
-    """Writes for a terminal whose autowrap, clusters (mode 2027) and ASCII are on; sends what changes only.
-
-    Args:
-        table: Knows the links.
-    """
+    """Writes for a terminal with autowrap, clusters (mode 2027) and ASCII on; sends what changes only."""
 
     def __init__(self, table: StyleTable) -> None:
         self.parts: list[str] = []
@@ -120,11 +116,6 @@ def separate(before: str, cell: str, width: int) -> str:
 
     Without mode 2027 each code point that is not a mark has its own cells; what was drawn so must be drawn
     so again.
-
-    Args:
-        before: The character in the cell before it; empty for none.
-        cell: The character with its marks.
-        width: Cells that it takes.
     """
     if len(cell) > 1 and cluster_width(cell) != width:
         return f"\x1b[?2027l{cell}\x1b[?2027h"
@@ -138,11 +129,6 @@ def paint_line(pen: Pen, line: Packed, columns: int) -> None:
 
     A row that a wrap begins at the bottom of a screen has the background of the present rendition, so the
     blanks after a coloured line are erased even where they are of the default colour.
-
-    Args:
-        pen: Writes.
-        line: The line.
-        columns: Width of the rows.
     """
     pen.cells(line)
     if line.fill or any(style & BG for style in line.spans[1::2]):
@@ -185,11 +171,7 @@ class History:
 
 
 def capture_history(terminal: Terminal) -> History:
-    """Take the lines of a terminal, in less than some milliseconds.
-
-    Args:
-        terminal: The terminal; it may be fed on while the history is rendered.
-    """
+    """Take the lines of a terminal, in less than some milliseconds."""
     screen = terminal.screen
     lines = join_rows(screen.main_buffer.rows, screen.columns)
     if screen.on_alternate:
@@ -392,13 +374,9 @@ def drawing(screen: Screen, pen: Pen) -> None:
 def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     """The screens, the scrollback and all modes of a terminal.
 
-    Args:
-        terminal: The terminal; it is not changed.
-        scrollback_lines: So many rows of the scrollback at most, the newest ones; None for all.
-
-    Returns:
-        Bytes for `Terminal.feed` of a new terminal with the same columns and lines. They end in what the
-        terminal was fed of a sequence that is not complete yet, so that the rest of it may follow.
+    Of the scrollback at most the newest `scrollback_lines` rows; None for all. The bytes are for
+    `Terminal.feed` of a new terminal of the same size. They end in what the terminal was fed of an
+    incomplete sequence, so that the rest of it may follow.
     """
     screen, stream = terminal.screen, terminal.stream
     pen = Pen(screen.table)

@@ -164,11 +164,7 @@ class KeyEvent:
 
     @classmethod
     def of_text(cls, character: str) -> KeyEvent:
-        """The event of a typed character.
-
-        Args:
-            character: One code point.
-        """
+        """The event of a typed character."""
         if character == " ":
             return cls("space", " ")
         lower = character.lower()
@@ -191,14 +187,8 @@ class KeyEvent:
 def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -> bytes:
     """The bytes a child is sent for a key.
 
-    Args:
-        event: The key.
-        modes: The child's modes.
-        shift_enter: What Shift+Enter sends to a child that asked for no protocol that distinguishes it from
-            Enter.
-
-    Returns:
-        The bytes; empty when the child is to hear nothing (a release it did not ask for).
+    `shift_enter` is for a child that asked for no protocol that distinguishes Shift+Enter from Enter. Empty
+    when the child is to get nothing, such as a release it did not ask for.
     """
     if modes.kitty_flags:
         return _kitty(event, modes, shift_enter)
@@ -212,14 +202,8 @@ def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -
 def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: bytes = NEWLINE) -> bytes:
     """The bytes a child is sent for a key that came from an outer terminal.
 
-    Between a legacy terminal and a legacy child the bytes pass unchanged, also those of unknown
-    keys.
-
-    Args:
-        event: The key as it was understood.
-        raw: The bytes that it was; empty when it came otherwise.
-        modes: The child's modes.
-        shift_enter: As for `encode_key`.
+    Between a legacy terminal and a legacy child the bytes pass unchanged, also those of unknown keys.
+    `raw` is empty for a key that came otherwise; `shift_enter` as for `encode_key`.
     """
     unknown = not event.key and not event.text
     legacy_child = not modes.kitty_flags and not modes.modify_other_keys

@@ -34,12 +34,8 @@ class CursorView:
 class Terminal:
     """A terminal of one child: its output goes in, what to paint and what to answer come out.
 
-    Args:
-        columns: Width in cells, at least 1.
-        lines: Height in rows, at least 1.
-        scrollback: Lines to keep above the screen.
-        listener: Called with every event, from inside `feed`.
-        clock: Seconds that `feed` is limited by, as fine as can be.
+    `listener` is called with every event from inside `feed`; `clock` gives the seconds that `feed` is
+    limited by.
     """
 
     def __init__(
@@ -68,12 +64,8 @@ class Terminal:
     def feed(self, data: bytes, seconds: float = math.inf) -> Damage:
         """Take output of the child.
 
-        Args:
-            data: Bytes, cut anywhere; may be empty to go on after a pause.
-            seconds: When it takes longer, what is left waits for the next call: see `paused`.
-
-        Returns:
-            What changed since the last `feed` or `resize`.
+        The bytes may be cut anywhere. What takes longer than `seconds` waits for the next call, which may be
+        empty: see `paused`. Returns what changed since the last `feed` or `resize`.
         """
         if not data and not self.paused:
             return NO_DAMAGE
@@ -86,12 +78,7 @@ class Terminal:
         return self.stream.paused
 
     def resize(self, columns: int, lines: int) -> Damage:
-        """Change the size; lines of the main screen are wrapped anew.
-
-        Args:
-            columns: Width in cells, at least 1.
-            lines: Height in rows, at least 1.
-        """
+        """Change the size; lines of the main screen are wrapped anew."""
         self.screen.resize(max(1, lines), max(1, columns))
         return self._fed.take()
 

@@ -25,7 +25,7 @@ from synapse_tui.a2a.external.conversation import Entry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 from .error_handling import FaultTolerant
-from .keys_shown import keys_of
+from .key_hints import keys_of
 from .pane import Pane
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import one_line, plural, shorten, wrapped

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.timer import Timer
 
 from synapse_tui.mention import MARKS, MentionInterceptor, Outcome, Pasted
@@ -15,20 +18,14 @@ from .scroll_mode import ScrollMode
 if TYPE_CHECKING:
     from .terminal_view import TerminalView
 
+# A key and the bytes that it was: what the interception of mentions keeps of a key
 KeyToken = tuple[KeyEvent, bytes]
-"""A key and the bytes that it was: what the interception of mentions keeps of a key."""
 Interceptor = MentionInterceptor[KeyToken]
-_LOOK = 0.03
-"""Seconds between two looks at the screen while it is open whether a mention may be held."""
+_LOOK = 0.03  # seconds between two looks at the screen while it is open whether a mention may be held
 
 
 class PaneKeys:
-    """Decides who gets what is typed into one pane.
-
-    Args:
-        view: The pane.
-        interceptor: Holds keys while they can be a mention; None to hold none.
-    """
+    """Decides who gets what is typed into one pane."""
 
     def __init__(self, view: TerminalView, interceptor: Interceptor | None) -> None:
         self._view = view
@@ -36,12 +33,6 @@ class PaneKeys:
         self._settling: Timer | None = None
 
     def press(self, key: KeyEvent, raw: bytes) -> None:
-        """Act on a key that was pressed, repeated or released.
-
-        Args:
-            key: The key.
-            raw: The bytes that it was; empty when it came otherwise.
-        """
         if self._view.scroll_mode is not None:
             self._press_in_scroll_mode(self._view.scroll_mode, key)
         elif self._interceptor is None:
@@ -52,14 +43,7 @@ class PaneKeys:
             self._follow(self._interceptor.key(key, (key, raw), self._view.session.reading()))
 
     def run(self, text: str) -> bool:
-        """Send many keys that type as one piece, each of them encoded for the child.
-
-        Args:
-            text: What they type.
-
-        Returns:
-            Whether that was done; else each key must be looked at: for the scroll mode, or for a mention.
-        """
+        """Send many keys that type as one piece, each of them encoded for the child."""
         mention = self._interceptor
         if self._view.scroll_mode is not None:
             return False
@@ -84,7 +68,6 @@ class PaneKeys:
             self._follow(self._interceptor.paste(text))
 
     def _is_blind_enter(self, key: KeyEvent) -> bool:
-        """Whether Enter would send what is not to be seen at the moment."""
         held = self._interceptor is not None and self._interceptor.active and self._view.mention.stale
         return held and key.key in {"enter", "kp_enter"} and key.kind != "release"
 
@@ -94,11 +77,6 @@ class PaneKeys:
             self._follow(self._interceptor.give_back())
 
     def choose(self, index: int) -> None:
-        """Take a completion that was clicked.
-
-        Args:
-            index: Its index in the overlay.
-        """
         if self._interceptor is not None:
             self._interceptor.choose(index)
             self._view.show_mention(self._interceptor.view)
@@ -116,7 +94,6 @@ class PaneKeys:
             self._await_settling(self._interceptor)
 
     def _await_settling(self, interceptor: Interceptor) -> None:
-        """Look at the screen until it has told whether what is held may be."""
         if interceptor.doubtful and self._settling is None:
             self._settling = self._view.set_timer(_LOOK, self._settle)
 
@@ -148,3 +125,33 @@ class PaneKeys:
             self._view.update_view()
         else:
             self._view.leave_scroll_mode()
+
+
+_RENAMED = {"pageup": "page_up", "pagedown": "page_down"}
+_PUNCTUATION = {_character_to_key(chr(code)): chr(code) for code in range(0x21, 0x7F)}
+
+
+def key_event(event: events.Key) -> KeyEvent:
+    """Return what a terminal would know of a key that Textual names, as far as the name tells."""
+    text = event.character
+    if text is not None and event.is_printable:
+        return KeyEvent.of_text(text) if len(text) == 1 else KeyEvent("", text)
+    *held, name = event.key.split("+")
+    key = _RENAMED.get(name, _PUNCTUATION.get(name, name))
+    lower = key.lower()
+    if len(key) == 1 and lower != key:
+        return _event(lower, {*held, "shift"}, shifted=key)
+    return _event(key, held)
+
+
+def _event(key: str, held: Collection[str], shifted: str = "") -> KeyEvent:
+    return KeyEvent(
+        key,
+        shift="shift" in held,
+        alt="alt" in held,
+        ctrl="ctrl" in held,
+        super="super" in held,
+        hyper="hyper" in held,
+        meta="meta" in held,
+        shifted=shifted,
+    )

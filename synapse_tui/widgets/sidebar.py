@@ -26,11 +26,10 @@ from synapse_tui.themes import agent_colour
 
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
-from .keys_shown import keys_of
+from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
-from .sidebar_keys import MESSAGES, SidebarKeys
 from .text import age, markdown_line, one_line, shorten
 from .views import AgentView, delivery_mark, party
 

@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from textual.reactive import reactive, var
 from textual.timer import Timer
 
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import Keymap, leader_label
+from synapse_tui.keymap import Keymap, key_label, leader_label
 
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import age, one_line, shorten, shorten_middle

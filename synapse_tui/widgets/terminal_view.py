@@ -23,8 +23,7 @@ from synapse_tui.terminal.render import clean_link
 
 from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
-from .pane_keys import Interceptor, PaneKeys
-from .plain_keys import key_event
+from .pane_keys import Interceptor, PaneKeys, key_event
 from .scroll_mode import ScrollMode, Selection, Unit
 from .strips import Highlight, Pens, Span, highlights_of
 from .viewport import Point, Viewport, wide_end

@@ -103,12 +103,9 @@ class ScriptedRunner(TurnRunner):
         if found is None:
             super().start(text)
             return
-        self.text = text
-        self._started = self._app.loop.clock()
-        self._steps = perform(self._turn(found[1], text[found.end() :]), protocol=self._protocol)
-        self._timer = self._app.loop.later(0, lambda: self.advance(None))
+        self.begin(text, perform(self._script(found[1], text[found.end() :]), protocol=self._protocol))
 
-    def _turn(self, task_id: str, said: str) -> Turn:
+    def _script(self, task_id: str, said: str) -> Turn:
         message_id = message_of(self._server.ask("GET", f"/tasks/{task_id}"))
         self._app.journal.write("message", task=task_id, message_id=message_id)
         return Turn(message_id, said, TaskService(self._server, task_id), self._pace)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from synapse_tui.dummy.turn import Say, Sleep, Step
+from synapse_tui.dummy.runner import Step
 
 Steps = Generator[Step, object, None]
 Part = Mapping[str, object]
@@ -75,13 +75,13 @@ def perform(turn: Turn, *, protocol: str = "1.0") -> Steps:
 def work(turn: Turn, seconds: float) -> Steps:
     """Take so long, or less when other messages wait: they would else be late for whoever looks at them."""
     for _ in range(round(seconds * turn.pace / GLANCE)):
-        yield Sleep(GLANCE)
+        yield GLANCE
         if turn.desk.others_wait():
             return
 
 
 def _usual(turn: Turn) -> Steps:
-    yield Say(f"You said: {turn.text}")
+    yield f"You said: {turn.text}"
 
 
 def _ask_later(turn: Turn) -> Steps:
@@ -99,8 +99,8 @@ def _answering(*parts: Part, state: str = "completed", as_message: bool = False)
 
 def _saying(text: str) -> Callable[[Turn], Steps]:
     def script(turn: Turn) -> Steps:
-        yield Sleep(PAUSE * turn.pace)
-        yield Say(text)
+        yield PAUSE * turn.pace
+        yield text
 
     return script
 
@@ -116,13 +116,13 @@ def _delayed(seconds: float, text: str) -> Callable[[Turn], Steps]:
 def _chunks(_turn: Turn) -> Steps:
     """Two texts at the usual pace: readers are told of a row when the next one stands, not at once."""
     for text in ("chunk-1", "\nchunk-2"):
-        yield Sleep(PAUSE)
-        yield Say(text)
-    yield Sleep(2 * PAUSE)
+        yield PAUSE
+        yield text
+    yield 2 * PAUSE
 
 
 def _file_streamed(turn: Turn) -> Steps:
-    yield Sleep(PAUSE * turn.pace)
+    yield PAUSE * turn.pace
     turn.desk.reply([_FILE])
 
 

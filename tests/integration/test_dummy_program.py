@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.dummy.turn import WIDE
+from synapse_tui.dummy.script import WIDE
 from synapse_tui.model import ExitStatus
 from synapse_tui.terminal.events import Bell, ClipboardSet, Notification, TitleChanged
 from tests.integration.dummy_rig import DummyRig

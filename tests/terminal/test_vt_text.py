@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies
 
+from synapse_tui.terminal import Terminal
+from synapse_tui.terminal.stream import Utf8Decoder
 from tests.terminal.terminal_kit import at, fed, rows
 
 WIDTHS = [
@@ -192,16 +195,6 @@ def test_a_cluster_that_has_no_room_to_grow_stays_on_its_row() -> None:
     assert [len(row.cells or "") for row in terminal.screen.rows] == [2, 0, 0, 0]
 
 
-def test_invalid_utf_8_becomes_replacement_characters() -> None:
-    """One for each malformed character (xterm); the forms are in test_vt_utf8.py."""
-    assert rows(fed(b"a\xffb")) == ["a\ufffdb"]
-    assert rows(fed(b"a\xe6\xbcb")) == ["a\ufffdb"]
-    assert rows(fed(b"a\xc0\xafb")) == ["a\ufffdb"]
-    terminal = fed(b"a\xe6\xbc")
-    terminal.feed(b"\xa2b")
-    assert rows(terminal) == ["a漢b"]
-
-
 def test_the_input_stays_utf_8() -> None:
     """ESC % @ (ECMA-35 15.4) is ignored, as by xterm in a UTF-8 locale: it would spoil a session."""
     assert rows(fed("\x1b%@é\x1b%G")) == ["é"]
@@ -210,3 +203,109 @@ def test_the_input_stays_utf_8() -> None:
 @pytest.mark.parametrize("char", ["\x00", "\x7f", "\x05", "\x01", "\x1c"])
 def test_controls_without_a_meaning_show_nothing(char: str) -> None:
     assert rows(fed(f"ab{char}cd")) == ["abcd"]
+
+
+BYTES = b" A\x80\x9b\xa0\xbf\xc0\xc3\xe0\xe3\xed\xf0\xf4\xf5\xf8\xfc\xfe\xff"
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"\xc3\xa9\xe3\x81\x82\xf0\x9f\x91\x8d", "\u00e9\u3042\U0001f44d"),
+        (b"\xc2!\xe0!\xe0\xa0!", "\ufffd!\ufffd!\ufffd!"),
+        (b"\xc2\xc3\xa9\xe0\xc3\xa9", "\ufffd\u00e9\ufffd\u00e9"),
+        (b"\xc0\x80\xc1\xbf", "\ufffd\ufffd"),
+        (b"\xe0\x80\x80\xe0\x9f\xbf", "\ufffd\ufffd"),
+        (b"\xf0\x80\x80\x80\xf0\x8f\xbf\xbf", "\ufffd\ufffd"),
+        (b"\xed\xa0\x80\xed\xbf\xbf", "\ufffd\ufffd"),
+        (b"\xf7\xbf\xbf\xbf\xf8\x88\x80\x80\x80", "\ufffd\ufffd"),
+        (b"\x80\x80\xfe\xffa", "\ufffd\ufffd\ufffd\ufffda"),
+    ],
+)
+def test_decoding(data: bytes, shown: str) -> None:
+    """xterm, ptydata.c `decodeUtf8`: overlong forms, surrogates and too great numbers are one character."""
+    assert Utf8Decoder().decode(data, final=True) == shown
+    assert "".join(rows(fed(data, columns=40))) == shown
+
+
+@given(strategies.binary(max_size=40))
+def test_what_is_well_formed_is_as_python_has_it(data: bytes) -> None:
+    try:
+        expected = data.decode()
+    except UnicodeDecodeError:
+        expected = Utf8Decoder().decode(data, final=True)
+        assert "\ufffd" in expected
+    assert Utf8Decoder().decode(data, final=True) == expected
+
+
+@given(strategies.lists(strategies.lists(strategies.sampled_from(BYTES), max_size=6).map(bytes), max_size=8))
+def test_pieces_are_as_the_whole(pieces: list[bytes]) -> None:
+    decoder = Utf8Decoder()
+    text = "".join(decoder.decode(piece) for piece in pieces) + decoder.decode(b"", final=True)
+    assert text == Utf8Decoder().decode(b"".join(pieces), final=True)
+
+
+def test_the_bytes_of_an_open_character_are_kept() -> None:
+    decoder = Utf8Decoder()
+    assert decoder.decode(b"a\xe3\x81") == "a"
+    assert decoder.getstate()[0] == b"\xe3\x81"
+    assert decoder.decode(b"\x82") == "\u3042"
+
+
+_BLANK = "\x1b[39;49m \x1b[39;48;2;30;30;30m"
+RATATUI = (
+    f"\x1b[2;1H어\x1b[2;3H ⚠️{_BLANK} 한\x1b[2;9H국\x1b[2;11H어\x1b[2;13H ❤️{_BLANK} € "
+    f"🏳️\u200d🌈{_BLANK} end\x1b[2;25H 1️⃣\x1b[2;28H ."
+)
+"""What ratatui wrote when it had drawn something else on that row before."""
+ROW = "어 ⚠️ 한국어 ❤️ € 🏳️\u200d🌈 end 1️⃣ ."
+
+
+def shown(output: str, size: int, *, half_blanks: bool = True) -> list[str]:
+    """What a terminal shows of a program's output that comes in pieces of so many bytes."""
+    terminal = Terminal(40, 4)
+    terminal.half_blanks = half_blanks
+    data = output.encode()
+    for place in range(0, len(data), size):
+        terminal.feed(data[place : place + size])
+    return rows(terminal)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_row_of_ratatui_stands_in_its_place(size: int) -> None:
+    assert shown(RATATUI, size) == ["", ROW]
+
+
+def test_it_is_shifted_for_a_terminal_that_does_not_know() -> None:
+    assert shown(RATATUI, 1000, half_blanks=False) != ["", ROW]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@pytest.mark.parametrize(
+    ("output", "row"),
+    [
+        ("⚠️ a", "⚠️a"),
+        ("⚠️  a", "⚠️ a"),
+        ("⚠️\x1b[1;3H a", "⚠️ a"),  # the cursor was moved: it is the next cell
+        ("⚠️\x1b[1m a", "⚠️a"),
+        ("🎉 a", "🎉 a"),  # no variation selector: it writes nothing for the second cell
+        ("⚠ a", "⚠ a"),
+        ("a\ufe0f b", "a\ufe0f b"),  # that makes no emoji of it, so it has no second cell
+        ("⚠️\r\n a", "⚠️"),
+    ],
+)
+def test_only_the_blank_right_after_such_an_emoji_is_its_second_cell(
+    output: str, row: str, size: int
+) -> None:
+    assert shown(output, size)[0] == row
+
+
+def test_titles_are_left_alone() -> None:
+    terminal = Terminal(40, 4)
+    terminal.half_blanks = True
+    terminal.feed("\x1b]2;⚠️ a title\x07".encode())
+    assert terminal.title == "⚠️ a title"
+
+
+def test_other_programs_keep_their_blanks() -> None:
+    assert shown("⚠️ a ❤️  b", 1000, half_blanks=False) == ["⚠️ a ❤️  b"]

@@ -22,12 +22,12 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     options.setdefault("theme", "synapse-dark")
     app = SynapseApp(host, **options)  # type: ignore[arg-type]
     app.animation_level = "none"
-    app.commands.find = find_command
-    app.commands.clock = lambda: 75.0
-    app.commands.today = lambda: NOW
+    app.new_agents.find = find_command
+    app.agents.clock = lambda: 75.0
+    app.today = lambda: NOW
     app.main.sidebar.clock = lambda: 75.0
     app.main.sidebar.now = lambda: NOW
-    app.main.talks.now = lambda: NOW
+    app.main.conversations.now = lambda: NOW
     app.main.now = lambda: NOW
     return app
 

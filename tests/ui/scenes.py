@@ -90,7 +90,7 @@ def make(name: str, host: FakeHost, **options: Any) -> tuple[SynapseApp, Run]:
         host.profiles.untrusted.append(
             UntrustedFile(Path("/home/me/code/parser/evil.yaml"), "", content, changed=False)
         )
-        app._trust = lambda: None
+        app.application._trust = lambda: None
     return app, SCENES.get(name, press())
 
 
@@ -121,7 +121,7 @@ async def _ended(pilot: Pilot[None]) -> None:
 async def _delivery(pilot: Pilot[None]) -> None:
     app = _app(pilot)
     await _all_shown(pilot)
-    app.commands.send_mention("synapse-claude-8100", "alice", "look at the diff, please", 3)
+    app.messages.send_mention("synapse-claude-8100", "alice", "look at the diff, please", 3)
     await pilot.pause(0.1)
     sent = app.host.tasks[-1]
     app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]

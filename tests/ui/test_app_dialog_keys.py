@@ -9,7 +9,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.session import SessionControls
+from synapse_tui.screens.shell import SessionControls
 from tests.ui.app_kit import LEADER, at_main, running, three_agents, until
 
 

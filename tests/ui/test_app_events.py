@@ -12,11 +12,11 @@ from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.screens.launcher import Launcher
-from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
 from synapse_tui.widgets.sidebar import MessageList
-from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
+from tests.ui.app_kit import make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -40,12 +40,6 @@ async def test_agents_named_at_the_start_are_opened_after_the_first_frame():
         assert [agent.label for agent in app.main.agents] == ["claude", "bob"]
         assert app.main.active == CLAUDE
         assert "not on PATH" in app.main.status_bar.notice
-
-
-async def test_agents_that_run_already_are_shown():
-    async with running(three_agents()) as (app, _pilot):
-        assert [pane.agent_id for pane in app.main.deck.panes] == [CLAUDE, CODEX, GEMINI]
-        assert at_main(app)
 
 
 async def test_a_flood_of_news_is_drawn_some_times_and_its_end_is_shown(monkeypatch):
@@ -267,7 +261,7 @@ async def test_an_end_calls_for_attention_until_it_was_looked_at():
 async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
     host = three_agents()
     async with running(host) as (app, pilot):
-        app.commands.send_mention(CLAUDE, "alice", "look here", 3)
+        app.messages.send_mention(CLAUDE, "alice", "look here", 3)
         await until(lambda: any(call[0] == "send" for call in host.calls))
         assert host.calls[-1] == ("send", "alice", "look here", CLAUDE, 3)
         await pilot.pause()
@@ -325,10 +319,10 @@ async def test_ctrl_click_on_a_link_copies_it(monkeypatch):
 async def test_mention_that_fails_says_why():
     host = three_agents()
     async with running(host) as (app, pilot):
-        app.commands.send_mention(CLAUDE, "bob", "look here", 3)
+        app.messages.send_mention(CLAUDE, "bob", "look here", 3)
         await until(lambda: "no agent answers" in text_of(app).splitlines()[1])
         host.fail["send"] = RuntimeError("boom")
-        app.commands.send_mention(CLAUDE, "alice", "look here", 3)
+        app.messages.send_mention(CLAUDE, "alice", "look here", 3)
         await until(lambda: "not sent" in text_of(app).splitlines()[1])
         del host.fail["send"]
         await pilot.pause()
@@ -341,7 +335,7 @@ async def test_mention_to_all_shows_a_receipt_of_each_receiver():
         return text_of(app).splitlines()[1]
 
     async with running(host, size=(180, 30)) as (app, pilot):
-        app.commands.send_mention(CLAUDE, "all", "stop", 5)
+        app.messages.send_mention(CLAUDE, "all", "stop", 5)
         await until(lambda: "codex: queued · alice: queued" in title())
         first, second = host.tasks
         host.change(first.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
@@ -351,17 +345,17 @@ async def test_mention_to_all_shows_a_receipt_of_each_receiver():
         await until(lambda: "✓ codex · ║ alice" in title())
         error = SynapseError("refused")
         receipts = [Receipt(CODEX, "x", "queued"), Receipt(GEMINI, "", "failed", error)]
-        app.follow(CLAUDE, receipts)
+        app.messages.follow(CLAUDE, receipts)
         await pilot.pause()
         assert "× codex: sent · alice: failed: refused" in title()
-        assert app.commands.summary(receipts[:1]) == "codex: queued"
+        assert app.messages.summary(receipts[:1]) == "codex: queued"
 
 
 async def test_an_open_message_follows_its_delivery():
     host = three_agents()
     async with running(host) as (app, pilot):
         task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you are typing")
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: isinstance(app.screen, MessageDetail))
         await pilot.pause()
         assert "you are typing" in text_of(app)
@@ -379,16 +373,16 @@ async def test_a_waiting_message_is_held_and_released():
     host = three_agents()
     async with running(host) as (app, pilot):
         task = host.message(CODEX, "look", delivery=DeliveryState.QUEUED)
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: "Hold (h)" in text_of(app))
         await pilot.press("h")
         await until(lambda: newest(host, task).reason == "held by you")
-        offered = {offer.title: offer for offer in offers(app.commands)}
+        offered = {offer.title: offer for offer in offers(app, app.messages.recipients())}
         assert "Waiting for codex: look" in offered
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: "Release (h)" in text_of(app))
         await pilot.press("escape")
-        offered["Release messages to codex"].command()
+        app.perform(*offered["Release messages to codex"].action)
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
 
 
@@ -414,7 +408,7 @@ async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
     async with running(host) as (app, _):
         reason = "uncertain whether it was sent: the host ended"
         task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: "Send again now (s)" in text_of(app))
         assert "Release" not in text_of(app)
         assert "Hold" not in text_of(app)

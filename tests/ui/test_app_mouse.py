@@ -9,14 +9,12 @@ from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
-from synapse_tui.screens.composer import Composer, Draft
-from synapse_tui.screens.confirm import Confirm
-from synapse_tui.screens.interrupt import InterruptDialog
-from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.agents import InterruptDialog
+from synapse_tui.screens.composer import Composer, Draft, Recipient
+from synapse_tui.screens.dialog import Confirm, Report
+from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.recipients import Recipient
-from synapse_tui.screens.report import Report
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 

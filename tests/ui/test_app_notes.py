@@ -20,7 +20,7 @@ async def test_good_news_of_a_message_goes_and_bad_news_stays(monkeypatch):
             (TaskState.WORKING, DeliveryState.SUBMITTED, True),
         ):
             receipts = await host.send("codex", "look", sender=CLAUDE)
-            app.follow(CLAUDE, receipts)
+            app.messages.follow(CLAUDE, receipts)
             host.change(receipts[0].task_id, delivery=delivery, state=state)
             await pilot.pause()
             if stays:
@@ -36,7 +36,7 @@ async def test_a_message_to_another_process_shows_no_state_that_would_stay(monke
     host.add_peer("synapse-dummy-8190")
     async with running(host) as (app, _pilot):
         receipts = await host.send("synapse-dummy-8190", "look", sender=CLAUDE)
-        app.follow(CLAUDE, receipts)
+        app.messages.follow(CLAUDE, receipts)
         pane = app.main.deck.pane(CLAUDE)
         assert pane is not None
         assert pane.delivery is not None

@@ -9,7 +9,7 @@ import pytest
 from synapse_tui.app import SynapseApp
 from synapse_tui.events import SettingsChanged
 from synapse_tui.model import AgentState, ExitStatus
-from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.settings_kit import Files
 
@@ -48,15 +48,6 @@ async def test_keys_of_the_settings_hold_and_are_shown() -> None:
         await until(lambda: "F11  ^G L" in text_of(app))
 
 
-async def test_a_key_with_alt_reaches_its_action_and_not_the_agent() -> None:
-    host = host_with(**{"tui.keys": {"next_agent": ["alt+n"]}})
-    async with running(host) as (app, pilot):
-        assert app.main.active == CLAUDE
-        await pilot.press("alt+n")
-        assert app.main.active == CODEX
-        assert not host.agents[CLAUDE].typed
-
-
 async def test_changed_keys_hold_at_once() -> None:
     host = three_agents()
     async with running(host, size=(160, 40)) as (app, pilot):
@@ -69,14 +60,6 @@ async def test_changed_keys_hold_at_once() -> None:
         assert bytes(host.agents[CLAUDE].typed) == b"\x1dz", "the old leader is for the agent now"
         await pilot.press("ctrl+g", "s")
         assert app.main.has_class("-sidebar")
-
-
-async def test_a_leader_that_is_a_key_of_an_action_wins_and_is_told() -> None:
-    host = host_with(**{"tui.leader": "f11", "tui.keys": {"zoom": ["f11"]}})
-    async with running(host) as (app, pilot):
-        assert "'f11' is the leader: it is no key of 'zoom'" in app.main.status_bar.notice
-        await pilot.press("f11", "n")
-        await until(lambda: not at_main(app))
 
 
 @pytest.mark.usefixtures("same_everywhere")
@@ -110,7 +93,7 @@ async def test_next_colours_are_for_this_session_and_the_settings_end_them() -> 
 
 
 async def choose(app: SynapseApp, theme: str) -> None:
-    app.commands.keep_theme(theme)
+    app.perform("keep_theme", theme)
     await until(lambda: f"colours: {theme}" in app.main.status_bar.notice)
 
 
@@ -127,7 +110,7 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
         assert ".synapse/settings.local.json wins: nord" in app.main.status_bar.notice
         files.write(files.user, "{")
         await pilot.pause()
-        app.commands.keep_theme("dark")
+        app.perform("keep_theme", "dark")
         await until(lambda: "is no valid JSON" in app.main.status_bar.notice)
         assert app.theme == "synapse-dark", "for this session"
 
@@ -170,7 +153,7 @@ async def test_an_agent_that_fails_or_ends_calls_too(told: list[tuple[str, str]]
     async with running(host) as (app, _pilot):
         host.agents[CODEX].become(AgentState.ERROR)
         await until(lambda: told == [("synapse: codex", "has failed")])
-        app.attention._told_at = float("-inf")
+        app.attention._notified_at = float("-inf")
         next(each for each in host.agents.values() if each.name == "alice").end(ExitStatus(code=3))
         await until(lambda: told[1:] == [("synapse: alice", ExitStatus(code=3).words)])
 

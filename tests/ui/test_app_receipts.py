@@ -10,8 +10,8 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.records import Change
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.screens.message_detail import MessageDetail
-from synapse_tui.screens.receipts import Receipts
+from synapse_tui.screens.dialog import ListDialog
+from synapse_tui.screens.messages import MessageDetail
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import NOW
 
@@ -19,7 +19,7 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 
 def shown_receipts(app: SynapseApp) -> str:
-    return text_of(app) if isinstance(app.screen, Receipts) else ""
+    return text_of(app) if isinstance(app.screen, ListDialog) else ""
 
 
 async def test_a_message_tells_its_steps():
@@ -30,7 +30,7 @@ async def test_a_message_tells_its_steps():
         Change(task.id, NOW + timedelta(seconds=at), *step) for at, step in enumerate(steps)
     ]
     async with running(host) as (app, _pilot):
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: "║ held       you have a [red]draft[/red]" in text_of(app))
         assert "○ queued     accepted" in text_of(app)
         later = NOW + timedelta(seconds=9)
@@ -48,15 +48,15 @@ async def test_steps_that_cannot_be_read_say_why():
     task = host.message(CODEX, "look")
     host.fail["changes"] = HistoryError("history cannot be read: disk is gone")
     async with running(host) as (app, _pilot):
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: "history cannot be read: disk is gone" in text_of(app))
 
 
 async def test_a_message_to_several_has_a_receipt_of_each():
     host = three_agents()
     async with running(host) as (app, pilot):
-        app.commands.send_mention(CLAUDE, "all", "look at this", 3)
-        await until(lambda: len(app.sent_from(CLAUDE)) == 2)
+        app.messages.send_mention(CLAUDE, "all", "look at this", 3)
+        await until(lambda: len(app.messages.sent_from(CLAUDE)) == 2)
         await pilot.press(LEADER, "v")
         await until(lambda: "queued" in shown_receipts(app) and "look at this" in shown_receipts(app))
         first, second = host.tasks
@@ -74,10 +74,10 @@ async def test_a_message_to_several_has_a_receipt_of_each():
 async def test_the_title_leads_to_the_receipts():
     host = three_agents()
     async with running(host) as (app, pilot):
-        app.commands.send_mention(CLAUDE, "all", "look", 3)
+        app.messages.send_mention(CLAUDE, "all", "look", 3)
         await until(lambda: "codex: queued" in text_of(app).splitlines()[1])
         await pilot.click(offset=(text_of(app).splitlines()[1].index("codex: queued"), 1))
-        await until(lambda: isinstance(app.screen, Receipts))
+        await until(lambda: isinstance(app.screen, ListDialog))
 
 
 async def test_the_last_message_of_a_pane():
@@ -85,8 +85,8 @@ async def test_the_last_message_of_a_pane():
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "v")
         assert app.main.status_bar.notice == "no message was sent from this pane yet"
-        app.commands.send_mention(CLAUDE, "codex", "look", 3)
-        await until(lambda: app.sent_from(CLAUDE))
+        app.messages.send_mention(CLAUDE, "codex", "look", 3)
+        await until(lambda: app.messages.sent_from(CLAUDE))
         await pilot.press(LEADER, "v")
         await until(lambda: isinstance(app.screen, MessageDetail) and "claude → codex" in text_of(app))
 

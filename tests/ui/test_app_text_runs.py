@@ -85,7 +85,7 @@ async def rest(app: SynapseApp, pilot: Pilot[None], host: FakeHost) -> None:
     for _ in range(100):
         await pilot.pause(0.02)
         now = ([bytes(session.typed) for session in host.agents.values()], len(host.calls), app.screen)
-        if now == before and not app.gate.waiting:
+        if now == before and not app.keyboard.waiting:
             return
         before = now
     raise AssertionError("it does not come to rest")

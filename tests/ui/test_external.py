@@ -14,8 +14,8 @@ from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
-from synapse_tui.screens.external_add import AddExternal
-from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.externals import AddExternal
+from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, until
 from tests.ui.external_scenes import offer, said

@@ -10,7 +10,7 @@ from synapse_tui.events import LocksChanged, SettingsChanged
 from synapse_tui.hooks.install import Consent
 from synapse_tui.model import AgentSpec
 from synapse_tui.safety.locks import ChangeType
-from synapse_tui.widgets.sidebar_keys import SidebarKeys
+from synapse_tui.widgets.key_hints import SidebarKeys
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -218,7 +218,7 @@ async def test_a_person_takes_a_lock_from_an_agent_after_a_question() -> None:
 async def test_a_file_that_nobody_holds_is_locked_without_a_question() -> None:
     host = safe()
     async with running(host) as (app, pilot):
-        app.perform("show_file", task_id="b.py")
+        app.perform("show_file", "b.py")
         await until(lambda: "not locked" in text_of(app))
         await pilot.press("t")
         await until(lambda: "b.py is locked by you" in app.main.status_bar.notice)
@@ -228,7 +228,7 @@ async def test_a_file_that_nobody_holds_is_locked_without_a_question() -> None:
 async def test_a_lock_that_is_gone_by_then_is_told() -> None:
     host = safe()
     async with running(host) as (app, pilot):
-        app.perform("release_lock", task_id="gone.py")
+        app.perform("release_lock", "gone.py")
         await until(lambda: "Release gone.py?" in text_of(app))
         await pilot.press("y")
         await until(lambda: "not locked any more" in app.main.status_bar.notice)

@@ -13,9 +13,7 @@ import pytest
 from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.restore import RestoreQuestion
-from synapse_tui.screens.session import RestoreOffer
-from synapse_tui.screens.trust import TrustQuestion
+from synapse_tui.screens.questions import RestoreOffer, RestoreQuestion, TrustQuestion
 from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 

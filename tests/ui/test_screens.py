@@ -1,6 +1,8 @@
 """Dialogs by themselves."""
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,13 @@ from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, DeliveryState
-from synapse_tui.screens.help import help_text
-from synapse_tui.screens.launcher import split_installed
+from synapse_tui.screens.application import help_text
+from synapse_tui.screens.composer import Recipient, matching, recipients
+from synapse_tui.screens.new_agent import split_installed
 from synapse_tui.screens.palette import Offer, search
-from synapse_tui.screens.recipients import Recipient, matching, recipients
-from synapse_tui.screens.trust import TrustQuestion
+from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.widgets.views import AgentView
-from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, at_rest, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, fake_profiles, find_command
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -123,7 +125,7 @@ def test_recipients_that_begin_with_what_was_typed_come_first():
 
 def test_palette_finds_by_title_before_words():
     def offer(title: str, words: str = "") -> Offer:
-        return Offer(title, "", "", words, lambda: None)
+        return Offer(title, (), words=words)
 
     every = [offer("Zoom", "layout"), offer("Next layout"), offer("Quit")]
 
@@ -211,7 +213,7 @@ async def test_every_dialog_fits_a_small_terminal():
                 assert box.region.contains_region(button.region), action
             await pilot.press("escape")
             await until(lambda: at_main(app))
-        app.perform("show", task_id=task.id)
+        app.perform("show", task.id)
         await until(lambda: not at_main(app))
         await pilot.pause()
         for button in app.screen.query("Button"):
@@ -228,3 +230,18 @@ async def test_keys_of_lists_in_the_new_agent_dialog():
         assert host.opened[-1].profile == "opencode", (
             "one that is not installed can be tried: the error says why"
         )
+
+
+def test_every_action_of_the_table_can_be_done():
+    app = make_app(FakeHost())
+    assert {action.id for action in ACTIONS} <= set(app.actions)
+
+
+def test_the_application_imports_nothing_heavy():
+    code = (
+        "import sys, synapse_tui.app; "
+        "heavy = {'fastapi', 'uvicorn', 'httpx', 'sqlmodel', 'sqlalchemy', 'pydantic'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

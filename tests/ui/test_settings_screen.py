@@ -12,8 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.screens.setting_editor import SettingEditor
-from synapse_tui.screens.settings_list import SettingsScreen
+from synapse_tui.screens.settings import SettingEditor, SettingsScreen
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files
 

@@ -7,8 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.screens.setting_editor import SettingEditor
-from synapse_tui.screens.settings_list import SettingsScreen
+from synapse_tui.screens.settings import SettingEditor, SettingsScreen
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.scenes import populate

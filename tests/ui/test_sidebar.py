@@ -195,7 +195,7 @@ async def test_commands_on_messages_that_are_gone_are_told():
             ("send_now", "does not wait"),
             ("show", "no longer kept"),
         ):
-            app.perform(command, task_id=done.id if command != "show" else "gone")
+            app.perform(command, done.id if command != "show" else "gone")
             await pilot.pause()
             assert told in app.main.status_bar.notice
 

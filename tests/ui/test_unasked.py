@@ -10,10 +10,8 @@ from textual.pilot import Pilot
 from synapse_tui.app import SynapseApp
 from synapse_tui.hooks.install import Consent
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.screens.hook_question import HookQuestion
 from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.restore import RestoreQuestion
-from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.screens.questions import HookQuestion, RestoreOffer, RestoreQuestion
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 

@@ -7,22 +7,21 @@ import pytest
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Receipt
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.screens.fates import FAILED, SENT, Fate, delivery_of, fate_of_receipt, fate_of_task, summary
+from synapse_tui.screens.messages import FAILED, SENT, Progress, delivery_of, summary
 from synapse_tui.widgets.views import Mark
 from tests.fake_agent import FakeAgent
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")
 ALL = [
-    Fate("bob", DONE, "", "1", settled=True),
-    Fate("carol", HELD, "you have a draft", "2"),
-    Fate("dave", FAILED),
+    Progress("bob", DONE, "", "1", settled=True),
+    Progress("carol", HELD, "you have a draft", "2"),
+    Progress("dave", FAILED),
 ]
 
 
 @pytest.mark.parametrize(
     ("room", "expected"),
     [
-        (None, "bob: done · carol: held: you have a draft · dave: failed"),
         (60, "bob: done · carol: held: you have a draft · dave: failed"),
         (40, "✓ bob · ║ carol · × dave"),
         (23, "1 done, 1 held, 1 failed"),
@@ -43,13 +42,14 @@ def test_the_title_tells_what_needs_a_look_and_leads_to_the_message_or_to_all_re
     assert (one.mark, one.settled, one.several, one.task_id) == (DONE, True, False, "1")
 
 
-def test_the_fate_of_a_task_and_of_a_receipt():
+def test_progress_by_the_task_or_by_the_receipt():
     agent = FakeAgent()
     task = agent.wait("hello")
-    assert fate_of_task(task, "bob").words == "bob: queued"
+    sent = Receipt("x", task.id, "queued")
+    assert Progress.of(sent, "bob", task).words == "bob: queued"
     agent.tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
-    assert fate_of_task(agent.tasks.get(task.id), "bob").settled
-    refused = fate_of_receipt(Receipt("x", "", "failed", SynapseError("no")), "bob")
+    assert Progress.of(sent, "bob", agent.tasks.get(task.id)).settled
+    refused = Progress.of(Receipt("x", "", "failed", SynapseError("no")), "bob", None)
     assert (refused.words, refused.settled) == ("bob: failed: no", False)
-    elsewhere = fate_of_receipt(Receipt("x", "1", "queued"), "bob")
+    elsewhere = Progress.of(sent, "bob", None)
     assert (elsewhere.mark, elsewhere.settled) == (SENT, True)

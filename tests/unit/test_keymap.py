@@ -6,18 +6,26 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from synapse_tui.actions import ACTIONS, DIGITS
+from synapse_tui.actions import ACTIONS, DIGITS, GROUPS
 from synapse_tui.driver.events import textual_name
 from synapse_tui.driver.keys import decode_key
-from synapse_tui.key_names import key_label, read_key, textual_key
-from synapse_tui.keymap import Keymap, leader_label, read_bindings, read_leader
-from synapse_tui.leader import Leader, Step
+from synapse_tui.keymap import (
+    Keymap,
+    key_label,
+    leader_label,
+    read_bindings,
+    read_key,
+    read_leader,
+    textual_key,
+)
+from synapse_tui.screens.keyboard import Leader, Step
 from synapse_tui.terminal.input import KeyEvent, encode_key
 from synapse_tui.terminal.modes import Modes
 
@@ -170,6 +178,41 @@ def test_a_leader_that_cannot_be_says_why(value: object, reason: str) -> None:
         read_leader(value)
 
 
+KEYS = Keymap()
+find_action = KEYS.find
+DOCS = Path(__file__).parents[2] / "docs" / "keys.md"
+
+
+def test_the_table_of_actions_is_sound() -> None:
+    keys = [key for action in ACTIONS for key in action.keys]
+    leaders = [key for action in ACTIONS for key in action.leader]
+    assert len(set(keys)) == len(keys)
+    assert len(set(leaders)) == len(leaders)
+    assert len({action.id for action in ACTIONS}) == len(ACTIONS)
+    assert [action.keys for action in KEYS.with_keys()] == [(f"f{n}",) for n in range(1, 11)]
+    assert all(action.leader for action in KEYS.with_keys()), "every function key has a leader twin"
+
+
+def test_docs_list_what_the_table_has() -> None:
+    docs = DOCS.read_text(encoding="utf-8")
+    for group in GROUPS:
+        rows = [
+            "",
+            f"## {group}",
+            "",
+            "| Key | After `ctrl+]` | Action | What it does | Name |",
+            "|---|---|---|---|---|",
+        ]
+        for action in KEYS.in_group(group):
+            own = ", ".join(f"`{key_label(key)}`" for key in action.keys)
+            digits = action.id == DIGITS
+            after = [leader_label(action)] if digits else [key_label(key) for key in action.leader]
+            name = "" if digits else f"`{action.id}`"
+            after_cell = ", ".join(f"`{key}`" for key in after)
+            rows.append(f"| {own} | {after_cell} | {action.title} | {action.help} | {name} |")
+        assert "\n".join([*rows, ""]) in docs, f"docs/keys.md differs in {group}"
+
+
 def test_the_keys_of_the_table_could_be_written_in_the_settings() -> None:
     for action in ACTIONS:
         for key in (*action.keys, *action.leader):
@@ -187,8 +230,6 @@ def test_what_the_settings_say_holds_everywhere() -> None:
     assert keymap.way("new_agent") == "^G n"
     assert keymap.way("help") == "the command palette"
     assert leader_label(keymap.find("zoom")) == "Z"
-    assert "`alt+l`" not in keymap.markdown()
-    assert "| `Alt+L` |" in keymap.markdown()
 
 
 def test_the_leader_wins_over_an_action_and_that_is_told() -> None:
@@ -210,6 +251,26 @@ def test_keys_after_the_leader_are_found_as_they_are_typed() -> None:
         verdict = leader.take(name, character)
         assert verdict.step is Step.DO
         assert verdict.action == keymap.find("zoom")
+
+
+class TestLeader:
+    LEADER = "ctrl+right_square_bracket"
+
+    @pytest.mark.parametrize("key", ["left_shift", "shift+right_shift", "iso_level3_shift"])
+    def test_a_modifier_alone_changes_nothing(self, key):
+        leader = Leader(KEYS)
+        assert leader.take(key, None).step is Step.PASS
+        leader.take(self.LEADER, None)
+
+        assert leader.take(key, None).step is Step.WAIT
+        assert leader.take("R", "R").action is find_action("restart_agent")
+
+    def test_escape_gives_up_and_unknown_keys_are_not_passed_on(self) -> None:
+        leader = Leader(KEYS)
+        leader.take(self.LEADER, None)
+        assert leader.take("escape", "\x1b").step is Step.CANCEL
+        leader.take(self.LEADER, None)
+        assert leader.take("ö", "ö").step is Step.UNKNOWN
 
 
 def test_reading_keys_needs_no_textual() -> None:

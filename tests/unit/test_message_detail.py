@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
-from synapse_tui.screens.message_detail import detail_text
+from synapse_tui.screens.messages import detail_text
 from synapse_tui.widgets.views import delivery_mark
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from textual import events
 from textual.content import Content
@@ -17,12 +18,11 @@ from synapse_tui.actions import DIGITS, Action
 from synapse_tui.keymap import Keymap, leader_label
 
 from .error_handling import FaultTolerant
+from .segment_bar import Piece, SegmentBar, width_of
 from .text import pad
 
-COLUMN = 26
-"""Cells of one entry."""
-KEY = 4
-"""Cells of its key."""
+COLUMN = 26  # cells of one entry
+KEY = 4  # cells of its key
 
 
 class WhichKey(FaultTolerant, Widget, can_focus=False):
@@ -36,8 +36,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    keymap: var[Keymap] = var(Keymap)
-    """The keys that hold."""
+    keymap: var[Keymap] = var(Keymap)  # the keys that hold
 
     @dataclass
     class Chosen(Message):
@@ -46,11 +45,9 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         action_id: str
 
     def watch_keymap(self) -> None:
-        """Draw anew."""
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """Rows that the entries take."""
         return self._grid(width)[0]
 
     def _entries(self) -> list[Action]:
@@ -64,7 +61,6 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         return ceil(count / columns), max(1, min(COLUMN, width // columns))
 
     def render(self) -> Content:
-        """The entries, down the columns."""
         entries = self._entries()
         rows, column = self._grid(self.content_size.width)
         parts: list[tuple[str, str]] = []
@@ -80,14 +76,12 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         return Content.assemble(*parts)
 
     def action_at(self, x: int, y: int) -> Action | None:
-        """The entry at a cell of the content, or None."""
         entries = self._entries()
         rows, column = self._grid(self.content_size.width)
         index = x // column * rows + y
         return entries[index] if y < rows and index < len(entries) else None
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the entry says."""
         event.stop()
         offset = event.get_content_offset(self)
         action = self.action_at(offset.x, offset.y) if offset else None
@@ -101,3 +95,78 @@ def _short_title(action: Action) -> str:
         "next_waiting": "next that needs you",
         "main_pane": "main pane",
     }.get(action.id, action.title.lower())
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An application with keys."""
+
+    keymap: Keymap
+
+
+def keys_of(app: object) -> Keymap:
+    """The keys of an application."""
+    return app.keymap if isinstance(app, Keyed) else Keymap()
+
+
+# A key, what it does in a word, and the action of the section that does it
+Hint: TypeAlias = tuple[str, str, str]
+MESSAGES = "messages"  # the section whose keys are told before any had the focus
+# The hints of each section, by the id of its list, in at most two rows
+HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
+    "agents": ((("Enter", "go to", "select"),),),
+    MESSAGES: (
+        (
+            ("Enter", "open", "command('show')"),
+            ("c", "cancel", "command('cancel')"),
+            ("h", "hold/release", "command('hold')"),
+        ),
+        (
+            ("s", "send now", "command('send_now')"),
+            ("⇧↑", "earlier", "command('earlier')"),
+            ("⇧↓", "later", "command('later')"),
+        ),
+    ),
+    "locks": (
+        (
+            ("Enter", "open", "choose('show_file')"),
+            ("r", "release", "choose('release_lock')"),
+            ("t", "take", "choose('take_lock')"),
+        ),
+    ),
+    "externals": (
+        (
+            ("Enter", "open", "select"),
+            ("c", "card", "command('external_card')"),
+            ("x", "remove", "command('remove_external')"),
+        ),
+    ),
+    "peers": ((("Enter", "write", "select"),),),
+}
+
+
+class SidebarKeys(SegmentBar):
+    """What the keys do in one of the lists; it can be done by the mouse as well.
+
+    Attributes:
+        section: The id of the list whose keys are told.
+    """
+
+    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
+
+    section: var[str] = var(MESSAGES)
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self._place = row
+
+    def watch_section(self) -> None:
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        shown: list[Piece] = []
+        for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
+            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+            if width_of(shown) + width_of(hint) <= width:
+                shown += hint
+        return shown, []

@@ -1,0 +1,451 @@
+"""What can be done with the agents that run here: go to one, close, restart, rename, interrupt, watch it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import chop_cells
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Label, Static
+from textual.widgets.button import ButtonVariant
+
+from synapse_tui.agents.delivery.outbox_control import Explanation
+from synapse_tui.agents.state import Passage
+from synapse_tui.agents.watch import (
+    CONTINUE_OR_REPLY,
+    DEFAULT_EVERY,
+    DEFAULT_TIMES,
+    WatchOrder,
+    WatchReport,
+    seconds_text,
+)
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import InvalidValue
+from synapse_tui.messages.recovery import kept_text
+from synapse_tui.model import AgentState, Task
+from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
+from synapse_tui.widgets.views import AgentView, state_mark
+
+from .composer import MessageText
+from .dialog import Confirm, Dialog, Form, Report, label
+from .shell import Shell
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
+    from synapse_tui.agents.watcher import Watcher
+
+    from .main import MainScreen
+
+CONFIRM_SECONDS = 3.0  # how long a second press confirms
+SHOWN = 20  # states of the past
+_NAME_CELLS = 9
+_LEAST_CELLS = 20
+_LINES = 3
+Part = tuple[str, str]
+
+
+class AgentActions:
+    """Actions on the agents that run here; without an id they are about the one in focus."""
+
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self.clock: Callable[[], float] = monotonic
+        self._interrupt_all_until = 0.0
+
+    def _find(self, agent_id: str) -> tuple[AgentSession, AgentView] | None:
+        agent = self._main.find(agent_id or self._main.active)
+        session = self._host.agents.get(agent.agent_id) if agent is not None else None
+        return (session, agent) if session is not None and agent is not None else None
+
+    def action_next_agent(self) -> None:
+        self._main.step(1)
+
+    def action_previous_agent(self) -> None:
+        self._main.step(-1)
+
+    def action_go_to_agent(self, number: str) -> None:
+        place = int(number) - 1 if number.isdigit() else -1
+        if 0 <= place < len(self._main.agents):
+            self._main.go_to(self._main.agents[place].agent_id)
+        else:
+            self._app.notice(f"there is no agent {number}", "warning")
+
+    def action_next_waiting(self) -> None:
+        agents = self._main.agents
+        start = next((i for i, agent in enumerate(agents) if agent.agent_id == self._main.active), 0)
+        for agent in (*agents[start + 1 :], *agents[:start]):
+            if agent.needs_attention:
+                self._main.go_to(agent.agent_id)
+                return
+        self._app.notice("no other agent needs you")
+
+    def waiting_text(self, *agent_ids: str) -> str:
+        """What becomes of messages that wait for some agents when these end; empty when none does."""
+        found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
+        return kept_text(sum(len(session.control.every()) for session in found if session is not None))
+
+    def action_close_agent(self, agent_id: str = "") -> None:
+        """Close an agent; ask while it works or waits, or messages wait for it."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+        text = ""
+        if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nClosing ends it; what it has not finished is lost."
+        if waiting := self.waiting_text(agent.agent_id):
+            text = f"{text}\n{waiting}.".strip()
+
+        def close() -> None:
+            self._app.spawn(self._host.close(agent.agent_id))
+
+        if text:
+            question = Confirm(f"Close {agent.label}?", text, "Close it")
+            self._app.ask(question, lambda yes: close() if yes else None)
+        else:
+            close()
+
+    def action_restart_agent(self, agent_id: str = "") -> None:
+        """Start an agent anew; ask while it lives."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+
+        def restart() -> None:
+            self._app.spawn(self._host.restart(agent.agent_id))
+
+        if agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation."
+            question = Confirm(f"Restart {agent.label}?", text, "Restart it")
+            self._app.ask(question, lambda yes: restart() if yes else None)
+        else:
+            restart()
+
+    def action_rename_agent(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            rename = Rename(agent.label, session.name, lambda name: self._host.rename(agent.agent_id, name))
+            self._app.ask(rename)
+
+    def action_explain_state(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            text = explanation(session, self._app.today())
+            self._app.ask(Report(f"{agent.label}: why {agent.mark().word}", text))
+
+    def action_watch_agent(self, agent_id: str = "") -> None:
+        """Ask how an agent is to be watched, or show the watch that is on."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        session, agent = found
+        if session.watcher.on:
+            self._app.ask(WatchView(agent.agent_id, agent.label, session.watcher), self._app.notice)
+        elif agent.exit is not None:
+            self._app.notice(f"{agent.label} has ended", "warning")
+        else:
+            self._app.ask(WatchForm(agent.label, session.watcher), self._app.notice)
+
+    def action_interrupt(self, agent_id: str = "") -> None:
+        """Ask for an optional text, then interrupt."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+        if agent.exit is not None:
+            self._app.notice(f"{agent.label} has ended", "warning")
+            return
+
+        def interrupt(text: str) -> Awaitable[None]:
+            return self._host.interrupt(agent.agent_id, text)
+
+        self._app.ask(InterruptDialog(self._main, agent, interrupt))
+
+    def action_interrupt_all(self) -> None:
+        """Interrupt all agents at the second press."""
+        running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
+        count, asking = len(running), sum(agent.asks for agent in running)
+        now = self.clock()
+        if not count:
+            self._app.notice("no agent is running", "warning")
+        elif now < self._interrupt_all_until:
+            self._interrupt_all_until = 0.0
+            self._app.spawn(self._host.interrupt_all())
+            self._app.notice(f"interrupting {plural(count, 'agent')}", "warning")
+        else:
+            self._interrupt_all_until = now + CONFIRM_SECONDS
+            key = self._app.keymap.way("interrupt_all")
+            denied = (
+                f"; what {asking} of them {'ask' if asking > 1 else 'asks'} for is denied" if asking else ""
+            )
+            self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
+
+
+def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
+    """The present state of an agent with its reason, and its last states, the newest first."""
+    found = session.explain()
+    process = session.exit.words if session.exit else f"runs, pid {session.pid}"
+    about = [
+        ("process", process),
+        ("folder", str(session.cwd)),
+        ("address", f"@{session.agent_id}  {session.endpoint}"),
+    ]
+
+    def make(width: int) -> Content:
+        parts = [*_state(found, now, width), *_messages(found, width)]
+        parts += [_row(name, value, width) for name, value in about]
+        return Content.assemble(*parts, *_timeline(found, now, width)).rstrip()
+
+    return make
+
+
+def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
+    report = found.report
+    mark = state_mark(report.state)
+    since = f"  for {duration(found.seconds)}, since {moment(found.since, now)}\n"
+    return [
+        (f"{mark.glyph} {report.state}", f"bold ${mark.colour}"),
+        (since, "$ink-muted"),
+        _row("rule", report.rule, width),
+        _row("matched", one_line(report.matched) or "nothing on the screen", width),
+        _row("detail", one_line(report.detail) or "none", width),
+    ]
+
+
+def _messages(found: Explanation, width: int) -> list[Part]:
+    parts = [_row("task", _task(found.task), width)] if found.task is not None else []
+    waiting = f"{len(found.waiting)}: {one_line(found.held_by)}" if found.waiting else "no message"
+    parts.append(_row("waiting", waiting, width))
+    if found.next is not None:
+        parts.append(_row("next", _task(found.next.task), width))
+    if found.unread:
+        parts.append(_row("inbox", f"{plural(found.unread, 'message')} unread", width))
+    return parts
+
+
+def _task(task: Task) -> str:
+    return f"{task.short_id} from {task.sender.sender_id}: {one_line(task.text[:500])}"
+
+
+def _timeline(found: Explanation, now: datetime, width: int) -> list[Part]:
+    parts: list[Part] = [("\nTimeline\n", "bold $hot")]
+    for passage, seconds in found.past[-SHOWN:][::-1]:
+        parts += _passage(passage, seconds, now, width)
+    return parts
+
+
+def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> list[Part]:
+    style = state_mark(passage.state)
+    report = passage.report
+    when = f"  {moment(passage.at, now)} {duration(seconds):>7}  "
+    reason = one_line(report.matched)
+    why = f"{report.rule}: {reason}" if reason and reason != report.rule else report.rule
+    room = max(_LEAST_CELLS, width - len(when) - 13)
+    return [
+        (when, "$ink-faint"),
+        (f"{style.glyph} {pad(passage.state, 11)}", f"${style.colour}"),
+        (f"{shorten(why, room)}\n", "$ink-muted"),
+    ]
+
+
+def _row(name: str, value: str, width: int) -> Part:
+    """A name and what it is; what is too long goes on below."""
+    room = max(_LEAST_CELLS, width - _NAME_CELLS - 2)
+    lines = chop_cells(value, room) or [""]
+    if len(lines) > _LINES:
+        lines = [*lines[: _LINES - 1], shorten("".join(lines[_LINES - 1 :]), room)]
+    names = [name, *[""] * (len(lines) - 1)]
+    return "".join(
+        f"  {pad(each, _NAME_CELLS)}{line}\n" for each, line in zip(names, lines, strict=True)
+    ), "$ink"
+
+
+class Rename(Form[str]):
+    """Asks for another name of an agent; an empty one takes the old one away."""
+
+    VERB: ClassVar[str] = "Rename"
+    SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
+
+    def __init__(self, agent: str, name: str, rename: Callable[[str], None]) -> None:
+        super().__init__(f"Rename {agent}")
+        self._name_before = name
+        self._rename = rename
+
+    def body(self) -> ComposeResult:
+        yield label("Name, by which @name addresses it; empty for none")
+        yield Input(self._name_before, id="name", compact=True)
+
+    def submit(self) -> None:
+        name = self.value("name").removeprefix("@")
+
+        async def work() -> str:
+            self._rename(name)
+            return name
+
+        self.attempt(work)
+
+
+class InterruptDialog(Form[bool]):
+    """Interrupts an agent, with a message for it if the person likes."""
+
+    VERB: ClassVar[str] = "Interrupt"
+    VARIANT: ClassVar[ButtonVariant] = "error"
+    BOX_CLASSES: ClassVar[str] = "-danger"
+    SUBTITLE: ClassVar[str] = "Enter interrupts · Shift+Enter new line · Esc cancels"
+
+    def __init__(
+        self, main: MainScreen, agent: AgentView, interrupt: Callable[[str], Awaitable[None]]
+    ) -> None:
+        super().__init__(f"Interrupt {agent.label}")
+        self._main = main
+        self._agent = agent
+        self._interrupt = interrupt
+
+    def body(self) -> ComposeResult:
+        yield label("", "text")
+        yield label("Then tell it (optional)")
+        yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        """Follow what the agent does: it may ask for a permission while the person writes."""
+        self.watch(self._main, "agents", self._show_state)
+
+    def _show_state(self) -> None:
+        agent = self._main.find(self._agent.agent_id) or self._agent
+        effect = "The turn is stopped; the agent lives on."
+        if agent.asks:
+            effect = f"It asks for something: interrupting denies it. {effect}"
+        self.query_one("Label.text", Label).update(Content(f"Now: {agent.state_text}\n{effect}"))
+
+    @on(MessageText.Submitted)
+    def submit(self) -> None:
+        text = self.query_one(MessageText).text.strip()
+
+        async def work() -> bool:
+            await self._interrupt(text)
+            return True
+
+        self.attempt(work)
+
+
+class WatchForm(Form[str]):
+    """Begins a watch; leaves with a sentence about it."""
+
+    VERB: ClassVar[str] = "Watch"
+    SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
+
+    def __init__(self, agent: str, watcher: Watcher) -> None:
+        super().__init__(f"Watch {agent}")
+        self._agent = agent
+        self._watcher = watcher
+
+    def body(self) -> ComposeResult:
+        yield label("Keeps its task going until the agent says that it is done.", "faint")
+        with Horizontal(classes="row"):
+            with Vertical():
+                yield label("Nudge after seconds of rest")
+                yield Input(f"{DEFAULT_EVERY:g}", id="every", max_length=8, compact=True)
+            with Vertical(classes="-last"):
+                yield label("At most so many times")
+                yield Input(str(DEFAULT_TIMES), id="times", max_length=3, compact=True)
+        yield label("What it is told")
+        yield Input(id="nudge", placeholder=CONTINUE_OR_REPLY, compact=True)
+        yield label("Done also when its answer matches (a regular expression)")
+        yield Input(id="until", placeholder="none", compact=True)
+
+    def submit(self) -> None:
+        async def work() -> str:
+            order = WatchOrder(
+                every=_number(self.value("every"), "seconds of rest"),
+                nudge=self.value("nudge"),
+                times=int(_number(self.value("times"), "number of times")),
+                until=self.value("until"),
+            )
+            self._watcher.begin(order)
+            rest = seconds_text(order.every)
+            return f"{self._agent} is watched: nudged after {rest} of rest, at most {order.times} times"
+
+        self.attempt(work)
+
+
+class WatchView(Dialog[str]):
+    """Shows a watch; leaves with a sentence when it was ended."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "s stops the watch · ↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [Binding("s", "stop", show=False), Binding("q,enter", "leave", show=False)]
+
+    def __init__(self, agent_id: str, agent: str, watcher: Watcher) -> None:
+        super().__init__(f"Watch over {agent}")
+        self.agent_id = agent_id
+        self._agent = agent
+        self._watcher = watcher
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield Static(self._text(), id="watch", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Stop watching (s)", id="stop", compact=True)
+        yield from super().buttons()
+
+    def on_mount(self) -> None:
+        self.set_interval(1.0, self.show_news)
+
+    def show_news(self) -> None:
+        self.query_one("#watch", Static).update(self._text())
+        self.query_one("#stop", Button).display = self._watcher.on
+
+    def action_stop(self) -> None:
+        if self._watcher.on:
+            self._watcher.stop("stopped by you")
+            self.dismiss(f"{self._agent} is no longer watched")
+
+    def pressed(self, button: str) -> None:
+        if button == "stop":
+            self.action_stop()
+        else:
+            self.dismiss(None)
+
+    def _text(self) -> Content:
+        report = self._watcher.report
+        return watch_text(report) if report is not None else Content("")
+
+
+def watch_text(report: WatchReport) -> Content:
+    head = f"watched {report.count}" if report.on else f"{report.state.value} {report.count}"
+    helped = f", {report.helped} helped" if report.helped else ""
+    parts: list[tuple[str, str]] = [
+        (f"{head}{helped}", "bold $hot"),
+        (f"  {printable(report.waits_for)}\n" if report.waits_for else "\n", "$ink"),
+        (f"task {report.task_id[:8]}", "$ink-muted"),
+        (f" · until '{printable(report.order.until)}'" if report.order.until else "", "$ink-muted"),
+        ("\n\n", ""),
+    ]
+    for step in report.steps:
+        parts += [
+            (f"{step.at.astimezone():%H:%M:%S}  ", "$ink-faint"),
+            (f"{printable(step.text)}\n", "$ink"),
+        ]
+    return Content.assemble(*parts).rstrip()
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise InvalidValue(f"'{text}' is no {what}", "give a number") from None
+    if what == "number of times" and not number.is_integer():
+        raise InvalidValue(f"'{text}' is no {what}", "give a whole number")
+    return number

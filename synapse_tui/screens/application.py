@@ -1,0 +1,349 @@
+"""Actions on the view and on the application as a whole: layout, help, palette, trust, detach, quit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from textwrap import wrap
+from typing import ClassVar, Literal
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from synapse_tui.actions import GROUPS, Action
+from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.widgets.deck import as_layout, next_layout
+from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import pad, plural
+from synapse_tui.widgets.views import state_mark
+
+from .agents import AgentActions
+from .dialog import Confirm, Dialog, Report, describe
+from .messages import MessageActions
+from .new_agent import NewAgentActions
+from .palette import Offer, Palette, offers
+from .questions import QuestionQueue, RestoreOffer, TrustQuestion
+from .shell import Shell
+
+Leave = Literal["stop", "detach"]
+TITLE = 29
+WHAT = 27
+LEAST = 30  # cells that an explanation needs beside what it explains
+
+MENTIONS = (
+    ("@gemini review this", "in an empty composer sends it to Gemini instead of the agent you type to"),
+    ("@alice …  @claude-8101 …", "by name, or by type and port where there are two of a kind"),
+    ("@all …", "to all other agents of this project"),
+    ("@gemini !5 stop that", "with a priority: 1 information … 5 interrupts"),
+    ("Tab", "completes the name; Enter sends; Esc gives what you typed to the agent after all"),
+    ("@README.md", "is no agent, so it reaches the agent key by key, as a mention of a file"),
+)
+MOUSE = (
+    ("click", "focuses a pane, opens a tab, presses what is underlined"),
+    ("middle click", "on a tab closes its agent"),
+    ("double click", "on a pane's title zooms it"),
+    ("wheel", "scrolls what the agent wrote; drag selects and copies"),
+)
+
+
+class ViewActions:
+    """Actions on layout, sidebar and panes."""
+
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._main = app.main
+
+    def action_focus_agent(self, agent_id: str) -> None:
+        self._main.go_to(agent_id)
+
+    def action_sidebar(self) -> None:
+        self._main.toggle_sidebar()
+
+    def action_layout(self) -> None:
+        self.action_set_layout(next_layout(self._main.deck.arrangement))
+
+    def action_set_layout(self, layout: str) -> None:
+        self._main.deck.zoomed = False
+        self._main.deck.arrangement = as_layout(layout)
+        self._app.notice(f"layout: {layout}")
+
+    def action_zoom(self, agent_id: str = "") -> None:
+        """Give the window to one agent, or back to all."""
+        self._main.go_to(agent_id or self._main.active)
+        self._main.deck.zoomed = not self._main.deck.zoomed
+
+    def action_main_pane(self) -> None:
+        """Make the pane of the agent in focus the large one."""
+        self._main.deck.main = self._main.active
+        self._main.deck.zoomed = False
+        self._main.deck.arrangement = "main"
+
+    def action_scroll(self, agent_id: str = "") -> None:
+        """Enter or leave the scroll mode of a pane."""
+        agent_id = agent_id or self._main.active
+        pane = self._main.deck.pane(agent_id)
+        if pane is not None:
+            self._main.go_to(agent_id)
+            if isinstance(pane.view, TerminalView):
+                (pane.view.leave_scroll_mode if pane.view.scroll_mode else pane.view.enter_scroll_mode)()
+
+    def action_live(self, agent_id: str) -> None:
+        """Return to the live screen."""
+        pane = self._main.deck.pane(agent_id)
+        if pane is not None and isinstance(pane.view, TerminalView):
+            pane.view.leave_scroll_mode()
+
+    def action_dismiss_tip(self) -> None:
+        self._main.tip_bar.end()
+
+
+class ApplicationActions:
+    """Help, palette, project files, restoring, detaching and quitting.
+
+    Args:
+        app: The application.
+        trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
+        read_again: Reads the project's files again.
+    """
+
+    def __init__(
+        self,
+        app: Shell,
+        *,
+        questions: QuestionQueue,
+        agents: AgentActions,
+        messages: MessageActions,
+        new_agents: NewAgentActions,
+        trust: Callable[[], None] | None,
+        read_again: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        self._app = app
+        self._host = app.host
+        self._questions = questions
+        self._agents = agents
+        self._messages = messages
+        self._new_agents = new_agents
+        self._trust = trust
+        self._read_again = read_again
+
+    def action_help(self) -> None:
+        self._app.ask(Report("Help", partial(help_text, self._app.keymap), action="help"))
+
+    def action_palette(self) -> None:
+        def chosen(offer: Offer) -> None:
+            self._app.perform(*offer.action)
+
+        self._app.ask(Palette(list(offers(self._app, self._messages.recipients()))), chosen)
+
+    def action_problems(self) -> None:
+        """Show what is wrong with profile files."""
+        problems = self._host.profiles.problems
+        if not problems:
+            self._app.notice("all profiles are in order")
+            return
+        text = "\n\n".join(describe(problem) for problem in problems)
+        self._app.ask(Report("Profile problems", Content(text)))
+
+    # Files of the project
+
+    @property
+    def has_untrusted(self) -> bool:
+        """Whether there are files that the person can be asked about."""
+        return bool(self._host.profiles.untrusted) and self._trust is not None
+
+    def ask_trust(self, then: Callable[[], object]) -> None:
+        """Ask about untrusted files of the project, then go on."""
+
+        def answered(trusted: bool | None) -> None:
+            if trusted and self._trust is not None:
+                self._trust()
+            then()
+
+        self._questions.ask(lambda: TrustQuestion(self._host.profiles.untrusted), answered)
+
+    def action_read_project(self) -> None:
+        """Read the project's files again, and ask about those that are not trusted."""
+        self._app.spawn(self._read_project(lambda: self._app.notice("the project's files are read")))
+
+    async def _read_project(self, then: Callable[[], object]) -> None:
+        if self._read_again is not None:
+            await self._read_again()
+        if self.has_untrusted:
+            self.ask_trust(then)
+        else:
+            then()
+
+    def action_send_instructions(self, agent_id: str = "") -> None:
+        """Send an agent its instructions again; asks first about files that are not trusted."""
+        agent = self._app.main.find(agent_id or self._app.main.active)
+        if agent is None:
+            return
+
+        async def send() -> None:
+            task = await self._host.instructions.send(agent.agent_id)
+            reason = f": {task.reason}" if task.reason else ""
+            self._app.notice(f"{agent.label}: instructions {task.delivery.value}{reason}")
+
+        self._app.spawn(self._read_project(lambda: self._app.spawn(send())))
+
+    # The last workspace
+
+    async def restore(
+        self, offer: RestoreOffer, beside: Sequence[AgentSpec], done: Callable[[], None]
+    ) -> None:
+        """Open a lost workspace again, and the agents that were asked for beside it.
+
+        Args:
+            offer: The workspace.
+            beside: Agents that were asked for; more may be added meanwhile.
+            done: Called when the agents of the workspace are there, or cannot be.
+        """
+        deck = self._app.main.deck
+        deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
+        try:
+            reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
+        finally:
+            done()
+        for reason in reasons:
+            self._app.notice(reason, "error")
+        self._app.main.show_reasons(reasons)
+        if missing := offer.missing(beside):
+            await self._new_agents.open_all(missing)
+
+    # Leaving
+
+    def action_detach(self) -> None:
+        """Give the terminal back; everything goes on."""
+        if self._app.session is None:
+            self._app.notice("this runs in the foreground: it ends with its terminal", "warning")
+        else:
+            self._app.session.detach()
+
+    def action_quit(self) -> None:
+        """Ask, then stop all agents and leave, or leave them running."""
+        live = [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
+        waiting = self._agents.waiting_text(*self._host.agents)
+        if not live and not waiting:
+            self._app.exit()
+            return
+        working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
+        count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
+        lines = [f"This stops {count}: {names}." if live else "No agent runs any more."]
+        if working:
+            lines.append(f"{working} of them {'is' if working == 1 else 'are'} in the middle of something.")
+        if waiting:
+            lines.append(f"{waiting}.")
+        text, yes = "\n".join(lines), f"Stop {count} and quit" if live else "Quit"
+        if self._app.session is None:
+            question = Confirm("Quit synapse-tui?", text, yes)
+            self._app.ask(question, lambda sure: self._app.exit() if sure else None)
+        else:
+            self._app.ask(Quit(text, yes), self._leave)
+
+    def _leave(self, how: Leave) -> None:
+        if how == "stop":
+            self._app.exit()
+        else:
+            self.action_detach()
+
+
+class Quit(Dialog[Leave]):
+    """Asks whether to stop the agents or to leave them running."""
+
+    BOX_CLASSES: ClassVar[str] = "-danger"
+    TITLE_TEXT: ClassVar[str] = "Leave synapse-tui?"
+    SUBTITLE: ClassVar[str] = "d detach · y stop · Esc cancels"
+    AUTO_FOCUS = "#detach"
+    BINDINGS: ClassVar = [
+        Binding("y", "leave_by('stop')", show=False),
+        Binding("d", "leave_by('detach')", show=False),
+        Binding("n", "leave", show=False),
+        Binding("left", "app.focus_previous", show=False),
+        Binding("right", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, text: str, stop: str) -> None:
+        super().__init__()
+        self._text = text
+        self._stop = stop
+
+    def body(self) -> ComposeResult:
+        yield Static(
+            Content("Detach leaves every agent running; synapse-tui shows them again."), markup=False
+        )
+        yield Static(Content(f"\n{self._text}"), classes="text", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Detach", id="detach", variant="primary", compact=True)
+        yield Button(Content(self._stop), id="stop", variant="error", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def action_leave_by(self, how: Leave) -> None:
+        self.dismiss(how)
+
+    def pressed(self, button: str) -> None:
+        self.dismiss("stop" if button == "stop" else "detach" if button == "detach" else None)
+
+
+def help_text(keymap: Keymap, width: int) -> Content:
+    """The whole help."""
+    label = key_label(keymap.leader)
+    parts: list[str | tuple[str, str]] = [
+        ("Every key goes to the agent in focus, except the function keys and ", "$ink"),
+        (label, "bold $hot"),
+        (f". {label} before one of these sends it once.\n", "$ink"),
+    ]
+    actions = [action for group in GROUPS for action in keymap.in_group(group)]
+    rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
+    for group in GROUPS:
+        parts.append((f"\n{group}\n", "bold $hot"))
+        for action in keymap.in_group(group):
+            parts += rows[action.id]
+    parts.append(("\nMessages to other agents\n", "bold $hot"))
+    parts += _pairs(MENTIONS, width)
+    parts.append(("\nMouse\n", "bold $hot"))
+    parts += _pairs(MOUSE, width)
+    parts.append(("\nMarks\n", "bold $hot"))
+    for state in AgentState:
+        mark = state_mark(state)
+        parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]
+    unseen = state_mark(AgentState.READY, unseen=True)
+    parts += [
+        (f"  {unseen.glyph} ", f"bold ${unseen.colour}"),
+        ("finished while you looked elsewhere", "$ink"),
+    ]
+    return Content.assemble(*parts).rstrip()
+
+
+def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[list[tuple[str, str]]]:
+    """One row for each action: its key, its key after the leader, its title, what it does."""
+    keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
+    after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
+    key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
+    indent = 2 + key_width + after_width + TITLE
+    for action, key, follow in zip(actions, keys, after, strict=True):
+        yield [
+            (f"  {pad(key, key_width)}", "bold $hot"),
+            (pad(follow, after_width), "$ink"),
+            (pad(action.title, TITLE), "$ink"),
+            (_hanging(action.help, indent, width), "$ink-muted"),
+        ]
+
+
+def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str]]:
+    parts = []
+    for what, means in rows:
+        parts += [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$ink-muted")]
+    return parts
+
+
+def _hanging(text: str, indent: int, width: int) -> str:
+    """The text in lines that begin below one another; on lines of its own where there is little room."""
+    if width - indent < LEAST:
+        lines = wrap(text, max(LEAST, width - 6))
+        return "".join(f"\n      {line}" for line in lines) + "\n"
+    return f"\n{' ' * indent}".join(wrap(text, width - indent)) + "\n"

@@ -1,0 +1,338 @@
+"""Locks and changes of files: look at them, release a lock or take it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import HistoryError
+from synapse_tui.hooks.install import Consent
+from synapse_tui.model import USER
+from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
+from synapse_tui.themes import agent_colour
+from synapse_tui.widgets.text import one_line, shorten, shorten_middle
+from synapse_tui.widgets.views import YOU, kind_of, party
+
+from .dialog import Confirm, Dialog, ListDialog, Row
+from .questions import HookQuestion, QuestionQueue
+from .shell import Shell
+
+SHOWN = 200  # changes that are listed
+NOTICE_CELLS = 32  # of a path in a notice
+TITLE_CELLS = 50
+OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
+_WORDS = {
+    ChangeType.CREATE: ("created", "$state-ready"),
+    ChangeType.MODIFY: ("changed", "$state-working"),
+    ChangeType.DELETE: ("deleted", "$state-error"),
+}
+_WORD_CELLS = max(len(word) for word, _ in _WORDS.values())
+
+
+class LockActions:
+    """Actions on locks and files; agents are asked about hooks when they are opened."""
+
+    def __init__(self, app: Shell, questions: QuestionQueue) -> None:
+        self._app = app
+        self._safety = app.host.safety
+        self._questions = questions
+
+    def action_locks(self) -> None:
+        """Go to the locks in the sidebar."""
+        if self._enabled():
+            self._app.main.enter_locks()
+            self._app.spawn(self._notice_when_none())
+
+    async def _notice_when_none(self) -> None:
+        if not await self._safety.locks():
+            self._app.notice("no file is locked")
+
+    def _enabled(self) -> bool:
+        if not self._safety.enabled:
+            self._app.notice(OFF, "warning")
+        return self._safety.enabled
+
+    def action_recent_changes(self) -> None:
+        """List what was done to files."""
+        if self._enabled():
+            query = ModificationQuery(limit=SHOWN)
+            changes = RecentChanges(lambda: self._safety.changes(query), self._app.labels(), self._app.today)
+            self._app.ask(changes, self.action_show_file)
+
+    async def _lock_of(self, file: str) -> Lock | None:
+        return next((each for each in await self._safety.locks() if each.file == file), None)
+
+    def action_show_file(self, file: str) -> None:
+        """Show who has locked a file, and what was done to it."""
+        query = ModificationQuery(file=file, limit=SHOWN)
+        dialog = FileDialog(
+            file,
+            lock=lambda: self._lock_of(file),
+            changes=lambda: self._safety.changes(query),
+            labels=self._app.labels(),
+            now=self._app.today,
+        )
+        self._app.ask(dialog, lambda action: self._app.perform(action, file))
+
+    def action_copy_path(self, file: str) -> None:
+        path = str(self._safety.keys.path(file))
+        self._app.copy_to_clipboard(path)
+        self._app.notice(f"copied {path}")
+
+    def action_release_lock(self, file: str) -> None:
+        """Ask, then take a lock away from its holder."""
+        name = shorten_middle(one_line(file), TITLE_CELLS)
+        text = (
+            "Its holder is not stopped: a write of it that is under way goes on, and others may write "
+            "the file from now on."
+        )
+        question = Confirm(f"Release {name}?", text, "Release it")
+        self._app.ask(question, lambda yes: self._app.spawn(self._release(file)) if yes else None)
+
+    async def _release(self, file: str) -> None:
+        broken = await self._safety.break_lock(file)
+        name = shorten_middle(one_line(file), NOTICE_CELLS)
+        if broken is None:
+            self._app.notice(f"{name} is not locked any more")
+        else:
+            self._app.notice(f"{name} is released; {self._app.label(broken.agent_id)} held it")
+
+    def action_take_lock(self, file: str) -> None:
+        """Lock a file for the person, after asking where an agent holds it."""
+        self._app.spawn(self._ask_to_take(file))
+
+    async def _ask_to_take(self, file: str) -> None:
+        held = await self._lock_of(file)
+        if held is None or held.agent_id == USER.sender_id:
+            await self._take(file)
+            return
+        name = shorten_middle(one_line(file), TITLE_CELLS)
+        text = (
+            f"{self._app.label(held.agent_id)} holds it, and is not stopped: a write of it that is under "
+            "way goes on. Until you release it, for 5 minutes at most, agents that would write it are told "
+            "to wait."
+        )
+        question = Confirm(f"Lock {name} yourself?", text, "Lock it")
+        self._app.ask(question, lambda yes: self._app.spawn(self._take(file)) if yes else None)
+
+    async def _take(self, file: str) -> None:
+        before = await self._safety.take_lock(file)
+        whose = f"; {self._app.label(before.agent_id)} held it" if before is not None else ""
+        name = shorten_middle(one_line(file), NOTICE_CELLS)
+        self._app.notice(f"{name} is locked by you for 5 minutes{whose}")
+
+    def ask_for_hooks(self, agent_id: str) -> None:
+        """Ask, where that was not done yet, whether hooks may be installed for an agent that was opened."""
+        if self._safety.enabled:
+            self._app.spawn(self._ask_for_hooks(agent_id))
+
+    async def _ask_for_hooks(self, agent_id: str) -> None:
+        session = self._app.host.agents.get(agent_id)
+        if session is None or not await self._safety.asks_for_hooks(agent_id):
+            return
+        name = session.profile.display
+
+        def answered(answer: Consent | None) -> None:
+            if answer is not None:
+                self._app.spawn(self._install(agent_id, name, answer))
+
+        self._questions.ask(lambda: HookQuestion(name), answered)
+
+    async def _install(self, agent_id: str, name: str, answer: Consent) -> None:
+        place = await self._safety.answer_for_hooks(agent_id, answer)
+        if place is not None:
+            self._app.notice(f"{name} has its hooks in {place}: from its next start it locks files")
+        elif answer is Consent.NEVER:
+            self._app.notice(f"{name} goes on without hooks; 'synapse hooks install' puts them there")
+
+
+class FileDialog(Dialog[str]):
+    """Shows the lock of a file and its changes; leaves with the id of an action on the file."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [
+        Binding("r", "choose('release_lock')", show=False),
+        Binding("t", "choose('take_lock')", show=False),
+        Binding("c", "choose('copy_path')", show=False),
+        Binding("q,enter", "leave", show=False),
+    ]
+
+    def __init__(
+        self,
+        file: str,
+        *,
+        lock: Callable[[], Awaitable[Lock | None]],
+        changes: Callable[[], Awaitable[Sequence[Modification]]],
+        labels: Mapping[str, str],
+        now: Callable[[], datetime],
+    ) -> None:
+        super().__init__(shorten_middle(one_line(file), 60))
+        self.file = file
+        self._find_lock = lock
+        self._find_changes = changes
+        self._labels = labels
+        self._now = now
+        self._lock: Lock | None = None
+        self._changes: Sequence[Modification] | None = None
+        self._problem = ""
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield Static("", id="story", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Release (r)", id="release_lock", compact=True)
+        yield Button("Lock it myself (t)", id="take_lock", compact=True)
+        yield Button("Copy path (c)", id="copy_path", compact=True)
+        yield Button("Close", id="close", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#release_lock", Button).display = False
+        self.set_interval(1.0, self._draw)
+        self.look()
+
+    def look(self) -> None:
+        """Read the lock and the changes again."""
+        self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
+
+    async def _look(self) -> None:
+        try:
+            self._lock, self._changes = await self._find_lock(), await self._find_changes()
+            self._problem = ""
+        except HistoryError as error:
+            self._problem = error.message
+        self._draw()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        width = self.query_one(".body").content_size.width - 1
+        held = self._held()
+        self.query_one("#release_lock", Button).display = held is not None
+        if width > 0:
+            now = self._now()
+            parts = [lock_text(held, self._labels, now), Content("\n\n"), self._history(width, now)]
+            self.query_one("#story", Static).update(Content.assemble(*parts))
+
+    def _held(self) -> Lock | None:
+        lock = self._lock
+        return lock if lock is not None and lock.expires_at > self._now() else None
+
+    def _history(self, width: int, now: datetime) -> Content:
+        if self._problem:
+            return Content.styled(one_line(self._problem), "$state-error")
+        if self._changes is None:
+            return Content.styled("…", "$ink-faint")
+        if not self._changes:
+            return Content.styled("no change of it is known", "$ink-faint")
+        rows = [change_row(change, self._labels, width, now) for change in self._changes]
+        return Content("\n").join(rows)
+
+    def action_choose(self, action: str) -> None:
+        if action != "release_lock" or self._held() is not None:
+            self.dismiss(action)
+
+    def pressed(self, button: str) -> None:
+        if button == "close":
+            self.dismiss(None)
+        else:
+            self.action_choose(button)
+
+
+class RecentChanges(ListDialog):
+    """Lists changes of files, the newest first; leaves with the file that is to be looked at."""
+
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows the file · Esc closes"
+    NOTHING: ClassVar[str] = " no change of a file is known"
+
+    def __init__(
+        self,
+        changes: Callable[[], Awaitable[Sequence[Modification]]],
+        labels: Mapping[str, str],
+        now: Callable[[], datetime],
+    ) -> None:
+        super().__init__("Recent file changes", self._rows)
+        self._find_changes = changes
+        self._labels = labels
+        self._now = now
+        self._changes: Sequence[Modification] = ()
+
+    def _rows(self, width: int) -> Iterable[Row]:
+        now = self._now()
+        return [
+            (str(each.id), change_row(each, self._labels, width, now, named=True)) for each in self._changes
+        ]
+
+    def target(self, key: str) -> str:
+        return next(each.file for each in self._changes if str(each.id) == key)
+
+    def on_mount(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Read the changes again."""
+        self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
+
+    async def _look(self) -> None:
+        try:
+            self._changes = await self._find_changes()
+        except HistoryError as error:
+            self.show_error(error)
+        self.show_news()
+
+
+def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
+    """Who holds a file, since when and for how long still, what for."""
+    if lock is None:
+        return Content.styled("not locked", "$ink-muted")
+    left = int((lock.expires_at - now).total_seconds())
+    holder = party(lock.agent_id, labels)
+    parts: list[tuple[str, str]] = [
+        ("locked by ", "$ink-muted"),
+        (holder, f"bold ${agent_colour(kind_of(lock.agent_id))}"),
+        (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$ink-faint"),
+        ("\nsince ", "$ink-muted"),
+        (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
+        (", ends in ", "$ink-muted"),
+        (f"{duration(left) if left >= 10 else f'{left}s'}", "$ink"),
+        (" unless it is renewed" if lock.call else "", "$ink-muted"),
+    ]
+    if lock.intent:
+        parts += [("\nfor ", "$ink-muted"), (one_line(lock.intent), "$ink")]
+    if lock.task_id:
+        parts += [("\ntask ", "$ink-muted"), (one_line(lock.task_id)[:8], "$ink")]
+    return Content.assemble(*parts)
+
+
+def change_row(
+    change: Modification, labels: Mapping[str, str], width: int, now: datetime, *, named: bool = False
+) -> Content:
+    """One line: when, what, by whom, which lines; with the file where it is not known already."""
+    word, colour = _WORDS[change.change]
+    when = moment(change.time, now)
+    who = shorten(party(change.agent_id, labels), 20)
+    about = f"lines {change.lines}" if change.lines else ""
+    room = width - cell_len(when) - _WORD_CELLS - cell_len(who) - 7
+    file = shorten_middle(one_line(change.file), max(8, room - min(len(about), 18) - 2)) if named else ""
+    gap = "  " if file and about else ""
+    about = shorten(one_line(about), max(0, room - cell_len(file) - len(gap)))
+    return Content.assemble(
+        (f" {when}  ", "$ink-faint"),
+        (f"{word:<{_WORD_CELLS}}  ", colour),
+        (who, f"bold ${agent_colour(kind_of(change.agent_id))}"),
+        ("  ", ""),
+        (file, "$ink"),
+        (gap + about, "$ink-muted"),
+    )

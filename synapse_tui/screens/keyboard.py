@@ -1,0 +1,397 @@
+"""Looks at keys before any widget does: for the leader, actions, and dialogs and panes that are not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual import events
+
+from synapse_tui.actions import DIGITS, Action
+from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
+from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
+from synapse_tui.mention import ECHO_TIMEOUT, MARKS
+from synapse_tui.model import AgentState
+from synapse_tui.terminal.input import MODIFIER_KEYS
+from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import plural
+
+from .dialog import Dialog
+from .questions import Question, QuestionQueue, Taken
+from .shell import Shell
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
+
+READY_SECONDS = 60.0  # how long keys that were typed before an agent was there wait for it to become ready
+LOOK_SECONDS = 0.1  # between two looks at whether it is
+MOST_EARLY = 4096  # keys that are kept for an agent that is not there yet
+LINE_SECONDS = ECHO_TIMEOUT + 0.1  # after an Enter the composer is empty: what follows may be a mention
+DRAFT_SECONDS = 5.0  # what follows is given all the same where the composer does not become empty
+_TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
+
+
+class Step(Enum):
+    """What a key means for the leader."""
+
+    PASS = auto()  # nothing: it goes its usual way
+    WAIT = auto()  # the leader was pressed: the next key is a command
+    DO = auto()  # it names an action
+    LITERAL = auto()  # it goes to the agent once: the leader, or another key that the application takes
+    CANCEL = auto()  # the command was given up
+    UNKNOWN = auto()  # it names nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with a key: for `DO` the action and its arguments, for `UNKNOWN` the key."""
+
+    step: Step
+    action: Action | None = None
+    arguments: tuple[str, ...] = ()
+
+
+class Leader:
+    """Watches keys for the leader and the one after it."""
+
+    def __init__(self, keymap: Keymap) -> None:
+        self.use(keymap)
+        self.pending = False
+
+    def use(self, keymap: Keymap) -> None:
+        """Take other keys."""
+        self.keymap = keymap
+        self.label = key_label(keymap.leader)
+        self.key = textual_key(keymap.leader)
+
+    def take(self, key: str, character: str | None) -> Verdict:
+        """Judge a key by Textual's name and the character that it types, if any."""
+        if key.rpartition("+")[2] in MODIFIER_KEYS:
+            return Verdict(Step.WAIT if self.pending else Step.PASS)
+        if not self.pending:
+            self.pending = key == self.key
+            return Verdict(Step.WAIT if self.pending else Step.PASS)
+        self.pending = False
+        if key == self.key:
+            return Verdict(Step.LITERAL)
+        if key in ("escape", "ctrl+c"):
+            return Verdict(Step.CANCEL)
+        name = character if character and character.isprintable() else key
+        action = self.keymap.by_leader_key(name)
+        if action is None:
+            literal = self.keymap.by_key(key) is not None or is_function_key(key)
+            return Verdict(Step.LITERAL if literal else Step.UNKNOWN, arguments=(name,))
+        return Verdict(Step.DO, action, (name,) if action.id == DIGITS else ())
+
+
+class Kept(NamedTuple):
+    """A key or a paste that came too early.
+
+    Attributes:
+        event: It.
+        for_dialog: Whether it is for a dialog that takes none yet; else for a pane that is not there yet.
+        early: Whether no agent was there to take it: it is given to one that is ready.
+        agent_id: The agent that it waits for then; empty for the first one.
+    """
+
+    event: events.Event
+    for_dialog: bool = False
+    early: bool = False
+    agent_id: str = ""
+
+
+class Keyboard:
+    """Keeps keys that come too early, and gives the leader's keys to the actions."""
+
+    def __init__(self, app: Shell, questions: QuestionQueue) -> None:
+        self._app = app
+        self._main = app.main
+        self._questions = questions
+        self.leader = Leader(app.keymap)
+        self._kept: list[Kept] = []
+        self._opening = 0  # calls of `expecting` that are not done yet
+        self._giving = self._looking = False
+        self._since: dict[str, float] = {}  # since when keys wait for an agent that is there
+        self._enter_at = float("-inf")
+        self._too_many = 0
+
+    @property
+    def _agents(self) -> Mapping[str, AgentSession]:
+        return self._app.host.agents
+
+    def use(self, keymap: Keymap) -> None:
+        """Take other keys."""
+        self.show_leader(pending=False)
+        self.leader.use(keymap)
+
+    def show_leader(self, *, pending: bool) -> None:
+        """Show what may follow the leader, or hide it."""
+        self.leader.pending = pending
+        self._main.set_class(pending, "-leader")
+
+    def action_leader(self) -> None:
+        """The leader was clicked in the status bar: show what may follow, or hide it."""
+        self.show_leader(pending=not self.leader.pending)
+
+    # Input
+
+    def takes(self, event: events.Event) -> bool:
+        """Whether input goes no further for now."""
+        screen = self._app.screen
+        leads = isinstance(event, events.Key) and self._is_for_leader(event)
+        taken: Taken = "screen"
+        if isinstance(screen, Question) and not leads:
+            taken = self._questions.takes(event, screen)
+        if taken == "nothing":
+            return True
+        self._questions.typed(event)
+        if taken == "main":
+            self._keep(*self._questions.taken_along(), event)
+            return True
+        if isinstance(screen, Dialog):
+            if isinstance(event, events.Key) and leads:
+                return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
+            # A key that comes before the message that tells of the dialog's being ready must not overtake.
+            early = not screen.ready or any(kept.for_dialog for kept in self._kept)
+            if early and not isinstance(event, events.MouseDown):
+                return self._keep_for_dialog(event, screen)
+        return screen is self._main and self._takes_at_main(event)
+
+    def _takes_at_main(self, event: events.Event) -> bool:
+        if self._waits(event):
+            self._keep(event)
+            return True
+        if isinstance(event, events.Key):
+            self._main.settle()
+            if isinstance(event, TerminalKeyRelease):
+                return False
+            step = self._lead(event)
+            if step is Step.PASS:
+                return self._acts(event) or self._without_agent(event)
+            return step is not Step.LITERAL
+        if not self._over_hints(event):
+            self.show_leader(pending=False)
+        return False
+
+    def hand_over(self, run: TerminalText) -> bool:
+        """Hand many keys at once to the pane in focus; not where each of them may mean something."""
+        app = self._app
+        if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
+            return False
+        self._main.settle()
+        view = self._main.focused
+        return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
+
+    def _acts(self, event: events.Key) -> bool:
+        """Do the action whose key it is, before the next key, which may be for another agent then."""
+        action = self.leader.keymap.by_key(event.key)
+        if action is not None:
+            self.show_leader(pending=False)
+            self._app.perform(action.id)
+        return action is not None
+
+    def _is_for_leader(self, event: events.Key) -> bool:
+        pending = self.leader.pending or event.key == self.leader.key
+        return pending and not isinstance(event, TerminalKeyRelease)
+
+    def _lead(self, event: events.Key, *, anywhere: bool = True) -> Step:
+        """Let the leader judge a key, and do what it names; in a dialog only some actions can be done.
+
+        Only for `PASS` and `LITERAL` may anything else have the key.
+        """
+        verdict = self.leader.take(event.key, event.character)
+        self._main.set_class(self.leader.pending and anywhere, "-leader")
+        if verdict.step is Step.DO and verdict.action is not None:
+            if anywhere or verdict.action.anywhere:
+                self._app.perform(verdict.action.id, *verdict.arguments)
+            else:
+                self._app.notice(f"{verdict.action.title}: leave the dialog first, with Esc", "warning")
+        elif verdict.step is Step.UNKNOWN:
+            self._app.notice(f"{verdict.arguments[0]} means nothing after {self.leader.label}", "warning")
+        return verdict.step
+
+    def _without_agent(self, event: events.Key) -> bool:
+        """Whether a person types while there is no agent, and was told so."""
+        if self._agents or self._main.focused is not None or not event.is_printable:
+            return False
+        self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")
+        return True
+
+    def _over_hints(self, event: events.Event) -> bool:
+        if not isinstance(event, events.MouseEvent):
+            return False
+        widget, _region = self._app.get_widget_at(event.x, event.y)
+        return widget is self._main.which_key or widget is self._main.status_bar
+
+    # What is kept
+
+    @property
+    def waiting(self) -> bool:
+        """Whether keys are kept that those of the agent in focus must not overtake."""
+        return not self._giving and (any(not kept.early for kept in self._kept) or self._is_early())
+
+    def _is_early(self) -> bool:
+        """Whether a key comes before the agent in focus, or behind keys that wait until that is ready.
+
+        A dialog of the agent takes keys: only a person can answer it, and nothing becomes ready before.
+        """
+        active = self._main.active
+        if not active or self._main.expects_pane:
+            return True
+        if not any(kept.early and kept.agent_id in ("", active) for kept in self._kept):
+            return False
+        session = self._agents.get(active)
+        return session is not None and session.exit is None and session.report.state is not AgentState.WAITING
+
+    def _waits(self, event: events.Event) -> bool:
+        """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
+        if isinstance(event, events.MouseDown):
+            return False
+        # Keys for the application itself do not wait for an agent.
+        own = isinstance(event, events.Key) and (
+            self._is_for_leader(event) or self.leader.keymap.by_key(event.key) is not None
+        )
+        if self._main.active:
+            behind = any(not kept.early for kept in self._kept) and not self._giving
+            return behind or (not own and self.waiting) or self._main.expects_pane
+        coming = self._opening or self._agents or self._questions.pending
+        return not own and (bool(coming) or not self._app.begun)
+
+    def _keep(self, *typed: events.Event) -> None:
+        early, active = self._is_early(), self._main.active
+        for event in typed:
+            if early and sum(kept.early for kept in self._kept) >= MOST_EARLY:
+                self._too_many += 1
+            else:
+                self._kept.append(Kept(event, early=early, agent_id=active))
+        if early and active:
+            self._look_again()
+
+    def _keep_for_dialog(self, event: events.Event, screen: Dialog[object]) -> bool:
+        """Keep a key for later, but never the one that leaves a dialog that is busy; whether it was kept."""
+        if screen.busy and isinstance(event, events.Key) and event.key == "escape":
+            self._take_for_dialog()
+            return False
+        self._kept.append(Kept(event, for_dialog=True))
+        return True
+
+    def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
+        """Keep what is typed while there is no agent yet for the first that is being opened."""
+        self._opening += 1
+        return self._until_opened(opening)
+
+    async def _until_opened(self, opening: Awaitable[None]) -> None:
+        try:
+            await opening
+        finally:
+            self._opening -= 1
+            self.drop()
+
+    def drop(self) -> None:
+        """While there is no agent, drop what was typed for one, and say so."""
+        if not self._agents:
+            early = [kept for kept in self._kept if not kept.for_dialog]
+            self._kept = [kept for kept in self._kept if kept.for_dialog]
+            self._report_dropped(early, "typed before there was an agent went nowhere")
+
+    def _report_dropped(self, dropped: Sequence[Kept], what: str) -> None:
+        count = sum(not isinstance(kept.event, TerminalKeyRelease) for kept in dropped) + self._too_many
+        self._too_many = 0
+        if count:
+            self._app.notice(f"{plural(count, 'key')} {what}", "warning")
+
+    # Giving it
+
+    async def give_dialog(self) -> None:
+        """Give a dialog that takes keys now what was typed before."""
+        for kept in self._take_for_dialog():
+            await self._app.on_event(kept.event)
+
+    def _take_for_dialog(self) -> list[Kept]:
+        taken = [kept for kept in self._kept if kept.for_dialog]
+        self._kept = [kept for kept in self._kept if not kept.for_dialog]
+        return taken
+
+    async def give_main(self) -> None:
+        """Give the agent in focus the keys that were kept for it, as far as it takes them."""
+        self._giving = True
+        try:
+            for event in self._for_main():
+                await self._app.on_event(event)
+        finally:
+            self._giving = False
+
+    def _for_main(self) -> list[events.Event]:
+        active = self._main.active
+        if active:
+            self._kept = [
+                kept._replace(agent_id=active) if kept.early and not kept.agent_id else kept
+                for kept in self._kept
+            ]
+        self._drop_late()
+        given, left = [], []
+        waits = not self._is_ready(active)
+        for kept in self._kept:
+            if kept.early and (kept.agent_id != active or waits or self._begins_too_soon(kept.event, active)):
+                waits = waits or kept.agent_id == active
+                left.append(kept)
+                continue
+            given.append(kept.event)
+            if kept.early and isinstance(kept.event, events.Key) and kept.event.key == "enter":
+                self._enter_at = self._questions.clock()
+        self._kept = left
+        if not any(kept.early for kept in left) and self._too_many:
+            self._report_dropped((), f"typed before the agent was ready went nowhere: {MOST_EARLY} are kept")
+        if any(kept.early and kept.agent_id for kept in left):
+            self._look_again()
+        return given
+
+    def _is_ready(self, agent_id: str) -> bool:
+        """Whether an agent takes keys: its terminal is set up, and its composer is there if it has one."""
+        session = self._agents.get(agent_id)
+        if session is None or session.exit is not None or self._main.active_pane is None:
+            return False
+        if session.report.state not in _TAKING:
+            return False
+        reading = session.reading()
+        return session.profile.composer is None or (reading.visible and not reading.dialog)
+
+    def _begins_too_soon(self, event: events.Event, agent_id: str) -> bool:
+        """Whether a key may begin a mention, and the line before it may still stand in the composer."""
+        since = self._questions.clock() - self._enter_at
+        if not (isinstance(event, events.Key) and event.character in MARKS) or since >= DRAFT_SECONDS:
+            return False
+        return since < LINE_SECONDS or bool(self._agents[agent_id].reading().draft)
+
+    def _drop_late(self) -> None:
+        """Drop early keys of an agent that has ended, or does not become ready, and say so."""
+        now = self._questions.clock()
+        waited_for = {kept.agent_id for kept in self._kept if kept.early and kept.agent_id}
+        self._since = {each: self._since.get(each, now) for each in waited_for}
+        for agent_id, since in self._since.items():
+            session = self._agents.get(agent_id)
+            if session is None:
+                why = "it was closed"
+            elif session.exit is not None:
+                why = "it has ended"
+            elif now - since >= READY_SECONDS:
+                why = f"it did not take any for {READY_SECONDS:.0f} s"
+            else:
+                continue
+            late = [kept for kept in self._kept if kept.early and kept.agent_id == agent_id]
+            self._kept = [kept for kept in self._kept if kept not in late]
+            self._report_dropped(late, f"typed before {agent_id} was ready went nowhere: {why}")
+
+    def _look_again(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self._app.set_timer(LOOK_SECONDS, self._look)
+
+    async def _look(self) -> None:
+        self._looking = False
+        if self._app.screen is self._main:
+            await self.give_main()
+        else:
+            self._look_again()

@@ -1,0 +1,442 @@
+"""The settings screen: all settings with values and origins, found by typing, changed by Enter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from synapse_tui.errors import ConfigError
+from synapse_tui.settings.files import (
+    Entry,
+    Layer,
+    SettingsFiles,
+    Survey,
+    check_place,
+    is_secret,
+    read_lines,
+    survey,
+    value_lines,
+    value_text,
+)
+from synapse_tui.settings.schema import TABLES
+from synapse_tui.settings.watch import FileWatch
+from synapse_tui.widgets.option_lists import Choices, SearchInput
+from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, layer_row, matching, setting_row
+from synapse_tui.widgets.text import one_line, plural
+
+from .appearance import Appearance
+from .dialog import Dialog, EnterList, label
+from .shell import Shell
+
+FilesNow = Callable[[], SettingsFiles]
+"""Gives the files as they are trusted now; called in a thread."""
+MAX_PROBLEMS = 3  # problems that are shown; the line below says how many more there are
+READ_ONLY = "the settings cannot be changed from here; 'synapse config' can"
+THEME = "tui.theme"
+BOOLEANS = ("true", "false")
+LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as lines
+HINTS = {
+    "list": "one item a line",
+    "words": "one item a line",
+    "table": "one NAME = VALUE a line",
+    "bindings": "one ACTION = KEY, leader KEY a line; docs/keys.md names the actions",
+    "keys": "only hashes are kept; 'synapse auth setup' makes keys",
+    "leader": "such as ctrl+] or f12",
+    "file": "the name of a file in .synapse, or nothing",
+    "number": "a whole number",
+    "count": "a whole number, 0 or more",
+}
+
+
+class SettingsActions:
+    """Shows the settings, and keeps a theme."""
+
+    def __init__(self, app: Shell, appearance: Appearance) -> None:
+        self._app = app
+        self._appearance = appearance
+
+    def action_settings(self) -> None:
+        if self._app.settings_files is None:
+            self._app.notice(READ_ONLY, "warning")
+        else:
+            self._app.push_screen(SettingsScreen(self._app.settings_files))
+
+    def action_keep_theme(self, name: str) -> None:
+        """Take colours, and keep them in the person's own settings."""
+        self._app.spawn(self._keep_theme(name))
+
+    async def _keep_theme(self, name: str) -> None:
+        files = self._app.settings_files
+        self._appearance.choose(name)
+        if files is None:
+            self._app.notice(f"colours: {name}")
+            return
+
+        def write() -> str:
+            files().change("user", lambda file: file.put(THEME, name))
+            now = survey(files())
+            entry = now.find(THEME)
+            return now.obstacle(entry, "user") if entry is not None else ""
+
+        obstacle = await asyncio.to_thread(write)
+        kept = f"for this session only: {obstacle}" if obstacle else "kept in ~/.synapse/settings.json"
+        self._app.notice(f"colours: {name}, {kept}")
+
+
+class SettingsScreen(Dialog[None]):
+    """Lists the settings, and opens an editor for the chosen one."""
+
+    TITLE_TEXT: ClassVar[str] = "Settings"
+    SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
+    BOX_CLASSES: ClassVar[str] = "-settings"
+    AUTO_FOCUS = "#query"
+
+    def __init__(self, files: FilesNow) -> None:
+        super().__init__()
+        self._files = files
+        self._key = ""  # the setting that was marked last
+        self._survey: Survey | None = None
+        self._shown: list[Entry] = []
+        self._watch: FileWatch | None = None
+        self._written = ""  # the setting that is being written here: that it changes is no news
+
+    def body(self) -> ComposeResult:
+        yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
+        yield Static("", id="problems", markup=False)
+        results = Choices(id="results", markup=False, compact=True)
+        results.can_focus = False
+        yield results
+        yield Static("", id="about", markup=False)
+        yield Static("", id="news", classes="faint", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Change", id="change", variant="primary", compact=True)
+        yield Button("Close", id="close", compact=True)
+
+    def on_mount(self) -> None:
+        """Look, and again whenever a file changes."""
+        self.run_worker(self._begin(), exit_on_error=False)
+
+    async def _begin(self) -> None:
+        files = await asyncio.to_thread(self._files)
+        paths = [*(files.path(layer) for layer in files.layers), files.paths.trusted]
+        if self.is_mounted:
+            self._watch = FileWatch(paths, self.show_news)
+        await self._look()
+
+    async def on_unmount(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await watch.close()
+
+    def show_news(self) -> None:
+        self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
+
+    async def _look(self) -> None:
+        before = self._survey
+        self._survey = await asyncio.to_thread(lambda: survey(self._files()))
+        if before is not None:
+            self._show_changes(before, self._survey)
+        self._fill()
+        for screen in self.app.screen_stack:
+            if isinstance(screen, SettingEditor) and screen.is_mounted:
+                screen.show_survey(self._survey)
+
+    def _show_changes(self, before: Survey, now: Survey) -> None:
+        """Say what somebody else has changed while the screen was open."""
+        known = {entry.key: entry.given for entry in before.entries}
+        changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
+        others = [key for key in changed if key != self._written]
+        if others:
+            self._show_note(f"changed outside just now: {', '.join(others)}")
+        if self._written in changed:
+            self._written = ""
+
+    def _show_note(self, text: str) -> None:
+        news = self.query_one("#news", Static)
+        news.update(Content(one_line(text)))
+        news.display = bool(text)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fill)
+
+    @on(Input.Changed, "#query")
+    def _searched(self) -> None:
+        self._fill()
+
+    def _fill(self) -> None:
+        view = self.query_one("#results", OptionList)
+        width = view.size.width - 1
+        if self._survey is None or width <= 0:
+            return
+        marked = self._marked()
+        key = marked.key if marked is not None else self._key
+        self._show_problems()
+        self._shown = matching(self._survey.entries, self.query_one("#query", Input).value)
+        keys, group = key_cells(self._survey.entries, width), ""
+        rows: list[Option] = []
+        for entry in self._shown:
+            if entry.group != group:
+                group = entry.group
+                rows.append(Option(heading_row(group), disabled=True))
+            rows.append(Option(setting_row(entry, keys, width), id=entry.key))
+        view.clear_options()
+        view.add_options(rows or [Option(Content(" no setting is called that"), disabled=True)])
+        ids = [row.id for row in rows]
+        if rows:
+            view.highlighted = ids.index(key) if key in ids else 1
+        else:
+            self.query_one("#about", Static).update("")
+
+    def _show_problems(self) -> None:
+        assert self._survey is not None
+        problems = self._survey.problems
+        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+        label = self.query_one("#problems", Static)
+        label.update(Content.styled("\n".join(told), "$state-waiting"))
+        label.display = bool(told)
+
+    def _marked(self) -> Entry | None:
+        option = self.query_one("#results", OptionList).highlighted_option
+        key = option.id if option is not None else None
+        return next((entry for entry in self._shown if entry.key == key), None)
+
+    @on(OptionList.OptionHighlighted, "#results")
+    def _highlighted(self) -> None:
+        entry = self._marked()
+        if entry is not None and self._survey is not None:
+            label = self.query_one("#about", Static)
+            label.update(about(entry, self._survey, label.content_size.width))
+
+    @on(OptionList.OptionSelected, "#results")
+    @on(Input.Submitted, "#query")
+    def _chosen(self) -> None:
+        entry = self._marked()
+        if entry is not None and self._survey is not None:
+            self._key = entry.key
+            editor = SettingEditor(entry, self._survey, self._files, self._wrote)
+            self.app.push_screen(editor, self._edited)
+
+    def _wrote(self) -> None:
+        self._written = self._key
+
+    def _edited(self, said: str | None) -> None:
+        if said:
+            self._show_note(said)
+            self.show_news()
+
+    def action_leave(self) -> None:
+        """Take the search away, or else leave."""
+        query = self.query_one("#query", Input)
+        if query.value:
+            query.value = ""
+        else:
+            self.dismiss(None)
+
+    def pressed(self, button: str) -> None:
+        if button == "change":
+            self._chosen()
+        else:
+            self.dismiss(None)
+
+
+class SettingEditor(Dialog[str]):
+    """Leaves with a sentence about what was written."""
+
+    SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
+    BOX_CLASSES: ClassVar[str] = "-setting"
+    AUTO_FOCUS = "#value"
+    BINDINGS: ClassVar = [Binding("ctrl+s", "save", show=False)]
+
+    def __init__(
+        self, entry: Entry, now: Survey, files: Callable[[], SettingsFiles], before_write: Callable[[], None]
+    ) -> None:
+        super().__init__(entry.key)
+        self._entry = entry
+        self._survey = now
+        self._files = files
+        self._before_write = before_write
+        self._places = now.places(entry.setting)
+        self._first_text = ""
+
+    @property
+    def _choices(self) -> tuple[str, ...]:
+        return BOOLEANS if self._entry.setting.kind == "boolean" else self._entry.setting.choices
+
+    @property
+    def _layer(self) -> Layer:
+        at = self.query_one("#layer", OptionList).highlighted
+        return self._places[at if at is not None else 0]
+
+    def body(self) -> ComposeResult:
+        setting = self._entry.setting
+        text = setting.help + (" Counts from the next start of the session." if setting.restart else "")
+        yield Static(Content(text), classes="text -first", markup=False)
+        hint = HINTS.get(setting.kind, "")
+        yield label(f"Value ({hint})" if hint else "Value")
+        yield self._field()
+        yield label("Written to")
+        yield EnterList(
+            *(Option("", id=layer) for layer in self._places), id="layer", markup=False, compact=True
+        )
+        yield Static("", id="obstacle", markup=False)
+
+    def _field(self) -> Widget:
+        setting, value = self._entry.setting, self._entry.value
+        if self._choices:
+            rows = [Option(Content(f" {choice}"), id=choice) for choice in self._choices]
+            return EnterList(*rows, id="value", markup=False, compact=True)
+        if setting.kind in LINES:
+            return TextArea("\n".join(value_lines(value)), id="value", compact=True)
+        if is_secret(setting.key):
+            there = value_text(setting, value) if value else "none"
+            return Input(
+                id="value", password=True, placeholder=f"{there}; type others in their place", compact=True
+            )
+        return Input(str(value), id="value", placeholder="nothing", compact=True)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Save", id="save", variant="primary", compact=True)
+        yield Button("Unset", id="unset", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        value = self.query_one("#value")
+        if isinstance(value, OptionList):
+            now = value_text(self._entry.setting, self._entry.value)
+            value.highlighted = self._choices.index(now) if now in self._choices else 0
+        self._first_text = self._typed()
+        best = self._entry.best_layer
+        self.query_one("#layer", OptionList).highlighted = (
+            self._places.index(best) if best in self._places else 0
+        )
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def show_survey(self, now: Survey) -> None:
+        """The files are others than before: show what they say, and leave what is being typed."""
+        entry = now.find(self._entry.key)
+        if entry is not None:
+            self._survey, self._entry = now, entry
+            self._draw()
+
+    def _draw(self) -> None:
+        layers = self.query_one("#layer", OptionList)
+        width = layers.content_size.width
+        if width <= 0:
+            return
+        for layer in self._places:
+            row = layer_row(self._entry, self._survey, layer, width)
+            layers.replace_option_prompt(layer, row)
+        self._show_obstacle()
+
+    @on(OptionList.OptionHighlighted, "#layer")
+    def _show_obstacle(self) -> None:
+        layer = self._layer
+        text = self._survey.obstacle(self._entry, layer)
+        notice = self.query_one("#obstacle", Static)
+        notice.update(Content.styled(f"▲ {text}" if text else "", "$state-waiting"))
+        notice.display = bool(text)
+        self.query_one("#unset", Button).display = layer in self._entry.given
+
+    # The value
+
+    @on(Input.Changed, "#value")
+    @on(TextArea.Changed, "#value")
+    def _changed(self) -> None:
+        """Say at once when it is no value; but not of the one that stands there from the start."""
+        if self._typed() == self._first_text:
+            self.show_error("")
+            return
+        try:
+            self._read()
+        except ConfigError as error:
+            self.show_error(error.message)
+        else:
+            self.show_error("")
+
+    def _typed(self) -> str:
+        """The text in the field; empty of a list."""
+        field = self.query_one("#value")
+        if isinstance(field, TextArea):
+            return field.text
+        return field.value if isinstance(field, Input) else ""
+
+    def _read(self) -> object:
+        setting, field = self._entry.setting, self.query_one("#value")
+        try:
+            if isinstance(field, OptionList):
+                return setting.accept(self._choices[field.highlighted or 0])
+            if isinstance(field, TextArea):
+                return setting.accept(read_lines(setting, field.text))
+            assert isinstance(field, Input)
+            text = field.value if setting.kind == "text" else field.value.strip()
+            if is_secret(setting.key) and not text:
+                raise ValueError("is not changed by an empty field: Unset takes it away")
+            return setting.accept(text)
+        except ValueError as error:
+            raise ConfigError(f"the value {error}", setting.help) from None
+
+    # Saving
+
+    @on(Input.Submitted, "#value")
+    @on(EnterList.Confirmed)
+    def action_save(self) -> None:
+        try:
+            value = self._read()
+            check_place(self._entry.setting, self._layer)
+        except ConfigError as error:
+            self.show_error(error.message)
+            return
+        self._write(
+            lambda layer, files: files.change(layer, lambda file: file.put(self._entry.key, value)).trouble
+        )
+
+    def _unset(self) -> None:
+        key = self._entry.key
+        self._write(lambda layer, files: files.change(layer, lambda file: file.remove(key)).trouble)
+
+    def _write(self, change: Callable[[Layer, SettingsFiles], str]) -> None:
+        layer, key = self._layer, self._entry.key
+
+        def work() -> str:
+            trouble = change(layer, self._files())
+            now = survey(self._files())
+            entry = now.find(key)
+            assert entry is not None
+            return _outcome(entry, now, layer, trouble)
+
+        self._before_write()
+        self.attempt(lambda: asyncio.to_thread(work))
+
+    def pressed(self, button: str) -> None:
+        if button == "save":
+            self.action_save()
+        elif button == "unset":
+            self._unset()
+        else:
+            self.dismiss(None)
+
+
+def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
+    name = now.name(layer)
+    if layer in entry.given:
+        said = f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}"
+    else:
+        said = f"{entry.key} was taken out of {name}"
+    obstacle = now.obstacle(entry, layer) if layer in entry.given else ""
+    later = "it counts from the next start of the session" if entry.setting.restart and not obstacle else ""
+    return "; ".join(part for part in (said, trouble, obstacle, later) if part)

@@ -1,0 +1,183 @@
+"""What the features of the user interface share: the host, the main screen, dialogs, notices and workers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.app import App
+from textual.driver import Driver
+from textual.screen import Screen
+from textual.widget import Widget
+
+from synapse_tui.errors import SynapseError
+from synapse_tui.keymap import Keymap
+from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
+from synapse_tui.widgets.pane import Pane
+from synapse_tui.widgets.status_bar import Level
+from synapse_tui.widgets.terminal_view import TerminalView
+
+from .dialog import describe
+from .main import MainScreen
+
+if TYPE_CHECKING:
+    from synapse_tui.host import Host
+    from synapse_tui.settings.files import SettingsFiles
+
+log = logging.getLogger(__name__)
+
+TOAST_SECONDS = 5.0
+Result = TypeVar("Result")
+
+FOR_EXTERNAL = {
+    "close_agent": "close_external",
+    "explain_state": "external_card",
+    "interrupt": "cancel_external",
+    "scroll": "scroll_external",
+    "live": "scroll_external",
+    "restart_agent": "new_external",
+    "rename_agent": "not_external",
+    "watch_agent": "not_external",
+    "send_instructions": "not_external",
+}
+"""What an action on a hosted agent means in the tab of an external one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionControls:
+    """A session that outlives its terminals; `detach` gives the terminal back."""
+
+    name: str
+    detach: Callable[[], None]
+
+
+class Shell(FaultTolerant, App[None], inherit_bindings=False):
+    """The application as its features see it.
+
+    A feature is an object with a method `action_<id>` for each of its actions; `perform` finds them by id.
+    """
+
+    host: Host
+    main: MainScreen
+    keymap: Keymap
+    settings_files: (
+        Callable[[], SettingsFiles] | None
+    )  # called in a thread; None where nobody may change them
+    session: SessionControls | None  # None when the application ends with its terminal
+    begun = False  # whether the first agents are shown and the first question is queued
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class, ansi_color=True)
+        self.errors = ErrorGate(monotonic)
+        self.actions: dict[str, Callable[..., object]] = {}
+        self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    # Actions
+
+    def add_actions(self, feature: object) -> None:
+        """Let a feature's `action_<id>` methods be performed by their ids."""
+        for name in dir(feature):
+            if name.startswith("action_"):
+                self.actions[name.removeprefix("action_")] = getattr(feature, name)
+
+    def perform(self, action_id: str, *arguments: str) -> None:
+        """Do an action; a failure becomes a notice.
+
+        Args:
+            action_id: Its id.
+            arguments: Those of its method; an action on an agent is about the one in focus without any.
+        """
+        try:
+            about = arguments[0] if arguments else self.main.active
+            if action_id in FOR_EXTERNAL and self.host.externals.has(about):
+                action_id, arguments = FOR_EXTERNAL[action_id], (about,)
+            self.actions[action_id](*arguments)
+        except Exception as error:
+            self.report(error)
+
+    # Work and dialogs
+
+    def spawn(self, work: Awaitable[object]) -> None:
+        """Do something slow in a worker; a failure becomes a notice."""
+        self.run_worker(self._guard(work), exit_on_error=False, group="commands")
+
+    async def _guard(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except SynapseError as error:
+            self.notice_error(error)
+        except Exception as error:
+            log.exception("command failed")
+            self.notice_error(error)
+
+    def ask(self, screen: Screen[Result], then: Callable[[Result], object] | None = None) -> None:
+        """Show a dialog, and go on with its result when it has one."""
+
+        def answered(result: Result | None) -> None:
+            if result is not None and then is not None:
+                then(result)
+
+        self.release_mention()
+        self.push_screen(screen, answered)
+
+    # Panes
+
+    @property
+    def active_view(self) -> Widget | None:
+        pane = self.main.active_pane
+        return pane.view if pane is not None else None
+
+    def release_mention(self) -> None:
+        """Give the agent in focus what is held of a mention: something else takes the keys."""
+        if isinstance(self.active_view, TerminalView):
+            self.active_view.give_back()
+
+    def end_selections(self) -> None:
+        """Drop selections: they were made by one person at one terminal, in other colours."""
+        for pane in self.main.deck.panes:
+            if isinstance(pane.view, TerminalView):
+                pane.view.end_selection()
+
+    def pane_of(self, view: Widget) -> Pane | None:
+        return next((pane for pane in self.main.deck.panes if pane.view is view), None)
+
+    def label(self, agent_id: str) -> str:
+        """What an agent is called on the screen."""
+        agent = self.main.find(agent_id)
+        return agent.label if agent is not None else agent_id
+
+    def labels(self) -> dict[str, str]:
+        """What the agents here are called, by id."""
+        return {agent.agent_id: agent.label for agent in self.main.agents}
+
+    # Notices and errors
+
+    def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
+        """Show a notice in the status bar; warnings and errors also as a toast.
+
+        Args:
+            text: The notice.
+            level: How bad it is.
+            dialog_of: The agent whose dialog it is about; the notice goes away with the dialog.
+        """
+        self.main.status_bar.show(text, level, dialog_of=dialog_of)
+        if level != "information":
+            self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
+
+    def notice_error(self, error: Exception) -> None:
+        self.notice(describe(error).replace("\n", "; "), "error")
+
+    def report(self, error: Exception) -> None:
+        """Log an unexpected error and show it; before the first frame it ends the application."""
+        if not self.main.is_mounted:
+            super()._handle_exception(error)
+        elif self.errors.passes(error):
+            self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual would leave at the first error of any handler; agents must not go down with a widget."""
+        self.report(error)

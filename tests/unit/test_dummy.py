@@ -1,0 +1,415 @@
+"""The dummy agent: keys, composer, text and screen; nothing is lost, doubled or too wide at any size."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapse_tui.dummy.app import Journal, parse_options
+from synapse_tui.dummy.composer import Composer
+from synapse_tui.dummy.runner import _ACTIONS
+from synapse_tui.dummy.screen import (
+    AlternateScreenPainter,
+    Frame,
+    MainScreenPainter,
+    PanelView,
+    Style,
+    Transcript,
+    panel,
+)
+from synapse_tui.dummy.script import DIRECTIVES_HELP, Directive, answer, directives, permission, question
+from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
+from synapse_tui.dummy.widths import width, wrap
+from synapse_tui.terminal import Terminal
+
+PLAIN = Style(color=True)
+
+
+def feed(terminal: Terminal):
+    return lambda text: terminal.feed(text.encode("utf-8", "surrogateescape"))
+
+
+def everything(terminal: Terminal) -> list[str]:
+    """Scrollback and screen without the blanks at row ends and the empty rows below."""
+    rows = [terminal.scrollback[index].text for index in range(len(terminal.scrollback))] + list(
+        terminal.display
+    )
+    rows = [row.rstrip() for row in rows]
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+ROWS = st.lists(st.sampled_from(["", "a", "row", "日本語", "─" * 20]), max_size=5)
+STEPS = st.lists(st.tuples(ROWS, ROWS.filter(bool)), min_size=1, max_size=8)
+
+
+@given(STEPS)
+def test_main_screen_holds_all_finished_rows_and_the_last_frame(steps):
+    terminal = Terminal(20, 6)
+    painter = MainScreenPainter(feed(terminal))
+    document: list[str] = []
+    for finished, lines in steps:
+        frame = Frame(lines, (len(lines) % 3, len(lines) - 1))
+        painter.paint(finished, frame)
+        document += finished
+        expected = [*document, *lines]
+        while expected and not expected[-1]:
+            expected.pop()
+        assert everything(terminal) == expected
+        assert terminal.cursor.x == len(lines) % 3
+        assert len(terminal.scrollback) + terminal.cursor.y == len(document) + len(lines) - 1
+
+
+@given(STEPS)
+def test_alternate_screen_shows_the_end_and_scrolls_nothing(steps):
+    terminal = Terminal(20, 6)
+    painter = AlternateScreenPainter(feed(terminal), lambda: 6)
+    painter.begin()
+    document: list[str] = []
+    for finished, lines in steps:
+        painter.paint(finished, Frame(lines, (0, 0)))
+        document += finished
+        shown = [row.rstrip() for row in terminal.display]
+        assert shown[6 - len(lines) :] == lines
+        above = document[-(6 - len(lines)) :] if len(lines) < 6 else []
+        assert shown[: len(above)] == above
+    assert len(terminal.scrollback) == 0
+
+
+# -- transcript
+
+
+def test_control_sequences_in_texts_do_nothing():
+    transcript = Transcript(PLAIN, "dummy")
+    evil = "a\x1b[2Jb\x1b]0;title\x07c\rd\x9be\x00f"
+    transcript.add("user", evil)
+    transcript.add("output", evil)
+    rows, _ = transcript.take(80)
+    composer = Composer()
+    view = PanelView(composer, dialog=permission(evil), queued=[evil])
+    for frame in (panel(view, PLAIN, 80, 24), panel(PanelView(composer, queued=[evil]), PLAIN, 80, 24)):
+        rows += frame.lines
+    for row in rows[6:]:
+        assert "\x1b[2J" not in row
+        assert not {"\r", "\x07", "\x9b", "\x00"} & set(row)
+    assert sum("abcdef" in row for row in rows) == 4
+
+
+# -- panel
+
+DIALOGS = [
+    None,
+    permission("rm -rf build"),
+    permission("very long command " * 40),
+    question("Which of the many colours that there are do you like best of all?|red|blue"),
+]
+
+
+@pytest.mark.parametrize("lines", [5, 8, 24])
+@pytest.mark.parametrize("columns", [20, 44, 200])
+@pytest.mark.parametrize("dialog", DIALOGS)
+@pytest.mark.parametrize(
+    "draft", ["", "short", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk", "日本語のとても長い下書き" * 20]
+)
+def test_bottom_rows_fit_any_size(columns, lines, dialog, draft):
+    composer = Composer()
+    composer.insert(draft)
+    view = PanelView(
+        composer, "a placeholder longer than narrow terminals are", dialog, 3.0, 1, ("one", "two" * 99),
+        "Press Ctrl+C again to exit", ["tail"], "a very long name of an agent", "working",
+    )  # fmt: skip
+    frame = panel(view, PLAIN, columns, lines)
+    assert 0 < len(frame.lines) <= lines
+    terminal = Terminal(columns, lines)
+    MainScreenPainter(feed(terminal)).paint([], frame)
+    assert len(terminal.scrollback) == 0
+    assert not any(terminal.line(y).wrapped for y in range(lines))
+    text = "\n".join(terminal.display)
+    if dialog is not None:
+        assert "❯ 1. " in text
+        assert "Esc to c" in text
+    else:
+        x, y = frame.cursor or (-1, -1)
+        assert (terminal.cursor.x, terminal.cursor.y) == (x, y)
+        assert "❯" in text
+        assert text.rstrip().endswith("working")
+
+
+# -- dialogs
+
+
+def test_only_the_number_of_an_option_answers():
+    dialog = permission("x")
+    for text in ("y", "4", "0", "12", "hello", ""):
+        dialog.type(text)
+    assert dialog.answer is None
+    dialog.type("3")
+    assert dialog.answer
+    assert dialog.answer.choice == 3
+
+
+# -- signals
+
+
+def typed(*parts: str) -> Composer:
+    """A composer after text and `<key>`s."""
+    composer = Composer()
+    for part in parts:
+        if part.startswith("<"):
+            assert composer.press(part.strip("<>"))
+        else:
+            composer.insert(part)
+    return composer
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["hello"], "hello"),
+        (["helo", "<left>", "l"], "hello"),
+        (["日本", "<backspace>", "語"], "日語"),
+        (["👩\u200d💻x", "<backspace>", "<backspace>"], ""),
+        (["e", "\u0301", "<backspace>"], ""),
+        (["one two", "<ctrl+w>"], "one "),
+        (["one two", "<alt+backspace>"], "one "),
+        (["a\nb", "<ctrl+u>"], ""),
+        (["abc", "<home>", "<delete>"], "bc"),
+        (["abc", "<ctrl+a>", "<right>", "<ctrl+k>"], "a"),
+        (["ab\ncd", "<up>", "X"], "abX\ncd"),
+        (["日本\nabcd", "<left>", "<left>", "<up>", "X"], "日X本\nabcd"),
+        (["ab\ncd", "<up>", "<down>", "X"], "ab\ncdX"),
+        (["a\tb\x07\x1b"], "a\tb"),
+    ],
+)
+def test_editing(parts, text):
+    assert typed(*parts).text == text
+
+
+def test_history_brings_back_what_was_sent_pastes_too():
+    composer = Composer()
+    composer.insert("first")
+    composer.take()
+    composer.paste("p" * 2000)
+    composer.take()
+    composer.press("up")
+    assert composer.shown == "[Pasted text #1]"
+    composer.press("up")
+    assert composer.text == "first"
+    composer.press("up")
+    assert composer.text == "first"
+    composer.press("down")
+    composer.press("down")
+    assert composer.empty
+
+
+@pytest.mark.parametrize(
+    ("parts", "cells", "rows", "cursor"),
+    [
+        ([], 10, [""], (0, 0)),
+        (["abc"], 10, ["abc"], (3, 0)),
+        (["a\nb\n"], 10, ["a", "b", ""], (0, 2)),
+        (["abcdefgh"], 4, ["abcd", "efgh", ""], (0, 2)),
+        (["abcdefgh", "<left>"], 4, ["abcd", "efgh"], (3, 1)),
+        (["日本語"], 5, ["日本", "語"], (2, 1)),
+        (["日本語", "<left>"], 5, ["日本", "語"], (0, 1)),
+        (["abcd\nx", "<up>", "<end>"], 4, ["abcd", "", "x"], (0, 1)),
+        (["a\tb"], 10, ["a    b"], (6, 0)),
+    ],
+)
+def test_rows_and_cursor(parts, cells, rows, cursor):
+    layout = typed(*parts).layout(cells)
+    assert (layout.rows, (layout.x, layout.y)) == (rows, cursor)
+
+
+KEYS = ["left", "right", "home", "end", "backspace", "delete", "up", "down", "ctrl+w", "ctrl+k"]
+
+
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(KEYS).map("<{}>".format), st.text("ab 日e\u0301\n", min_size=1, max_size=6))
+    ),
+    st.integers(2, 12),
+)
+def test_rows_hold_the_text_and_the_cursor(parts, cells):
+    composer = typed(*parts)
+    layout = composer.layout(cells)
+    assert "".join(layout.rows) == composer.text.replace("\n", "")
+    assert all(width(row) <= cells for row in layout.rows)
+    assert 0 <= layout.y < len(layout.rows)
+    assert 0 <= layout.x < cells
+    assert layout.x <= width(layout.rows[layout.y])
+
+
+def decode(data: bytes, *, paste: bool = True) -> list[Key | Text | Paste]:
+    decoder = KeyDecoder(paste=paste)
+    return [*decoder.feed(data), *decoder.flush()]
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"\r", "enter"),
+        (b"\n", "ctrl+j"),
+        (b"\x1b\r", "alt+enter"),
+        (b"\x1b[13;2u", "shift+enter"),
+        (b"\x1b[13;2:1u", "shift+enter"),
+        (b"\x1b[27;2;13~", "shift+enter"),
+        (b"\x1b[13;5u", "ctrl+enter"),
+        (b"\x1b", "escape"),
+        (b"\x1b[27u", "escape"),
+        (b"\x1b[99;5u", "ctrl+c"),
+        (b"\x03", "ctrl+c"),
+        (b"\x15", "ctrl+u"),
+        (b"\x7f", "backspace"),
+        (b"\x1b\x7f", "alt+backspace"),
+        (b"\x1b[A", "up"),
+        (b"\x1bOA", "up"),
+        (b"\x1b[1;5C", "ctrl+right"),
+        (b"\x1b[3~", "delete"),
+        (b"\x1b[Z", "shift+tab"),
+        (b"\t", "tab"),
+        (b"\x1bb", "alt+b"),
+    ],
+)
+def test_keys(data, name):
+    assert decode(data) == [Key(name)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x1b[?62;c", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1b[?1u", b"\x1b[13;1:3u", b"\x1b[I", b"\x1bP1$r0m\x1b\\"],
+)
+def test_replies_and_releases_are_no_keys(data):
+    assert decode(data + b"a") == [Text("a")]
+
+
+def test_escape_waits_for_what_may_follow():
+    decoder = KeyDecoder()
+    assert decoder.feed(b"\x1b") == []
+    assert decoder.waiting
+    assert decoder.feed(b"[A") == [Key("up")]
+    assert not decoder.waiting
+    decoder.feed(b"\x1b")
+    assert decoder.flush() == [Key("escape")]
+    assert decoder.flush() == []
+
+
+PIECES = st.lists(
+    st.sampled_from([
+        b"a", "語".encode(), "👩\u200d💻".encode(), b"\r", b"\x1b[A", b"\x1bOB",
+        b"\x1b[13;2u", b"\x1b\r", b"\x15",
+        b"\x1b[200~long\r\n\xe8\xaa\x9e \x1b[20 text\x1b[201~", b"\x1b]11;x\x1b\\",
+    ]),
+    max_size=8,
+)  # fmt: skip
+
+
+def merged(tokens: list[Key | Text | Paste]) -> list[Key | Text | Paste]:
+    """Runs of text joined: where they are cut depends on the reads."""
+    result: list[Key | Text | Paste] = []
+    for token in tokens:
+        if result and isinstance(token, Text) and isinstance(result[-1], Text):
+            result[-1] = Text(result[-1].text + token.text)
+        else:
+            result.append(token)
+    return result
+
+
+@given(PIECES, st.data())
+def test_tokens_do_not_depend_on_the_reads(pieces, data):
+    whole = b"".join(pieces)
+    decoder = KeyDecoder()
+    expected = merged(KeyDecoder().feed(whole))
+    tokens = []
+    place = 0
+    while place < len(whole):
+        size = data.draw(st.integers(1, 7))
+        tokens += decoder.feed(whole[place : place + size])
+        place += size
+    assert merged(tokens) == expected
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Zl", "Zp")), max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("abc", 3),
+        ("日本語", 6),
+        ("ﾊﾝｶｸ", 4),
+        ("e\u0301", 1),
+        ("\u26a0\ufe0f", 2),
+        ("👩\u200d💻", 2),
+        ("👍🏽", 2),
+        ("🇯🇵", 2),
+        ("", 0),
+    ],
+)
+def test_width_agrees_with_the_terminal_core(text, cells):
+    terminal = Terminal(40, 2)
+    terminal.feed(text.encode())
+    assert width(text) == cells == terminal.cursor.x
+
+
+@given(TEXT, st.integers(2, 30))
+def test_rows_fit_and_lose_no_word(text, cells):
+    rows = wrap(text, cells)
+    assert all(width(row) <= cells for row in rows)
+    assert "".join("".join(rows).split()) == "".join(text.split())
+
+
+@given(st.lists(st.text("ab 日語", min_size=1, max_size=8), max_size=12), st.integers(2, 20))
+def test_words_that_follow_change_only_the_last_row(words, cells):
+    shown = ""
+    for word in words:
+        before = wrap(shown, cells)
+        shown += f" {word}"
+        assert wrap(shown, cells)[: len(before) - 1] == before[:-1]
+
+
+# -- script
+
+
+def test_every_directive_is_carried_out_and_documented():
+    for name in ("slow", *_ACTIONS):
+        assert f"%%{name}" in DIRECTIVES_HELP
+        assert directives(f"%%{name}:1%%") == [Directive(name, "1")]
+
+
+def test_answer_to_another_agent_names_it_and_gives_no_lessons():
+    assert answer("[A2A:1a2b3c4d:synapse-claude-8100] hi there", turn=0) == (
+        "synapse-claude-8100 says: hi there\n(43 characters, 1 line)"
+    )
+
+
+# -- options and journal
+
+
+def test_it_is_named_by_its_address():
+    assert parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "dummy-8190"
+    assert parse_options([], {}).name == "dummy"
+    assert parse_options(["--name", "otto"], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "otto"
+
+
+def test_times_are_given_in_milliseconds_and_kept_in_seconds():
+    options = parse_options(["--word-delay", "5", "--dialog-after-paste", "250"], {})
+    assert (options.word_delay, options.dialog_after_paste) == (0.005, 0.25)
+    assert parse_options([], {}).dialog_after_paste < 0
+
+
+def test_journal_is_private_json_lines(tmp_path):
+    path = tmp_path / "log"
+    journal = Journal(str(path), clock=lambda: 12.5)
+    journal.write("submit", text="日本\n\udcff")
+    journal.write("exit", code=3)
+    journal.close()
+    journal.write("late")
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert first == {"t": 12.5, "event": "submit", "text": "日本\n\udcff"}
+    assert second == {"t": 12.5, "event": "exit", "code": 3}
+    assert path.stat().st_mode & 0o777 == 0o600
