@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from .agent import Services
-from .dialect import KEY_HEADER
+from .calls import KEY_HEADER
 
 CardShape = Literal["1.0", "0.3", "dual"]
 """Whose fields a card has: those of one version of the protocol, or both."""

@@ -1,235 +1,329 @@
-"""The client of a host: asynchronous, on httpx; imported late, in a thread."""
+"""The blocking client, for the command line: one call a connection, quick to import.
+
+Calls go over a socket; where connecting is forbidden they go through the agent's spool (docs/spool.md).
+"""
 
 from __future__ import annotations
 
-import asyncio
-import ssl
+import os
+import socket
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
-import httpx
+from synapse_tui.errors import PeerSilent, PeerUnreachable
 
-from synapse_tui.errors import PeerRefused, PeerUnreachable
-from synapse_tui.model import USER, Reply, Sender
-
-from . import dialect
-from .dialect import Call, PeerTask
-from .network import LOOPBACK, Network, client_context
+from .calls import ANSWER_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER, Call, is_loopback, tidy
 from .signing import TokenVerifier, nobody
 
-__all__ = ["A2AClient", "PeerTask"]
+T = TypeVar("T")
+
+MAX_HEAD = 64 * 1024
+"""Bytes of a status line with all headers."""
+MAX_PIECE = 256 * 1024
 
 
-class A2AClient:
-    """Calls agents, of this host or others.
+class Client:
+    """Calls agents.
 
-    Nothing is ever sent twice: a call whose fate is unknown is reported as an error.
-    Every call has a connection of its own: on one that was kept, a server that has just closed it cannot be
-    told from one that took the message and died.
+    Nothing is ever sent twice: a call whose outcome is unknown raises an error.
 
     Args:
-        token_of: Gives the tokens of this host's agents; calls to this machine are signed with the sender's.
+        token_of: Gives the token of a sender, to sign with.
         timeout: Seconds that an answer may take.
-        name_of: Gives the words by which errors name the server of an endpoint.
-        network: Whose certificates are trusted over https.
-        key: Shown to servers on this machine that demand one; empty for none.
+        environ: Names the agent's spool, and a key for servers that demand one (`SYNAPSE_API_KEY`); None for
+            the environment of this process.
+        name_of: Gives the name of the server at an endpoint, for errors.
+        reader: Who signs reads where servers demand a signature; empty for nobody.
     """
 
     def __init__(
         self,
         *,
         token_of: TokenVerifier = nobody,
-        timeout: float = dialect.ANSWER_TIMEOUT,
+        timeout: float = ANSWER_TIMEOUT,
+        environ: Mapping[str, str] | None = None,
         name_of: Callable[[str], str] = str,
-        network: Network = LOOPBACK,
-        key: str = "",
+        reader: str = "",
     ) -> None:
-        self._network = network
-        self._key = key
+        self._reader = reader
         self._name_of = name_of
         self._token_of = token_of
-        self._timeout = httpx.Timeout(timeout, connect=dialect.CONNECT_TIMEOUT)
-        # Certificates take long to load: the client for https is made only when one is called.
-        self._plain = self._make(verify=False)
-        self._secure: dict[bool, asyncio.Task[httpx.AsyncClient]] = {}
+        self._timeout = timeout
+        self._environ = os.environ if environ is None else environ
+        self._key = self._environ.get("SYNAPSE_API_KEY", "")
 
-    def _make(self, *, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
-        limits = httpx.Limits(max_keepalive_connections=0)
-        transport = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
-        # trust_env: a proxy of the environment has no business between agents of this machine.
-        return httpx.AsyncClient(
-            transport=transport, timeout=self._timeout, trust_env=False, follow_redirects=False
-        )
-
-    async def close(self) -> None:
-        """End all connections."""
-        await self._plain.aclose()
-        for made in await asyncio.gather(*self._secure.values(), return_exceptions=True):
-            if isinstance(made, httpx.AsyncClient):
-                await made.aclose()
-
-    async def send(
-        self,
-        endpoint: str,
-        text: str,
-        *,
-        sender: Sender | None = None,
-        priority: int = 3,
-        response_expected: bool = False,
-        metadata: Mapping[str, object] | None = None,
-    ) -> PeerTask:
-        """Send a message.
-
-        Args:
-            endpoint: URL of the receiver's server.
-            text: The message.
-            sender: Who sends it.
-            priority: 1 to 5.
-            response_expected: Whether the sender waits for the answer.
-            metadata: Whatever else goes with it.
-
-        Returns:
-            The task that the agent made of it.
+    def call(self, endpoint: str, call: Call[T], *, sender_id: str = "") -> T:
+        """Make a call, signed by `sender_id` or else by the call's own sender.
 
         Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: The message was not taken.
+            PeerUnreachable: No answer came.
+            PeerRefused: The answer is an error, or not what was asked for.
         """
-        call = dialect.send_call(
-            text,
-            sender=sender,
-            priority=priority,
-            response_expected=response_expected,
-            metadata=metadata or {},
-        )
-        return dialect.read_task(endpoint, await self._call(endpoint, call, sender))
+        sender_id = sender_id or call.sender_id
+        status, body = self._exchange(endpoint, call, sender_id)
+        if self._reader and call.may_sign_again(status, sender_id):
+            status, body = self._exchange(endpoint, call, self._reader)
+        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for an error
+        return call.read(name, status, body)
 
-    async def answer(self, endpoint: str, outgoing_id: str, reply: Reply, *, sender: Sender) -> PeerTask:
-        """End the outgoing task of an agent that asked.
-
-        Args:
-            endpoint: URL of its server.
-            outgoing_id: Its task.
-            reply: The answer.
-            sender: The agent that was asked.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: There is no such task, or it takes no such answer.
-        """
-        call = dialect.answer_call(outgoing_id, reply, sender=sender)
-        return dialect.read_task(endpoint, await self._call(endpoint, call, sender))
-
-    async def task(self, endpoint: str, task_id: str) -> PeerTask:
-        """Read a task.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: There is no such task.
-        """
-        return dialect.read_task(endpoint, await self._call(endpoint, dialect.task_call(task_id)))
-
-    async def cancel(self, endpoint: str, task_id: str, *, sender: Sender | None = None) -> PeerTask:
-        """Cancel a task.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: There is no such task, or it has ended.
-        """
-        return dialect.read_task(
-            endpoint, await self._call(endpoint, dialect.task_call(task_id, "cancel"), sender)
-        )
-
-    async def status(self, endpoint: str) -> Mapping[str, object]:
-        """Read an agent's state: `{"status", "context"}`.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: The answer is no status.
-        """
-        return await self._object(endpoint, "/status")
-
-    async def card(self, endpoint: str) -> Mapping[str, object]:
-        """Read an agent's card.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-            PeerRefused: The answer is no card.
-        """
-        return await self._object(endpoint, "/.well-known/agent-card.json")
-
-    async def _object(self, endpoint: str, path: str) -> Mapping[str, object]:
-        value = await self._call(endpoint, Call("GET", path))
-        if not isinstance(value, dict):
-            raise PeerRefused(f"{endpoint}{path} is no JSON object", 502, "is it an agent's endpoint?")
-        return value
-
-    async def _client_for(self, endpoint: str) -> httpx.AsyncClient:
-        if not endpoint.startswith("https:"):
-            return self._plain
-        near = dialect.is_near(endpoint)
-        if near not in self._secure:
-            self._secure[near] = asyncio.create_task(asyncio.to_thread(self._make_secure, near))
-        return await asyncio.shield(self._secure[near])
-
-    def _make_secure(self, near: bool) -> httpx.AsyncClient:
-        return self._make(verify=client_context(self._network, near=near))
-
-    async def forward(
-        self, endpoint: str, call: Call, *, sender_id: str, patience: float
-    ) -> tuple[int, bytes]:
-        """Carry somebody's request, signed anew in the sender's name.
-
-        Args:
-            endpoint: URL of the receiver's server.
-            call: The request.
-            sender_id: Whose it is.
-            patience: Seconds that the answer may take.
-
-        Returns:
-            Status and body of the answer, whatever they are.
-
-        Raises:
-            PeerUnreachable: Nobody answers there.
-        """
-        limits = httpx.Timeout(patience, connect=dialect.CONNECT_TIMEOUT)
-        return await self._exchange(endpoint, call, sender_id, limits)
-
-    async def _call(self, endpoint: str, call: Call, sender: Sender | None = None) -> object:
-        sender_id = sender.sender_id if sender else ""
-        status, body = await self._exchange(endpoint, call, sender_id, self._timeout)
-        if self._token_of(USER.sender_id) and dialect.may_sign_again(call, status, sender_id):
-            status, body = await self._exchange(endpoint, call, USER.sender_id, self._timeout)
-        return dialect.read_answer(self._name_of(endpoint), status, body)
-
-    async def _exchange(
-        self, endpoint: str, call: Call, sender_id: str, limits: httpx.Timeout
-    ) -> tuple[int, bytes]:
-        headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
-        client = await self._client_for(endpoint)
-        url = endpoint.rstrip("/") + call.target
+    def _exchange(self, endpoint: str, call: Call[T], sender_id: str) -> tuple[int, bytes]:
+        url = urlsplit(endpoint)
+        timeout = self._timeout + call.wait
+        connection = _connection(url)
         try:
-            async with client.stream(
-                call.method, url, content=call.body or None, headers=headers, timeout=limits
-            ) as response:
-                return response.status_code, await _read(response)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise PeerUnreachable(
-                f"nobody answers at {self._name_of(endpoint)}", "the agent may have just ended"
-            ) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            why = dialect.tidy(str(error)) or type(error).__name__
-            raise PeerUnreachable(
+            try:
+                connection.connect()
+            except OSError as error:
+                return self._without_connection(endpoint, call, error, timeout)
+            target = url.path.rstrip("/") + call.target
+            headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
+            return connection.exchange(
+                call.method, target, headers, call.body, timeout=timeout, most=MAX_ANSWER + 1
+            )
+        except (OSError, HttpError) as error:
+            why = tidy(str(error)) or type(error).__name__
+            raise PeerSilent(
                 f"{self._name_of(endpoint)} did not answer: {why}",
-                "it is not known whether the message arrived" if call.method == "POST" else "try again",
+                "it is not known whether the message arrived; look at the agent before sending it again"
+                if call.method == "POST"
+                else "try again",
             ) from error
+        finally:
+            connection.close()
+
+    def _without_connection(
+        self, endpoint: str, call: Call[T], error: OSError, timeout: float
+    ) -> tuple[int, bytes]:
+        """Make a call through the spool after connecting failed; nothing of it has been sent yet.
+
+        It is signed by the agent in whose sandbox this runs, whoever it says it is from: only then does the
+        agent's host carry it.
+        """
+        from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden  # noqa: PLC0415 - seldom
+        from synapse_tui.spool.files import SpoolRequest  # noqa: PLC0415 - needed
+
+        account = SpoolAccount.of(self._environ)
+        if not forbidden(error, account.folder if account else None):
+            raise PeerUnreachable(
+                f"nothing is listening at {self._name_of(endpoint)}",
+                "the agent may have just ended; see 'synapse list'",
+            ) from error
+        if account is None:
+            raise PeerUnreachable(
+                f"connecting to {self._name_of(endpoint)} is forbidden here: {error.strerror}; "
+                "nothing was sent",
+                _spool_hint(self._environ),
+            ) from error
+        headers = call.headers(endpoint, account.agent_id, account.token_of)
+        request = SpoolRequest(call.method, endpoint, call.target, call.body, headers, timeout)
+        answer = SpoolClient(account.folder, account.token).exchange(request)
+        return answer.status, answer.body
 
 
-async def _read(response: httpx.Response) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.aiter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > dialect.MAX_ANSWER:
-            break
-    return b"".join(chunks)
+def _spool_hint(environ: Mapping[str, str]) -> str:
+    if environ.get("SYNAPSE_SPOOL") and Path(environ["SYNAPSE_SPOOL"]).is_dir():
+        return (
+            "the sandbox keeps SYNAPSE_AGENT_ID or SYNAPSE_TOKEN from the command: let them through (Codex: "
+            "shell_environment_policy.ignore_default_excludes = true)"
+        )
+    return "allow the command the network, or run it in an agent that synapse-tui has opened"
+
+
+class HttpError(Exception):
+    """The server's answer is not HTTP, or incomplete."""
+
+
+class Connection(Protocol):
+    """A connection for one request."""
+
+    def connect(self) -> None:
+        """Connect; raises OSError."""
+
+    def exchange(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, timeout: float, most: int
+    ) -> tuple[int, bytes]:
+        """Make the request; gives status and body, of which at most `most` bytes are read.
+
+        Args:
+            method: `GET`, `POST`, ...
+            target: Path and query.
+            headers: All but Host, Content-Length and Connection.
+            body: The body.
+            timeout: Seconds of silence after which it fails.
+            most: Bytes.
+
+        Raises:
+            OSError: The connection broke, or the time is over.
+            HttpError: The answer is not HTTP, or incomplete.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def _connection(url: SplitResult) -> Connection:
+    if url.scheme == "https":
+        return TlsConnection(url.hostname or "", url.port or 443, CONNECT_TIMEOUT)
+    return PlainConnection(url.hostname or "", url.port or 80, CONNECT_TIMEOUT)
+
+
+class PlainConnection:
+    """HTTP/1.1 on a socket: `http.client` takes as long to import as the rest of the command line."""
+
+    def __init__(self, host: str, port: int, timeout: float) -> None:
+        self._host = host
+        self._port = port
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._buffer = b""
+
+    def connect(self) -> None:
+        address = (self._host, self._port)
+        family = _family(self._host)
+        if family is None:
+            self._socket = socket.create_connection(address, self._timeout)
+            return
+        # An address needs no look-up, which would import more than it looks up.
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.settimeout(self._timeout)
+        self._socket.connect(address)
+
+    def exchange(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, timeout: float, most: int
+    ) -> tuple[int, bytes]:
+        assert self._socket is not None, "connect() comes first"
+        self._socket.settimeout(timeout)
+        self._socket.sendall(self._request(method, target, headers, body) + body)
+        status, received = self._read_head()
+        while 100 <= status < 200:
+            status, received = self._read_head()
+        return status, b"" if status in (204, 304) else self._read_body(received, most)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    def _request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        own = {"Host": f"{host}:{self._port}", "Connection": "close"}
+        if body or method != "GET":
+            own["Content-Length"] = str(len(body))
+        lines = [
+            f"{method} {target} HTTP/1.1",
+            *(f"{name}: {value}" for name, value in (own | dict(headers)).items()),
+        ]
+        if not target.isprintable() or " " in target or not all(map(str.isprintable, lines)):
+            raise HttpError(f"{target!r} is not a valid target")
+        try:
+            return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        except UnicodeEncodeError as error:
+            raise HttpError(f"{target!r} is not a valid target") from error
+
+    def _read_head(self) -> tuple[int, dict[str, str]]:
+        lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+        protocol, _, rest = lines[0].partition(" ")
+        if not protocol.startswith("HTTP/1.") or not rest[:3].isdecimal():
+            raise HttpError(f"not an HTTP answer: {lines[0][:80]}")
+        fields = (line.partition(":") for line in lines[1:])
+        return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in fields}
+
+    def _read_body(self, headers: Mapping[str, str], most: int) -> bytes:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            return self._chunks(most)
+        length = headers.get("content-length")
+        if length is None:
+            while len(self._buffer) < most and self._receive():
+                pass
+            return self._buffer[:most]
+        if not length.isdecimal():
+            raise HttpError("the length of the answer is not a number")
+        return self._exactly(min(int(length), most))
+
+    def _chunks(self, most: int) -> bytes:
+        body = b""
+        while len(body) < most:
+            size = self._until(b"\r\n").partition(b";")[0].strip()
+            try:
+                length = int(size, 16)
+            except ValueError as error:
+                raise HttpError("the length of a chunk is not a number") from error
+            if not length:
+                break
+            body += self._exactly(min(length, most - len(body)))
+            if len(body) < most:
+                self._exactly(2)
+        return body
+
+    def _exactly(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            if not self._receive():
+                raise HttpError("the answer ends early")
+        found, self._buffer = self._buffer[:count], self._buffer[count:]
+        return found
+
+    def _until(self, end: bytes) -> bytes:
+        while end not in self._buffer:
+            if len(self._buffer) > MAX_HEAD:
+                raise HttpError("the head of the answer does not end")
+            if not self._receive():
+                raise HttpError("the connection was closed without an answer")
+        found, _, self._buffer = self._buffer.partition(end)
+        return found
+
+    def _receive(self) -> bool:
+        assert self._socket is not None
+        piece = self._socket.recv(MAX_PIECE)
+        self._buffer += piece
+        return bool(piece)
+
+
+def _family(host: str) -> socket.AddressFamily | None:
+    """The kind of an address; None for a name."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, UnicodeError):
+            continue
+        return family
+    return None
+
+
+class TlsConnection:
+    """HTTPS by `http.client`, which is imported only where it is needed."""
+
+    def __init__(self, host: str, port: int, timeout: float) -> None:
+        import http.client  # noqa: PLC0415 - slow to import, as all here
+
+        from synapse_tui.paths import UserPaths  # noqa: PLC0415
+        from synapse_tui.settings import load_settings  # noqa: PLC0415
+
+        from .network import Network, client_context  # noqa: PLC0415
+
+        paths = UserPaths.of_environment()
+        # A project has no say in whose certificates the person trusts.
+        settings = load_settings(paths.synapse, paths=paths, environ={}, trusted=lambda _path, _data: False)
+        context = client_context(Network.of(settings), local=is_loopback(f"https://{host}"))
+        self._http_error = http.client.HTTPException
+        self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+
+    def connect(self) -> None:
+        self._connection.connect()
+
+    def exchange(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, timeout: float, most: int
+    ) -> tuple[int, bytes]:
+        try:
+            self._connection.sock.settimeout(timeout)
+            self._connection.request(method, target, body or None, dict(headers))
+            response = self._connection.getresponse()
+            answer = response.read(most)
+        except self._http_error as error:
+            raise HttpError(str(error) or type(error).__name__) from error
+        if response.length and len(answer) < most:
+            raise HttpError("the answer ends early")
+        return response.status, answer
+
+    def close(self) -> None:
+        self._connection.close()

@@ -63,7 +63,7 @@ def _person(principal: Caller, verified_id: VerifiedId) -> None:
     """Only the person names URLs to be called: for others they would be a way out of a sandbox.
 
     Raises:
-        HttpProblem: It is somebody else.
+        HttpProblem: Somebody else asks.
     """
     if not principal.admin or verified_id not in ("", USER.sender_id):
         raise HttpProblem(
@@ -82,9 +82,9 @@ Person = Annotated[None, Depends(_person)]
 async def discover_agent(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent by its URL and keep it; the answer has the agent's own fields too, as the original's."""
-    told = await add_external(body, request, shared, external, _person)
-    return {**told["agent"], **told}
+    """Find an agent by its URL and store it; the answer has the agent's own fields too, as the original's."""
+    found = await add_external(body, request, shared, external, _person)
+    return {**found["agent"], **found}
 
 
 @external_router.get("/agents")
@@ -97,7 +97,7 @@ async def list_external(external: External) -> dict[str, Any]:
 async def add_external(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent and keep it."""
+    """Find an agent and store it."""
     candidate = await external.preview(await _add_request(body, request, shared))
     await external.keep(candidate)
     return candidate.as_json()
@@ -166,7 +166,7 @@ async def cancel_external_task(
 
 
 async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
-    """What is to be added; somebody elsewhere may not name addresses of this machine's network.
+    """What is to be added; callers on other machines may not name addresses of this machine's network.
 
     Raises:
         HttpProblem: The token is to come from the host's environment: a program that may reach this server,

@@ -20,7 +20,7 @@ from typing import Any
 from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
 from .agent import NO_SERVICES, HostedAgent, Services
 from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
-from .dialect import KEY_HEADER
+from .calls import KEY_HEADER
 from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
 from .problems import HttpProblem, refusal

@@ -160,17 +160,17 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def client_context(network: Network, *, near: bool) -> ssl.SSLContext:
+def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
     """What calls over https trust.
 
     Args:
         network: Whose certificates.
-        near: Whether this machine is called, where our servers show a certificate that we know.
+        local: Whether this machine is called, where our servers show a certificate that we know.
 
     Raises:
         ConfigError: A file cannot be used.
     """
-    if not near or network.tls is None:
+    if not local or network.tls is None:
         context = ssl.create_default_context()
         if network.ca is not None:
             _trust(context, network.ca, "a2a.tls_ca")

@@ -146,75 +146,75 @@ class WebhookBody(BaseModel):
     persist: bool = False
 
 
-def _desk(shared: Shared, verified_id: VerifiedId) -> PushService:
-    """The desk, for a person.
+def _push(shared: Shared, verified_id: VerifiedId) -> PushService:
+    """The push service, for a person.
 
     Raises:
-        HttpProblem: An agent asks, or there is no desk.
+        HttpProblem: An agent asks, or there is none.
     """
     if verified_id not in ("", USER.sender_id):
         raise HttpProblem(
             403,
             "not_for_agents",
-            f"{verified_id} may not have webhooks: what it is not let send would leave its sandbox so",
+            f"{verified_id} may not have webhooks, by which it could leave its sandbox",
             "a person makes them; an agent waits for answers by 'synapse send'",
         )
     if shared.push is None:
-        raise HttpProblem(503, "push_not_supported", "this host tells nobody of tasks", "see its log")
+        raise HttpProblem(503, "push_not_supported", "this host sends no push notifications", "see its log")
     return shared.push
 
 
-Desk = Annotated[PushService, Depends(_desk)]
+Push = Annotated[PushService, Depends(_push)]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many deliveries at most")]
 
 
 @webhook_router.post("/webhooks")
-async def add_webhook(body: WebhookBody, agent: Agent, desk: Desk) -> dict[str, Any]:
-    """Have a URL told of what happens to the agent's tasks."""
+async def add_webhook(body: WebhookBody, agent: Agent, push: Push) -> dict[str, Any]:
+    """Add a webhook: a URL that is notified of the agent's tasks."""
     check_unicode(body.url, "url")
     request = WebhookRequest(
         agent.agent_id, body.url, tuple(body.events or ()), body.secret or "", persist=body.persist
     )
-    return webhook_json(await desk.add_webhook(request))
+    return webhook_json(await push.add_webhook(request))
 
 
 @webhook_router.get("/webhooks")
-async def list_webhooks(agent: Agent, desk: Desk) -> list[dict[str, Any]]:
-    """The agent's webhooks, in the order of making."""
-    return [webhook_json(each) for each in await desk.webhooks(agent.agent_id)]
+async def list_webhooks(agent: Agent, push: Push) -> list[dict[str, Any]]:
+    """The agent's webhooks, oldest first."""
+    return [webhook_json(each) for each in await push.webhooks(agent.agent_id)]
 
 
 @webhook_router.delete("/webhooks")
-async def remove_webhook_of(url: str, agent: Agent, desk: Desk) -> dict[str, Any]:
-    """Tell a URL no more."""
-    return _removed(await desk.remove_webhook(agent.agent_id, url))
+async def remove_webhook_of(url: str, agent: Agent, push: Push) -> dict[str, Any]:
+    """Remove a webhook by its URL."""
+    return _removed(await push.remove_webhook(agent.agent_id, url))
 
 
 @webhook_router.get("/webhooks/deliveries")
-async def list_deliveries(agent: Agent, desk: Desk, limit: Limit = 20) -> list[dict[str, Any]]:
-    """What the agent's webhooks were told of late, newest first."""
+async def list_deliveries(agent: Agent, push: Push, limit: Limit = 20) -> list[dict[str, Any]]:
+    """The notifications of the agent's webhooks, newest first."""
     found = [
         (webhook, delivery)
-        for webhook in await desk.webhooks(agent.agent_id)
-        for delivery in await desk.deliveries(agent.agent_id, webhook.webhook_id, limit)
+        for webhook in await push.webhooks(agent.agent_id)
+        for delivery in await push.deliveries(agent.agent_id, webhook.webhook_id, limit)
     ]
     newest = sorted(found, key=lambda each: each[1].created_at, reverse=True)[:limit]
     return [delivery_json(webhook, delivery) for webhook, delivery in newest]
 
 
 @webhook_router.delete("/webhooks/{webhook_id}")
-async def remove_webhook(webhook_id: str, agent: Agent, desk: Desk) -> dict[str, Any]:
-    """Tell a webhook no more."""
-    return _removed(await desk.remove_webhook(agent.agent_id, webhook_id))
+async def remove_webhook(webhook_id: str, agent: Agent, push: Push) -> dict[str, Any]:
+    """Remove a webhook."""
+    return _removed(await push.remove_webhook(agent.agent_id, webhook_id))
 
 
 @webhook_router.get("/webhooks/{webhook_id}/deliveries")
 async def list_deliveries_of(
-    webhook_id: str, agent: Agent, desk: Desk, limit: Limit = 20
+    webhook_id: str, agent: Agent, push: Push, limit: Limit = 20
 ) -> list[dict[str, Any]]:
-    """What a webhook was told of late, newest first."""
-    found = await desk.deliveries(agent.agent_id, webhook_id, limit)
-    known = {each.webhook_id: each for each in await desk.webhooks(agent.agent_id)}
+    """The notifications of a webhook, newest first."""
+    found = await push.deliveries(agent.agent_id, webhook_id, limit)
+    known = {each.webhook_id: each for each in await push.webhooks(agent.agent_id)}
     return [delivery_json(known[each.subscription_id], each) for each in found]
 
 

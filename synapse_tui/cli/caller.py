@@ -19,7 +19,7 @@ from synapse_tui.process_times import is_alive, pid_namespace
 from synapse_tui.registry import Record, Registry, is_live
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.light import LightClient
+    from synapse_tui.a2a.client import Client
 
 SENDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 """What servers take for the id of a sender."""
@@ -72,11 +72,11 @@ class Caller:
         """The user's registry."""
         return Registry(self.paths.registry)
 
-    def client(self) -> LightClient:
+    def client(self) -> Client:
         """A client that calls agents in the caller's name; errors name agents by their ids."""
-        from synapse_tui.a2a.light import LightClient
+        from synapse_tui.a2a.client import Client
 
-        return LightClient(
+        return Client(
             token_of=self.token_of, environ=self.environ, name_of=self.name_of, reader=self.agent_id
         )
 

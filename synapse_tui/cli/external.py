@@ -8,8 +8,8 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
@@ -297,9 +297,9 @@ def _hand_over(
     caller: Caller, gateway: _Gateway, agent: ExternalAgent, text: str, *, wanted: bool
 ) -> PeerTask | None:
     """Have a host send it; None when this process has to."""
-    call = dialect.external_send_call(agent.alias, text, response_expected=wanted)
+    call = calls.external_send(agent.alias, text, response_expected=wanted)
     try:
-        return caller.client().external(gateway.endpoint, call, sender_id=gateway.sender_id)
+        return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)
     except PeerSilent:  # it may have been sent: sending it twice would be worse
         raise
     except PeerUnreachable:
@@ -325,11 +325,9 @@ def _wait(
             _too_late(agent.alias, task, timeout, agent_waits=bool(gateway.sender_id))
         began = time.monotonic()
         before = task
-        look = dialect.external_task_call(
-            agent.alias, task.task_id, seen=task.updated_at, seconds=min(LONG_POLL, left)
-        )
+        look = calls.external_task(agent.alias, task, min(LONG_POLL, left))
         try:
-            task = client.external(gateway.endpoint, look, sender_id=gateway.sender_id)
+            task = client.call(gateway.endpoint, look, sender_id=gateway.sender_id)
         except PeerUnreachable as error:
             name = task.task_id[:8]
             raise PeerUnreachable(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NoReturn
 from uuid import uuid4
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.journal import Journal, Saved
 from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
@@ -51,7 +52,7 @@ def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> No
     else:
         target = _meant(caller, agent)
         who = target.agent_id
-        answer = caller.client().instructions(target.endpoint, now=now)
+        answer = caller.client().call(target.endpoint, calls.instructions(now=now))
     for line in _narration(who, answer):
         note(f"synapse: {line}")
     if as_json:
@@ -71,7 +72,7 @@ def send_command(*, agent: str, as_json: bool) -> None:
     """
     caller = Caller.of()
     target = caller.find_one(agent)
-    task, faults = caller.client().send_instructions(target.endpoint, sender_id=caller.agent_id)
+    task, faults = caller.client().call(target.endpoint, calls.send_instructions(), sender_id=caller.agent_id)
     for fault in faults:
         note(f"synapse: left out: {fault}")
     if as_json:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.addresses import ALL, Address, fold
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import (
@@ -35,7 +36,7 @@ from .output import end_with, error_json, fail, note, one_line, plain, show, sho
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from synapse_tui.a2a.light import LightClient
+    from synapse_tui.a2a.client import Client
     from synapse_tui.messages.archive import Archive
     from synapse_tui.messages.records import Undelivered
 
@@ -187,7 +188,9 @@ class Outbox:
     def _read(self, agents: Sequence[Address]) -> None:
         for agent in agents:
             try:
-                self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
+                self.waiting += [
+                    (agent, message) for message in self._client.call(agent.endpoint, calls.outbox())
+                ]
             except SynapseError as error:
                 if not (isinstance(error, PeerRefused) and error.status == _NO_ROUTE):
                     self.errors.append(error)
@@ -236,16 +239,19 @@ class Outbox:
 
     def _act(self, agent: Address, task_id: str, request: Request) -> None:
         who = self._caller.agent_id
-        answer = self._client.act(agent.endpoint, task_id, request.action, place=request.place, sender_id=who)
+        call = calls.act(task_id, request.action, request.place)
+        answer = self._client.call(agent.endpoint, call, sender_id=who)
         self.done += [(agent, task) for task in answer]
         if request.action == "move":
-            found = (each for each in self._client.outbox(agent.endpoint) if each["id"] == task_id)
+            found = (
+                each for each in self._client.call(agent.endpoint, calls.outbox()) if each["id"] == task_id
+            )
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
     def _look_for_left(self, agent: Address, action: str) -> None:
         """Find the caller's messages that `all` did not mean."""
         who = self._caller.agent_id
-        for message in self._client.outbox(agent.endpoint):
+        for message in self._client.call(agent.endpoint, calls.outbox()):
             mine = not who or (message.get("sender") or {}).get("sender_id") == who
             if mine and (words := left_out(message, action)):
                 self.left.append(f"{agent.agent_id}: {words}")
@@ -535,10 +541,12 @@ class Inbox:
     without: list[Address] = field(default_factory=list)
     errors: list[SynapseError] = field(default_factory=list)
 
-    def read(self, client: LightClient, agent: Address, who: str) -> None:
+    def read(self, client: Client, agent: Address, who: str) -> None:
         """Read the inbox of one agent."""
         try:
-            messages = client.inbox(agent.endpoint, sender_id=who)
+            messages: list[dict[str, Any]] = []
+            while page := client.call(agent.endpoint, calls.inbox(skip=len(messages)), sender_id=who):
+                messages += page
         except SynapseError as error:
             if isinstance(error, PeerRefused) and error.status == _NO_ROUTE:
                 self.without.append(agent)
@@ -547,11 +555,12 @@ class Inbox:
         else:
             self.found += [(agent, messages)] if messages else []
 
-    def mark_read(self, client: LightClient, who: str) -> None:
+    def mark_read(self, client: Client, who: str) -> None:
         """Mark all messages read."""
         for agent, messages in self.found:
             try:
-                client.mark_read(agent.endpoint, [str(each["id"]) for each in messages], sender_id=who)
+                call = calls.mark_read([str(each["id"]) for each in messages])
+                client.call(agent.endpoint, call, sender_id=who)
             except SynapseError as error:
                 self.errors.append(error)
 

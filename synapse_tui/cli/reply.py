@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from synapse_tui.a2a.dialect import NO_CONTENTS, PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import NO_CONTENTS, PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.content import Part
 from synapse_tui.errors import (
     AddressError,
@@ -144,18 +145,20 @@ def _send_reply(
     """
     client = caller.client()
     try:
-        return client.reply(caller.endpoint, task_id, reply, sender_id=caller.agent_id, contents=contents)
+        call = calls.reply(task_id, reply, contents)
+        return client.call(caller.endpoint, call, sender_id=caller.agent_id)
     except PeerRefused as error:
         raise _explained(error, caller, client, task_id, target) from error
 
 
-def _explained(
-    error: PeerRefused, caller: Caller, client: LightClient, task_id: str, target: str
-) -> SynapseError:
+def _explained(error: PeerRefused, caller: Caller, client: Client, task_id: str, target: str) -> SynapseError:
     """The refusal in the words of the command."""
     if error.status == 404:
         as_message = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
-        waiting = [f"{task.task_id[:8]} (from {_owner(task)})" for task in client.awaiting(caller.endpoint)]
+        waiting = [
+            f"{task.task_id[:8]} (from {_owner(task)})"
+            for task in client.call(caller.endpoint, calls.awaiting())
+        ]
         known = f"awaiting a reply: {', '.join(waiting)}; " if waiting else ""
         return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{as_message}")
     if error.status == 409:
@@ -179,7 +182,7 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
 
 
 def _list(caller: Caller, *, as_json: bool) -> None:
-    tasks = caller.client().awaiting(caller.endpoint)
+    tasks = caller.client().call(caller.endpoint, calls.awaiting())
     if as_json:
         show_json([_json(task) | {"text": _text(task)} for task in tasks])
     elif tasks:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import ALL, Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
 from synapse_tui.task_words import standing
@@ -264,7 +265,7 @@ def result_command(context: click.Context, *, task: str, wait_timeout: float, as
     end_with(context, [outcome.error])
 
 
-def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Address, PeerTask]:
+def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, PeerTask]:
     """Find a task and its agent by the beginning of its id, agents of this project first.
 
     Raises:
@@ -276,7 +277,7 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
     unreachable: SynapseError | None = None
     for agent in sorted((address_of(record, project) for record in live), key=lambda each: not each.local):
         try:
-            return agent, client.task(agent.endpoint, task_id)
+            return agent, client.call(agent.endpoint, calls.task(task_id))
         except PeerUnreachable as error:
             unreachable = error
         except PeerRefused as error:
@@ -289,7 +290,7 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
     )
 
 
-def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask, timeout: float) -> Outcome:
+def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> Outcome:
     who, short = target.agent_id, task.task_id[:8]
     if not timeout and not task.state.final:
         goes_on = WaitTimedOut(
@@ -298,7 +299,9 @@ def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask
         )
         return Outcome(target, task, goes_on)
     waiter = Waiter(
-        lambda before, seconds: client.wait(target.endpoint, before, seconds, sender_id=caller.agent_id),
+        lambda before, seconds: client.call(
+            target.endpoint, calls.wait(before, seconds), sender_id=caller.agent_id
+        ),
         alive=lambda: caller.lives(who),
         timeout=timeout,
         report=lambda status: note(f"{who}: {status} (task {short})"),

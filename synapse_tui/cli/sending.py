@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.errors import (
     AgentExited,
@@ -266,7 +267,7 @@ class _Delivery:
     """The message to one agent."""
 
     def __init__(
-        self, order: Order, target: Address, client: LightClient, done: Callable[[Outcome], None]
+        self, order: Order, target: Address, client: Client, done: Callable[[Outcome], None]
     ) -> None:
         self._order = order
         self._target = target
@@ -326,15 +327,21 @@ class _Delivery:
             return
         with contextlib.suppress(PeerError):  # an older host: then the receiver's task is awaited
             if order.follows:
-                self._own = self._client.asked(order.caller.endpoint, order.follows)
+                self._own = self._asked(order.follows)
                 return
-            self._own = self._client.create(
-                order.caller.endpoint,
+            call = calls.create(
                 order.text,
                 sender=order.sender,
                 target_agent=target.agent_id,
                 target_endpoint=target.endpoint,
             )
+            self._own = self._client.call(order.caller.endpoint, call)
+
+    def _asked(self, task_id: str) -> PeerTask | None:
+        """The sender's own open task that waits for the answer of another agent's task."""
+        tasks = self._client.call(self._order.caller.endpoint, calls.tasks())
+        asking = (task for task in reversed(tasks) if task.question[0])
+        return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
         """Send the message, again and again while its receiver is busy and keeps none."""
@@ -364,8 +371,7 @@ class _Delivery:
         metadata: dict[str, object] = {"sender_task_id": self._own.task_id} if self._own else {}
         if order.insists:
             metadata[ANSWER_WANTED] = True
-        return self._client.send(
-            self._target.endpoint,
+        call = calls.send(
             order.text,
             sender=order.sender,
             priority=order.priority,
@@ -373,12 +379,15 @@ class _Delivery:
             metadata=metadata,
             follows=order.follows,
         )
+        return self._client.call(self._target.endpoint, call)
 
     def _with_follow_up(self, task: PeerTask) -> PeerTask:
         """The receiver's task, with the progress of the message that continues it."""
         if self._follow_up is not None and not self._follow_up.state.final:
             with contextlib.suppress(PeerError):
-                self._follow_up = self._client.task(self._target.endpoint, self._follow_up.task_id)
+                self._follow_up = self._client.call(
+                    self._target.endpoint, calls.task(self._follow_up.task_id)
+                )
         return as_sent(task, self._follow_up)
 
     def _answer(self, timeout: float) -> PeerTask:
@@ -389,14 +398,17 @@ class _Delivery:
             self._give_up()
             return given
         theirs, mine = self._target.endpoint, order.caller.endpoint
+        sender_id = order.sender.sender_id
         self._waiter = Waiter(
-            (lambda task, seconds: client.wait(mine, task, seconds, sender_id=order.sender.sender_id))
+            (lambda task, seconds: client.call(mine, calls.wait(task, seconds), sender_id=sender_id))
             if own
-            else (lambda task, seconds: self._with_follow_up(client.wait(theirs, task, seconds))),
+            else (lambda task, seconds: self._with_follow_up(client.call(theirs, calls.wait(task, seconds)))),
             alive=lambda: order.caller.lives(self._who),
             timeout=timeout,
             report=lambda status: note(f"{self._who}: {status} ({ids_of(given)})"),
-            progress=(lambda: self._with_follow_up(client.task(theirs, given.task_id))) if own else None,
+            progress=(lambda: self._with_follow_up(client.call(theirs, calls.task(given.task_id))))
+            if own
+            else None,
         )
         result = self._waiter.wait(own or given, given, self._who)
         if own and result.task_id != own.task_id:
@@ -426,7 +438,7 @@ class _Delivery:
         if self._own is not None and not self._order.follows:
             with contextlib.suppress(PeerError):
                 caller = self._order.caller
-                self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)
+                self._client.call(caller.endpoint, calls.cancel(self._own.task_id), sender_id=caller.agent_id)
 
     def _explain(self, error: PeerUnreachable) -> SynapseError:
         """AgentExited if that is why the server is unreachable; its record is removed too."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import SynapseError
@@ -43,7 +44,7 @@ def status_command(context: click.Context, agent: str, why: bool, as_json: bool)
 
     def ask(each: Address) -> Mapping[str, Any] | SynapseError:
         try:
-            return client.status(each.endpoint, why=True)
+            return client.call(each.endpoint, calls.status(why=True))
         except SynapseError as error:
             return error
 

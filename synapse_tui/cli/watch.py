@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
@@ -89,7 +89,7 @@ def watch_command(
         raise InvalidValue("no agent is named", "use synapse watch AGENT, or synapse watch --list")
     target = _one(caller, agent)
     if stop:
-        watch = caller.client().watch(target.endpoint, dialect.END_WATCH, sender_id=caller.agent_id)
+        watch = caller.client().call(target.endpoint, calls.end_watch(), sender_id=caller.agent_id)
         _show(watch, f"{target.agent_id}: {label(watch or {})}", as_json=as_json)
     else:
         end_with(context, [_watch(caller, target, given, follow=not detach, as_json=as_json)])
@@ -113,7 +113,7 @@ def _list(context: click.Context, caller: Caller, address: str, *, as_json: bool
     client, watches, errors = caller.client(), [], []
     for agent in caller.find(address) if address else caller.here():
         try:
-            watch = client.watch(agent.endpoint, dialect.watch_call())
+            watch = client.call(agent.endpoint, calls.watch())
         except SynapseError as error:
             errors.append(error)
             fail(error, name="synapse")
@@ -150,8 +150,8 @@ def _watch(
         AgentExited: The agent ended.
     """
     client = caller.client()
-    call = dialect.begin_watch_call(given)
-    watch = client.watch(agent.endpoint, call, sender_id=caller.agent_id)
+    call = calls.begin_watch(given)
+    watch = client.call(agent.endpoint, call, sender_id=caller.agent_id)
     if watch is None:
         raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
     short = str(watch.get("task", ""))[:8]
@@ -168,7 +168,7 @@ def _watch(
     except KeyboardInterrupt:
         follower.end(watch)
         raise
-    task = client.task(agent.endpoint, str(watch.get("task", "")))
+    task = client.call(agent.endpoint, calls.task(str(watch.get("task", ""))))
     text = task.texts[-1] if task.texts else ""
     if as_json or text:
         _show({**watch, "text": text, "status": task.state.value}, plain(text), as_json=as_json)
@@ -193,7 +193,7 @@ class Follower:
 
     def __init__(
         self,
-        client: LightClient,
+        client: Client,
         agent: Address,
         report: Callable[[str], None],
         *,
@@ -231,14 +231,14 @@ class Follower:
     def end(self, watch: Watch) -> None:
         """Ask the host to end the watch; one that is over already is no error."""
         with contextlib.suppress(SynapseError):
-            now = self._client.watch(self._agent.endpoint, dialect.watch_call())
+            now = self._client.call(self._agent.endpoint, calls.watch())
             if now is not None and now.get("task") == watch.get("task"):
-                self._client.watch(self._agent.endpoint, dialect.END_WATCH, sender_id=self._sender_id)
+                self._client.call(self._agent.endpoint, calls.end_watch(), sender_id=self._sender_id)
 
     def _look(self, watch: Watch) -> Watch | None:
-        call = dialect.watch_call(seen=int(watch.get("version", -1)), seconds=LONG_POLL)
+        call = calls.watch(seen=int(watch.get("version", -1)), seconds=LONG_POLL)
         try:
-            newer = self._client.watch(self._agent.endpoint, call)
+            newer = self._client.call(self._agent.endpoint, call)
         except PeerUnreachable as error:
             if not self._alive():
                 raise AgentExited(

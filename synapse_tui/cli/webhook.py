@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeVar
 
 import click
 
-from synapse_tui.a2a.dialect import Call
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import Call
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
@@ -18,6 +17,7 @@ from .commands import CommandGroup, json_option, limit_option
 from .completion import complete_agents
 from .output import note, plain, show, show_json, show_table
 
+T = TypeVar("T")
 _AGENT = click.argument("agent", shell_complete=complete_agents)
 
 
@@ -51,7 +51,6 @@ def add_command(
       synapse webhook add claude https://ci.example/hook --event '*' --persist
       synapse webhook add claude https://ci.example/hook --secret-env HOOK_SECRET
     """
-    caller = Caller.of()
     body: dict[str, object] = {"url": url, "persist": persist}
     if events:
         body["events"] = list(events)
@@ -62,8 +61,7 @@ def add_command(
                 f"the environment variable {secret_env} is empty", "put the secret into it first"
             )
         body["secret"] = secret
-    call = Call("POST", "/webhooks", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    webhook = caller.client().webhook(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
+    webhook = _call(agent, calls.add_webhook(body))
     if as_json:
         show_json(webhook)
     else:
@@ -79,7 +77,7 @@ def list_command(*, agent: str, as_json: bool) -> None:
     Examples:
       synapse webhook list claude
     """
-    found = _read(agent, "/webhooks")
+    found = _call(agent, calls.webhooks())
     rows = [
         (
             _word(each, "id"),
@@ -103,8 +101,7 @@ def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
     Examples:
       synapse webhook log claude --limit 5
     """
-    path = f"/webhooks/{_id(webhook)}/deliveries" if webhook else "/webhooks/deliveries"
-    found = _read(agent, f"{path}?limit={limit}")
+    found = _call(agent, calls.webhook_deliveries(_id(webhook) if webhook else "", limit=limit))
     rows = [
         (
             *(_word(each, key) for key in ("created_at", "event_type")),
@@ -127,21 +124,16 @@ def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
     Examples:
       synapse webhook remove claude https://ci.example/hook
     """
-    caller = Caller.of()
-    by_url = "://" in webhook
-    target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
-    endpoint = caller.find_one(agent).endpoint
-    removed = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
+    removed = _call(agent, calls.remove_webhook(webhook if "://" in webhook else _id(webhook)))
     if as_json:
         show_json(removed)
     else:
         show(f"{_word(removed, 'id')}: {_word(removed, 'url')} is removed")
 
 
-def _read(agent: str, target: str) -> list[dict[str, Any]]:
+def _call(agent: str, call: Call[T]) -> T:
     caller = Caller.of()
-    endpoint = caller.find_one(agent).endpoint
-    return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
+    return caller.client().call(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
 
 
 def _show(

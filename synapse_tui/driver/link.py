@@ -86,10 +86,6 @@ class TerminalLink:
         return self._queue is not None and self._queue.dropping
 
     @property
-    def hung_up(self) -> bool:
-        return self._hung_up
-
-    @property
     def size(self) -> TerminalSize:
         return read_size(self._output.descriptor)
 

@@ -175,7 +175,6 @@ Attributes = list[Any]  # what `termios.tcgetattr` gives
 
 _IFLAG: Final = 0
 _OFLAG: Final = 1
-_CFLAG: Final = 2
 _LFLAG: Final = 3
 _CC: Final = 6
 _READ: Final = 64 * 1024

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from synapse_tui.a2a.dialect import is_loopback
+from synapse_tui.a2a import calls
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
@@ -33,7 +33,7 @@ from synapse_tui.model import Parked, Reply, ReplyState, Sender, Task, TaskState
 from .history import HistoryKeeper
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.async_client import AsyncClient
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Replies:
         self,
         events: EventBus,
         agents: Mapping[str, AgentSession],
-        client: Callable[[], Awaitable[A2AClient]],
+        client: Callable[[], Awaitable[AsyncClient]],
         history: HistoryKeeper,
         *,
         uncollected: float = UNCOLLECTED,
@@ -165,12 +165,12 @@ class Replies:
 
     async def _call_sender(self, task: Task, *, earlier: bool) -> None:
         endpoint, reply, sender = task.sender.sender_endpoint, reply_of(task), _sender(task.target)
-        if not is_loopback(endpoint):
+        if not calls.is_loopback(endpoint):
             raise PeerRefused(f"{endpoint} is not on this machine", 0)
         client = await self._client()
         if outgoing := peer_task(task):
             try:
-                await client.answer(endpoint, outgoing, reply, sender=sender)
+                await client.call(endpoint, calls.answer(outgoing, reply, sender=sender))
             except PeerRefused as error:
                 # An agent of another life has asked for nothing, and has nothing to learn of a failure.
                 if error.status != 404 or reply.state is TaskState.COMPLETED:
@@ -181,12 +181,13 @@ class Replies:
             raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
         message = late_message(reply, sender)
         try:
-            await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
+            call = calls.send(message.text, sender=sender, metadata=about_reply(reply))
+            await client.call(endpoint, call)
         except PeerRefused as error:
             if error.status != 404:
                 raise
             # The original looks for the task in its own store; what it does not know may be plain text.
-            await client.send(endpoint, message.text, sender=sender)
+            await client.call(endpoint, calls.send(message.text, sender=sender))
 
     # -- agents of ours that asked ---
 

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
@@ -120,7 +121,8 @@ class Router:
                     target.agent_id, task.id, standing(task.state, task.delivery.value, task.reason)
                 )
             client = await self._servers.client()
-            send = partial(client.send, target.endpoint, text, sender=who, priority=priority, metadata=about)
+            call = calls.send(text, sender=who, priority=priority, metadata=about)
+            send = partial(client.call, target.endpoint, call)
             if priority == INTERRUPT_PRIORITY:  # taken by busy agents too
                 answer = await send()
             else:

@@ -18,7 +18,7 @@ from synapse_tui.events import EventBus, Notice
 from synapse_tui.settings import Settings
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.async_client import AsyncClient
     from synapse_tui.a2a.guard import App
     from synapse_tui.a2a.server import AgentServer, Room
 
@@ -65,7 +65,7 @@ class Servers:
         self.ready: Callable[[AgentSession], None] = lambda _session: None
         self._loaded: asyncio.Task[None] | None = None
         self._app: App | None = None
-        self._client: A2AClient | None = None
+        self._client: AsyncClient | None = None
 
     def load(self) -> None:
         """Begin to import; servers that wait are started afterwards. Calling it again does nothing."""
@@ -73,7 +73,7 @@ class Servers:
             self._loaded = asyncio.get_running_loop().create_task(self._load(), name="load-servers")
 
     async def _load(self) -> None:
-        for module in ("synapse_tui.a2a.server", "synapse_tui.a2a.client"):
+        for module in ("synapse_tui.a2a.server", "synapse_tui.a2a.async_client"):
             await asyncio.to_thread(importlib.import_module, module)
         for agent_id in tuple(self._waiting):
             self._start(agent_id)
@@ -130,15 +130,15 @@ class Servers:
         """Descriptors of every agent's sockets that outlive the servers: callers wait in the meantime."""
         return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
 
-    async def client(self) -> A2AClient:
+    async def client(self) -> AsyncClient:
         """The client towards all endpoints."""
         self.load()
         assert self._loaded is not None
         await self._loaded
         if self._client is None:
-            from synapse_tui.a2a.client import A2AClient  # noqa: PLC0415
+            from synapse_tui.a2a.async_client import AsyncClient  # noqa: PLC0415
 
-            self._client = A2AClient(
+            self._client = AsyncClient(
                 token_of=self._token_of,
                 name_of=self._name_of,
                 network=self._services.network,

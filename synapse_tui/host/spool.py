@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from synapse_tui.a2a.dialect import Call
+from synapse_tui.a2a import calls
 from synapse_tui.a2a.problems import HttpProblem, answer_for
 from synapse_tui.a2a.signing import (
     SENDER_HEADER,
@@ -41,7 +41,7 @@ from synapse_tui.spool.folder import (
 from synapse_tui.spool.watch import SpoolWatch
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.async_client import AsyncClient
 
 
 class SpoolDesk:
@@ -60,7 +60,7 @@ class SpoolDesk:
         registry: Registry,
         *,
         token_of: TokenVerifier,
-        client: Callable[[], Awaitable[A2AClient]],
+        client: Callable[[], Awaitable[AsyncClient]],
         endpoints: Callable[[], Iterable[str]],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -103,9 +103,9 @@ class SpoolDesk:
         client = await self._client()
         status, body = await client.forward(
             request.endpoint,
-            Call(request.method, request.target, request.body),
+            calls.request(request.method, request.target, request.body),
             sender_id=sender,
-            patience=request.timeout,
+            seconds=request.timeout,
         )
         return SpoolAnswer(status, body)
 
@@ -142,7 +142,7 @@ class SpoolDesk:
         live, _ = await asyncio.to_thread(self._registry.scan)
         if endpoint not in (record.endpoint for record in live):
             raise PeerUnreachable(
-                f"nobody answers at {endpoint}: no agent is recorded there", "see 'synapse list'"
+                f"nothing is listening at {endpoint}: no agent is recorded there", "see 'synapse list'"
             )
 
 
@@ -337,7 +337,7 @@ class SpoolKeeper:
         home: Path,
         registry: Registry,
         tokens: TokenVerifier,
-        client: Callable[[], Awaitable[A2AClient]],
+        client: Callable[[], Awaitable[AsyncClient]],
         endpoints: Callable[[], Iterable[str]],
     ) -> None:
         self._project = project

@@ -9,7 +9,8 @@ from dataclasses import asdict
 
 import click
 
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.cli.caller import Caller
 from synapse_tui.cli.output import run_command, show
 from synapse_tui.model import DEFAULT_PRIORITY, check_priority
@@ -36,9 +37,9 @@ def send(target: str, priority: int, message: str) -> None:
     check_priority(priority)
     caller = Caller.of()
     sender = caller.sender()
-    client = LightClient(token_of=caller.token_of)
+    client = Client(token_of=caller.token_of)
     for endpoint in _endpoints(caller, target, sender.sender_id):
-        task = client.send(endpoint, message, sender=sender, priority=priority)
+        task = client.call(endpoint, calls.send(message, sender=sender, priority=priority))
         show(json.dumps(dict(task.fields), ensure_ascii=False))
 
 

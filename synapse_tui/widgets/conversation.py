@@ -223,8 +223,6 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
 
     @dataclass
     class Copied(Message):
-        """Text was copied to the clipboard."""
-
         text: str
 
     model: var[ConversationModel | None] = var(None)
@@ -397,14 +395,10 @@ class ConversationComposer(FaultTolerant, TextArea):
 
     @dataclass
     class Submitted(Message):
-        """The message is to be sent."""
-
         text: str
 
     @dataclass
     class Navigated(Message):
-        """A key that scrolls or, while choosing, chooses in the log."""
-
         key: str
 
     choosing: var[bool] = var(False)  # whether keys choose an entry of the log instead of writing
@@ -517,8 +511,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
     @dataclass
     class Sent(Message):
-        """A message is to be sent."""
-
         view: ConversationView
         text: str
 
@@ -528,8 +520,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
     @dataclass
     class Asked(Message):
-        """Something was asked for by a click."""
-
         alias: str
         command: ConversationCommand
 

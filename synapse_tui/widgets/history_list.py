@@ -134,14 +134,10 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     @dataclass
     class Marked(Message):
-        """Another task is marked; None when there is none."""
-
         record: Record | None
 
     @dataclass
     class Opened(Message):
-        """The marked task is to be shown whole."""
-
         record: Record
 
     class NearEnd(Message):

@@ -52,8 +52,6 @@ class LockPanel(FaultTolerant, Vertical):
 
     @dataclass
     class Chosen(Message):
-        """Something is to be done with a locked file."""
-
         file: str
         command: str
 

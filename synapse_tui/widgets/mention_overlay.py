@@ -163,8 +163,6 @@ class MentionOverlay(Widget, can_focus=False):
 
     @dataclass
     class Chosen(Message):
-        """A completion was clicked."""
-
         index: int
 
     def __init__(self) -> None:

@@ -169,39 +169,6 @@ HIDDEN = -1
 DEFAULT_SHAPE = 0  # DECSCUSR 0: the shape that the user has set for the outer terminal
 
 
-class OuterCursor:
-    """Shows, shapes and hides the outer cursor; Textual hides it at the start and never shows it."""
-
-    def __init__(self, show: Callable[[int], None]) -> None:
-        self._show = show
-        self._owner: object | None = None
-        self._shape = HIDDEN
-
-    @property
-    def shown(self) -> bool:
-        return self._shape != HIDDEN
-
-    def lend(self, owner: object, shape: int) -> None:
-        """Lend the cursor to a pane; the one that had it loses it."""
-        self._owner = owner
-        self._set(shape)
-
-    def take_back(self, owner: object) -> None:
-        """Take the cursor back from a pane and hide it, unless another pane has it."""
-        if self._owner is owner:
-            self._owner = None
-            self._set(HIDDEN)
-
-    def forget(self) -> None:
-        """Assume what a terminal is like when a driver has just begun: the cursor is hidden."""
-        self._shape = HIDDEN
-
-    def _set(self, shape: int) -> None:
-        if shape != self._shape:
-            self._shape = shape
-            self._show(shape)
-
-
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _ATTRIBUTE = "_pane_output"
@@ -223,7 +190,8 @@ class PaneOutput:
         self._driver: Driver | None = None
         self._terminal: object = None
         self._placements: WeakKeyDictionary[Widget, tuple[object, Placement | None]] = WeakKeyDictionary()
-        self.cursor = OuterCursor(self._show_cursor)
+        self._cursor_owner: object | None = None
+        self._cursor_shape = HIDDEN  # Textual hides the outer cursor at the start and never shows it
         self.clock = FrameClock(self.paint)
         self.direct = True  # whether panes may write to the driver themselves at all
 
@@ -241,7 +209,7 @@ class PaneOutput:
         terminal = driver.link if isinstance(driver, SynapseDriver) else driver
         if terminal is not self._terminal:
             self._terminal = terminal
-            self.cursor.forget()
+            self._cursor_shape = HIDDEN
 
     @property
     def live(self) -> bool:
@@ -284,7 +252,7 @@ class PaneOutput:
         place = f"\x1b[{y + 1};{x + 1}H"
         if self._app._sync_available:
             output = f"{_SYNC_START}{output}{place}{_SYNC_END}"
-        elif self.cursor.shown:
+        elif self._cursor_shape != HIDDEN:
             output = f"{_HIDE}{output}{place}{_SHOW}"
         else:
             output += place
@@ -312,8 +280,21 @@ class PaneOutput:
         if isinstance(self._driver, SynapseDriver) and self.live:
             self._driver.request_keyboard(kitty_flags)
 
+    def lend_cursor(self, owner: object, shape: int) -> None:
+        """Lend the outer cursor to a pane in a shape of DECSCUSR (0 to 6; VT520, xterm ctlseqs) or hidden."""
+        self._cursor_owner = owner
+        self._show_cursor(shape)
+
+    def take_cursor_back(self, owner: object) -> None:
+        """Hide the outer cursor, unless another pane has it."""
+        if self._cursor_owner is owner:
+            self._cursor_owner = None
+            self._show_cursor(HIDDEN)
+
     def _show_cursor(self, shape: int) -> None:
-        self._write_now(_HIDE if shape == HIDDEN else f"\x1b[{shape} q{_SHOW}")
+        if shape != self._cursor_shape:
+            self._cursor_shape = shape
+            self._write_now(_HIDE if shape == HIDDEN else f"\x1b[{shape} q{_SHOW}")
 
     def _behind(self, widget: Widget) -> Placement | None:
         if widget.screen not in self._app._background_screens:

@@ -228,8 +228,6 @@ class Pane(FaultTolerant, Widget, can_focus=False):
 
     @dataclass
     class Asked(Message):
-        """Something was asked for by a click into the frame."""
-
         agent_id: str
         command: PaneCommand
         task_id: str = ""

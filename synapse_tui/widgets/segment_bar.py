@@ -51,8 +51,6 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
 
     @dataclass
     class Pressed(Message):
-        """A piece with a target was clicked."""
-
         bar: SegmentBar
         target: str
         button: int

@@ -166,8 +166,6 @@ class CommandList(FaultTolerant, Choices):
 
     @dataclass
     class Commanded(Message):
-        """Something is to be done with the highlighted row."""
-
         view: CommandList
         row: str
         command: str
@@ -224,27 +222,19 @@ class Sidebar(FaultTolerant, Vertical):
 
     @dataclass
     class AgentChosen(Message):
-        """An agent was chosen."""
-
         agent_id: str
 
     @dataclass
     class PeerChosen(Message):
-        """An agent of another process was chosen."""
-
         address: str
 
     @dataclass
     class ExternalChosen(Message):
-        """Something is to be done with an external agent."""
-
         alias: str
         command: ExternalCommand
 
     @dataclass
     class MessageChosen(Message):
-        """Something is to be done with a message."""
-
         task_id: str
         command: MessageCommand
 

@@ -229,8 +229,6 @@ class TerminalView(Widget, can_focus=True):
 
     @dataclass
     class StatusChanged(_FromView):
-        """What the pane's bar should say of the view has changed."""
-
         status: str
         scrolled: int
 
@@ -242,14 +240,10 @@ class TerminalView(Widget, can_focus=True):
 
     @dataclass
     class Copied(_FromView):
-        """Text was copied to the clipboard."""
-
         text: str
 
     @dataclass
     class Mentioned(_FromView):
-        """A message for other agents was typed here."""
-
         mention: Mention
 
     status: var[str] = var("")  # of scrolling and searching, for the pane's title; empty on the live screen
@@ -298,7 +292,7 @@ class TerminalView(Widget, can_focus=True):
             self.session.damage_listener = None
         if self._output is not None:
             self._output.clock.forget(self)
-            self._output.cursor.take_back(self)
+            self._output.take_cursor_back(self)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -543,7 +537,7 @@ class TerminalView(Widget, can_focus=True):
         moved = place != self.app.cursor_position
         self.app.cursor_position = place
         output.ask_keys(self.session.terminal.modes.kitty_flags)
-        output.cursor.lend(self, shape if visible else HIDDEN)
+        output.lend_cursor(self, shape if visible else HIDDEN)
         return f"\x1b[{place.y + 1};{place.x + 1}H" if moved else ""
 
     def _cursor_wanted(self) -> tuple[int, int, bool, int]:
@@ -560,14 +554,14 @@ class TerminalView(Widget, can_focus=True):
 
     def _screens_changed(self) -> None:
         if self._output is not None and not self._has_outer_cursor:
-            self._output.cursor.take_back(self)
+            self._output.take_cursor_back(self)
         self.request_frame()
 
     def watch_has_focus(self, has_focus: bool) -> None:
         super().watch_has_focus(has_focus)
         self.session.focus(has_focus)
         if self._output is not None and not has_focus:
-            self._output.cursor.take_back(self)
+            self._output.take_cursor_back(self)
             self._output.ask_keys(0)
         self.update_view()
         if not has_focus and self.app.app_focus:

@@ -56,10 +56,6 @@ class Viewport:
     def shown(self, row: int) -> Line | None:
         return self.line(self.top + row)
 
-    def numbers(self) -> range:
-        """Return the numbers of all lines that exist, oldest first."""
-        return range(self.first, self.last + 1)
-
     def scroll_to(self, offset: int) -> bool:
         """Scroll the view back by `offset` lines from the live screen, as far as there are lines."""
         offset = max(0, min(offset, len(self.terminal.scrollback)))

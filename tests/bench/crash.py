@@ -30,7 +30,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.errors import SynapseError
 from tests.bench.sessions import Bench, leave
 from tests.ports import free_ports
@@ -225,7 +226,7 @@ class Killer:
 
     def _send(self, text: str) -> None:
         with contextlib.suppress(SynapseError):
-            answer = LightClient(timeout=PATIENCE).send(self._victim.endpoint, text)
+            answer = Client(timeout=PATIENCE).call(self._victim.endpoint, calls.send(text))
             # On a disk that does not answer in time the sender is told that nothing is written down.
             taken = self.outcome.warned if NOT_WRITTEN in answer.reason else self.outcome.taken
             taken.add(text)
@@ -266,7 +267,7 @@ def restored(folder: Path, chance: random.Random) -> Counter[str]:
             bench.run("synapse", "start", "dummy", "--", "--word-delay", "0")
         addresses = [each["endpoint"] for each in json.loads(bench.run("synapse", "list", "--json"))]
         for number in range(SESSION_MESSAGES):
-            LightClient(timeout=PATIENCE).send(chance.choice(addresses), f"message {number}")
+            Client(timeout=PATIENCE).call(chance.choice(addresses), calls.send(f"message {number}"))
         for _ in range(2):
             time.sleep(chance.uniform(1.5, 8))  # what was opened is saved after a second
             host = bench.host()

@@ -21,7 +21,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 
 from .crash import PATIENCE, ROOT, Victim
 
@@ -81,9 +82,9 @@ def _print(what: str, milliseconds: list[float]) -> None:
 def work_off(count: int) -> None:
     """Print how fast one agent's queue is worked off."""
     with _host() as victim:
-        client = LightClient(timeout=PATIENCE)
+        client = Client(timeout=PATIENCE)
         for number in range(count):
-            client.send(victim.endpoint, f"message {number}.")
+            client.call(victim.endpoint, calls.send(f"message {number}."))
         deadline = time.monotonic() + PATIENCE + count
         while len(victim.events("turn-end")) < count:
             if time.monotonic() > deadline:

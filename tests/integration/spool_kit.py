@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.client import A2AClient
-from synapse_tui.a2a.dialect import send_call
-from synapse_tui.a2a.light import LightClient
-from synapse_tui.a2a.plain_http import PlainConnection
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.async_client import AsyncClient
+from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host.factory import Tokens
 from synapse_tui.host.spool import SpoolKeeper
@@ -56,14 +55,14 @@ class SpoolRig:
         self.shell = shell
         self.tokens = Tokens()
         self.agents: list[FakeAgent] = []
-        self.client = A2AClient(token_of=self.tokens)
+        self.client = AsyncClient(token_of=self.tokens)
         self.environs: dict[str, dict[str, str]] = {}
         self.profile = load_profiles(shipped_profiles()).find("codex")
         self._stack = stack
         self.keeper = self.new_keeper()
 
     def new_keeper(self) -> SpoolKeeper:
-        async def client() -> A2AClient:
+        async def client() -> AsyncClient:
             return self.client
 
         return SpoolKeeper(
@@ -99,10 +98,10 @@ class SpoolRig:
         """What lies in an agent's spool."""
         return {path.name for path in self.spool(agent).iterdir()} - {"host"}
 
-    def light(self, agent: FakeAgent) -> LightClient:
+    def light(self, agent: FakeAgent) -> Client:
         """The client of a command that runs inside an agent."""
         environ = self.environs[agent.agent_id]
-        return LightClient(token_of={agent.agent_id: environ["SYNAPSE_TOKEN"]}.get, environ=environ)
+        return Client(token_of={agent.agent_id: environ["SYNAPSE_TOKEN"]}.get, environ=environ)
 
     def spool_client(self, agent: FakeAgent) -> SpoolClient:
         """The client of an agent's spool."""
@@ -110,7 +109,7 @@ class SpoolRig:
 
     def request(self, sender: FakeAgent, target: str, token: str = "") -> SpoolRequest:
         """A request as the client makes it, signed by an agent."""
-        call = send_call("hello", sender=Sender(sender.agent_id, sender.agent_type), priority=3)
+        call = calls.send("hello", sender=Sender(sender.agent_id, sender.agent_type), priority=3)
         signer = token or self.tokens.issue(sender.agent_id)
         headers = call.headers(target, sender.agent_id, lambda _: signer)
         return SpoolRequest(call.method, target, call.target, call.body, headers, 5.0, 2.0**33)

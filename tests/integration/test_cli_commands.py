@@ -430,7 +430,7 @@ async def test_a_living_process_whose_server_is_gone(shell: Shell) -> None:
     shell.register(agent)
     result = await shell.run("send", "gemini", "hello")
     assert result.code == 5
-    assert f"nobody answers at {agent.agent_id}" in result.err
+    assert f"nothing is listening at {agent.agent_id}" in result.err
     assert shell.registry.get(agent.agent_id) is not None
 
 

@@ -90,7 +90,7 @@ async def test_one_that_does_not_answer_hinders_no_other(shell: Shell, gemini: F
     gone = dead(shell, gemini)
     result = await shell.run("status")
     assert result.code == 5
-    assert f"nobody answers at {gone.agent_id}" in result.err
+    assert f"nothing is listening at {gone.agent_id}" in result.err
     assert gemini.agent_id in result.out
     result = await shell.run("status", "--json")
     assert {each["agent_id"]: "error" in each for each in json.loads(result.out)} == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -59,11 +58,16 @@ async def found(
 
 async def told(agent: ExternalAgent, text: str, **more: str) -> list[Update]:
     peer = await open_peer(agent, {"TOKEN": "secret"}, Budget(Pace()))
+    updates: list[Update] = []
+
+    async def emit(update: Update) -> None:
+        updates.append(update)
+
     try:
-        async with contextlib.aclosing(Exchange(peer).send(Outgoing(text, "m-1", **more))) as updates:
-            return [update async for update in updates]
+        await Exchange(peer, emit).send(Outgoing(text, "m-1", **more))
     finally:
         await peer.close()
+    return updates
 
 
 @pytest.fixture(params=["JSONRPC", "HTTP+JSON"])

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.agents.delivery.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.daemon.workspace import LostWorkspace
@@ -254,10 +255,10 @@ async def test_a_task_that_memory_has_forgotten_is_answered_over_http(tmp_path):
         session.tasks._limit = 0
         task = session.accept(MessageRequest("hello", PEER))
         await until(lambda: task.id not in session.tasks, "its end")
-        client = LightClient()
-        found = await asyncio.to_thread(client.task, session.endpoint, task.short_id)
+        client = Client()
+        found = await asyncio.to_thread(client.call, session.endpoint, calls.task(task.short_id))
         assert (found.task_id, found.state) == (task.id, TaskState.COMPLETED)
-        waited = await asyncio.to_thread(client.wait, session.endpoint, found, 30)
+        waited = await asyncio.to_thread(client.call, session.endpoint, calls.wait(found, 30))
         assert waited == found, "it is not waited for what has ended"
         with pytest.raises(PeerRefused, match="no task"):
-            await asyncio.to_thread(client.task, session.endpoint, "0" * 32)
+            await asyncio.to_thread(client.call, session.endpoint, calls.task("0" * 32))

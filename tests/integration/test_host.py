@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from synapse_tui.a2a.client import A2AClient
+from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.addresses import identity_of
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
@@ -222,7 +222,7 @@ async def test_an_agent_that_is_closed_before_it_was_served_leaves_no_record(
 
 
 async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(A2AClient, "_call", Mock(side_effect=AssertionError("a call over HTTP")))
+    monkeypatch.setattr(AsyncClient, "call", Mock(side_effect=AssertionError("a call over HTTP")))
     alice, bob = await open_ready(host, "alice", "bob")
     (receipt,) = await host.send("bob", "hello", sender=alice.agent_id)
     assert receipt.error is None

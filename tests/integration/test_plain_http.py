@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from synapse_tui.a2a.plain_http import MAX_HEAD, HttpError, PlainConnection
+from synapse_tui.a2a.client import MAX_HEAD, HttpError, PlainConnection
 
 Answer = bytes | Callable[[socket.socket], None]
 

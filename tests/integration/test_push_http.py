@@ -133,20 +133,6 @@ def user_message(text: str = "Hello!") -> dict[str, object]:
     return {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
 
 
-async def test_a_push_of_0_3_is_a_task_of_0_3():
-    async with receiving() as receiver, serving() as rig:
-        rig.agent.answer = "Hi!"
-        parts = [{"kind": "text", "text": "Hello!"}]
-        text = {"kind": "message", "messageId": "m", "role": "user", "parts": parts}
-        configuration = {"pushNotificationConfig": {"url": receiver.url(), "token": "tok"}, "blocking": True}
-        told = await rig.call("message/send", "0.3", message=text, configuration=configuration)
-        got = await receiver.until(2)
-        assert got[-1].json["kind"] == "task"
-        assert got[-1].json["id"] == told["result"]["id"]
-        assert got[-1].json["status"]["state"] == "completed"
-        assert got[-1].headers["x-a2a-notification-token"] == "tok"
-
-
 async def test_a_push_to_where_nothing_may_go_is_an_error_of_the_protocol_and_makes_no_task():
     async with serving() as rig:
         push = {"url": "http://169.254.169.254/latest/meta-data"}

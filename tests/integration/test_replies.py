@@ -9,9 +9,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from synapse_tui.a2a.client import A2AClient
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.async_client import AsyncClient
+from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import PeerRefused
 from synapse_tui.host import Host
@@ -34,7 +35,7 @@ class Person:
         self.session = session
         token = session.environ["SYNAPSE_TOKEN"]
         self.sender = Sender(session.agent_id, session.agent_type, session.endpoint)
-        self.client = LightClient(token_of=lambda who: token if who == session.agent_id else None)
+        self.client = Client(token_of=lambda who: token if who == session.agent_id else None)
 
     async def ask(self, other: AgentSession, text: str) -> tuple[Task, Task]:
         """Send a message and expect an answer.
@@ -43,12 +44,11 @@ class Person:
             The task of its own, and the task of the other.
         """
         own = await asyncio.to_thread(
-            self.client.create,
+            self.client.call,
             self.session.endpoint,
-            text,
-            sender=self.sender,
-            target_agent=other.agent_id,
-            target_endpoint=other.endpoint,
+            calls.create(
+                text, sender=self.sender, target_agent=other.agent_id, target_endpoint=other.endpoint
+            ),
         )
         given = await self.send(other, text, expected=True, sender_task_id=own.task_id)
         return self.session.tasks.get(own.task_id), given
@@ -57,30 +57,29 @@ class Person:
         self, other: AgentSession, text: str, *, expected: bool = False, **metadata: object
     ) -> Task:
         sent = await asyncio.to_thread(
-            self.client.send,
+            self.client.call,
             other.endpoint,
-            text,
-            sender=self.sender,
-            response_expected=expected,
-            metadata=metadata,
+            calls.send(text, sender=self.sender, response_expected=expected, metadata=metadata),
         )
         return other.tasks.get(sent.task_id)
 
     async def reply(self, text: str, task_id: str = "", state: TaskState = TaskState.COMPLETED) -> PeerTask:
         return await asyncio.to_thread(
-            self.client.reply,
+            self.client.call,
             self.session.endpoint,
-            task_id,
-            Reply(text, state),
+            calls.reply(task_id, Reply(text, state)),
             sender_id=self.session.agent_id,
         )
 
     async def fetch(self, task: Task) -> PeerTask:
         """Wait for the answer as the command does: by long polls, until the task has ended."""
-        found = await asyncio.to_thread(self.client.task, self.session.endpoint, task.id)
+        found = await asyncio.to_thread(self.client.call, self.session.endpoint, calls.task(task.id))
         while not found.state.final:
             found = await asyncio.to_thread(
-                self.client.wait, self.session.endpoint, found, 10, sender_id=self.session.agent_id
+                self.client.call,
+                self.session.endpoint,
+                calls.wait(found, 10),
+                sender_id=self.session.agent_id,
             )
         return found
 
@@ -88,7 +87,7 @@ class Person:
 @pytest.fixture
 async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
     """A host that tells its own agents by calls, never over HTTP."""
-    monkeypatch.setattr(A2AClient, "_call", Mock(side_effect=AssertionError("a call over HTTP")))
+    monkeypatch.setattr(AsyncClient, "call", Mock(side_effect=AssertionError("a call over HTTP")))
     made = make_host(tmp_path)
     made._replies._uncollected = 0.2
     async with running(made) as started:
@@ -296,7 +295,9 @@ async def test_a_question_back_is_told_and_answered_on_the_same_task(host):
     assert not bob.tasks.get(given.id).state.final
 
     await asyncio.to_thread(
-        asker.client.send, bob.endpoint, "the blue one", sender=asker.sender, follows=given.short_id
+        asker.client.call,
+        bob.endpoint,
+        calls.send("the blue one", sender=asker.sender, follows=given.short_id),
     )
     fetched = await asker.fetch(own)
     assert fetched.state is TaskState.COMPLETED

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a import calls
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
-from synapse_tui.a2a.client import A2AClient
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a.async_client import AsyncClient
+from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.network import Network, TlsFiles
 from synapse_tui.a2a.server import AgentServer, bind_loopback
 from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
@@ -45,13 +46,13 @@ async def status_of(endpoint: str, *, light: bool, key: str = "", tokens: bool =
     """Read an agent's state by one of the clients."""
     token_of = TOKENS.get if tokens else lambda _sender: None
     if light:
-        client = LightClient(
+        client = Client(
             token_of=token_of, environ={"SYNAPSE_API_KEY": key} if key else {}, reader=CODEX.sender_id
         )
-        return (await asyncio.to_thread(client.status, endpoint))["status"]
-    host_client = A2AClient(token_of=token_of, key=key)
+        return (await asyncio.to_thread(client.call, endpoint, calls.status()))["status"]
+    host_client = AsyncClient(token_of=token_of, key=key)
     try:
-        return (await host_client.status(endpoint))["status"]
+        return (await host_client.call(endpoint, calls.status()))["status"]
     finally:
         await host_client.close()
 
@@ -79,11 +80,11 @@ async def test_who_can_sign_needs_no_key_to_read(light: bool) -> None:
 
 async def test_messages_of_agents_need_no_key() -> None:
     async with running(services=services(), token_of=TOKENS.get) as (agent, _):
-        client = A2AClient(token_of=TOKENS.get)
-        await client.send(agent.endpoint, "hello", sender=CODEX)
-        await client.send(agent.endpoint, "from the person", sender=USER)
+        client = AsyncClient(token_of=TOKENS.get)
+        await client.call(agent.endpoint, calls.send("hello", sender=CODEX))
+        await client.call(agent.endpoint, calls.send("from the person", sender=USER))
         with pytest.raises(PeerRefused, match="a key is needed"):
-            await client.send(agent.endpoint, "from nobody")
+            await client.call(agent.endpoint, calls.send("from nobody"))
         await client.close()
         assert [request.sender.verified for request in agent.requests] == [True, True]
 
@@ -448,24 +449,24 @@ async def test_https_is_spoken_with_the_certificate_of_the_settings(
     settings = tmp_path / ".synapse/settings.json"
     settings.parent.mkdir()
 
-    def trusting(mine: TlsFiles) -> A2AClient:
+    def trusting(mine: TlsFiles) -> AsyncClient:
         settings.write_text(json.dumps({"a2a": {"tls_cert": str(mine.cert), "tls_key": str(mine.key)}}))
-        return A2AClient(token_of=TOKENS.get, network=Network(tls=mine))
+        return AsyncClient(token_of=TOKENS.get, network=Network(tls=mine))
 
     async with running(services=services(AccessRules(), network), token_of=TOKENS.get) as (agent, _):
         assert agent.endpoint.startswith("https://127.0.0.1:")
         client = trusting(files)
-        await client.send(agent.endpoint, "hello", sender=CODEX)
-        light = LightClient(token_of=TOKENS.get, environ={})
-        await asyncio.to_thread(light.send, agent.endpoint, "hello", sender=CODEX)
+        await client.call(agent.endpoint, calls.send("hello", sender=CODEX))
+        light = Client(token_of=TOKENS.get, environ={})
+        await asyncio.to_thread(light.call, agent.endpoint, calls.send("hello", sender=CODEX))
         assert [request.sender.verified for request in agent.requests] == [True, True]
         await client.close()
 
         client = trusting(other)
-        with pytest.raises(PeerUnreachable, match=r"nobody answers|certificate"):
-            await client.status(agent.endpoint)
+        with pytest.raises(PeerUnreachable, match=r"nothing is listening|certificate"):
+            await client.call(agent.endpoint, calls.status())
         with pytest.raises(PeerUnreachable):
-            await asyncio.to_thread(light.status, agent.endpoint)
+            await asyncio.to_thread(light.call, agent.endpoint, calls.status())
         await client.close()
         connection = await Connection.open(agent.port)
         connection.writer.write(http("POST", "/tasks/send", agent.port, BODY))

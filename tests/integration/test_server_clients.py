@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import pytest
 
-from synapse_tui.a2a.client import A2AClient
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.async_client import AsyncClient
+from synapse_tui.a2a.calls import Call
+from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.server import bind_loopback
 from synapse_tui.a2a.signing import TokenVerifier, nobody
 from synapse_tui.errors import PeerRefused, PeerUnreachable, TaskNotFound
 from synapse_tui.model import USER, AgentState, Sender, TaskState
 from tests.integration.server_kit import running
 
+T = TypeVar("T")
 TOKENS = {"synapse-codex-8120": "secret", "user": "own"}
 CODEX = Sender("synapse-codex-8120", "codex", "http://127.0.0.1:8120")
 
@@ -25,30 +28,24 @@ class Light:
     """The blocking client with the face of the other."""
 
     def __init__(self, *, token_of: TokenVerifier = nobody, timeout: float = 10) -> None:
-        self._client = LightClient(token_of=token_of, timeout=timeout)
+        self._client = Client(token_of=token_of, timeout=timeout)
 
-    async def send(self, *args: object, **options: object) -> PeerTask:
-        return await asyncio.to_thread(self._client.send, *args, **options)  # type: ignore[arg-type]
-
-    async def task(self, endpoint: str, task_id: str) -> PeerTask:
-        return await asyncio.to_thread(self._client.task, endpoint, task_id)
-
-    async def status(self, endpoint: str) -> object:
-        return await asyncio.to_thread(self._client.status, endpoint)
+    async def call(self, endpoint: str, call: Call[T]) -> T:
+        return await asyncio.to_thread(self._client.call, endpoint, call)
 
     async def close(self) -> None:
         pass
 
 
-Client = A2AClient | Light
-Make = Callable[..., Client]
+Either = AsyncClient | Light
+Make = Callable[..., Either]
 
 
-@pytest.fixture(params=[A2AClient, Light], ids=["host", "light"])
+@pytest.fixture(params=[AsyncClient, Light], ids=["host", "light"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    made: list[Client] = []
+    made: list[Either] = []
 
-    def make(**options: object) -> Client:
+    def make(**options: object) -> Either:
         made.append(request.param(**options))
         return made[-1]
 
@@ -60,9 +57,8 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
 async def test_a_message_is_sent_and_its_answer_read(make: Make) -> None:
     client = make()
     async with running() as (agent, _):
-        sent = await client.send(
-            agent.endpoint, "héllo 世界", sender=CODEX, priority=4, response_expected=True
-        )
+        call = calls.send("héllo 世界", sender=CODEX, priority=4, response_expected=True)
+        sent = await client.call(agent.endpoint, call)
         assert (sent.state, sent.delivery, sent.status) == (TaskState.SUBMITTED, "queued", "queued")
         [request] = agent.requests
         assert (request.text, request.priority, request.response_expected) == ("héllo 世界", 4, True)
@@ -70,39 +66,39 @@ async def test_a_message_is_sent_and_its_answer_read(make: Make) -> None:
             "synapse-codex-8120", "codex", "http://127.0.0.1:8120", verified=False
         )
         agent.finish(sent.task_id, "done\nそう")
-        ended = await client.task(agent.endpoint, sent.task_id[:8])
+        ended = await client.call(agent.endpoint, calls.task(sent.task_id[:8]))
         assert (ended.task_id, ended.text, ended.status) == (sent.task_id, "done\nそう", "completed")
 
 
 async def test_a_sender_with_a_token_is_verified(make: Make) -> None:
     client = make(token_of=TOKENS.get)
     async with running(token_of=TOKENS.get) as (agent, _):
-        await client.send(agent.endpoint, "a", sender=CODEX, priority=5)
-        await client.send(agent.endpoint, "b", sender=USER)
+        await client.call(agent.endpoint, calls.send("a", sender=CODEX, priority=5))
+        await client.call(agent.endpoint, calls.send("b", sender=USER))
         assert [request.sender.verified for request in agent.requests] == [True, True]
 
 
 async def test_the_user_of_another_host_is_not_verified_but_heard(make: Make) -> None:
     client = make(token_of=TOKENS.get)
     async with running(token_of={"user": "another"}.get) as (agent, _):
-        await client.send(agent.endpoint, "a", sender=USER)
+        await client.call(agent.endpoint, calls.send("a", sender=USER))
         assert agent.requests[0].sender == Sender("user", "user", "", verified=False)
 
 
 async def test_the_status_of_an_agent(make: Make) -> None:
     async with running() as (agent, _):
         agent.state = AgentState.PROCESSING
-        assert await make().status(agent.endpoint) == {"status": "PROCESSING", "context": "> "}
+        assert await make().call(agent.endpoint, calls.status()) == {"status": "PROCESSING", "context": "> "}
 
 
 async def test_card_and_cancel_of_the_host_client() -> None:
-    client = A2AClient()
+    client = AsyncClient()
     async with running() as (agent, _):
-        assert (await client.card(agent.endpoint))["name"] == "Synapse Claude"
-        sent = await client.send(agent.endpoint, "a")
-        assert (await client.cancel(agent.endpoint, sent.task_id)).state is TaskState.CANCELED
+        assert (await client.call(agent.endpoint, calls.card()))["name"] == "Synapse Claude"
+        sent = await client.call(agent.endpoint, calls.send("a"))
+        assert (await client.call(agent.endpoint, calls.cancel(sent.task_id))).state is TaskState.CANCELED
         with pytest.raises(PeerRefused, match="canceled already"):
-            await client.cancel(agent.endpoint, sent.task_id)
+            await client.call(agent.endpoint, calls.cancel(sent.task_id))
     await client.close()
 
 
@@ -110,14 +106,14 @@ async def test_a_proxy_of_the_environment_is_not_used(make: Make, monkeypatch: p
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with running() as (agent, _):
-        assert (await make().send(agent.endpoint, "a")).task_id
+        assert (await make().call(agent.endpoint, calls.send("a"))).task_id
 
 
 async def test_nobody_there(make: Make) -> None:
     sockets = bind_loopback(0)
     sockets.close()
-    with pytest.raises(PeerUnreachable, match="nobody answers at") as caught:
-        await make().send(sockets.endpoint, "a")
+    with pytest.raises(PeerUnreachable, match="nothing is listening at") as caught:
+        await make().call(sockets.endpoint, calls.send("a"))
     assert caught.value.hint
 
 
@@ -126,17 +122,17 @@ async def test_a_refusal_is_told_in_the_peers_words(make: Make) -> None:
     async with running() as (agent, _):
         agent.state = AgentState.EXITED
         with pytest.raises(PeerRefused, match="has exited") as caught:
-            await client.send(agent.endpoint, "a")
+            await client.call(agent.endpoint, calls.send("a"))
         assert (caught.value.status, caught.value.hint) == (503, "restart it")
         with pytest.raises(PeerRefused) as caught:
-            await client.task(agent.endpoint, "00000000")
+            await client.call(agent.endpoint, calls.task("00000000"))
         assert caught.value.status == 404
 
 
-async def test_a_task_id_that_would_leave_its_path_is_none(make: Make) -> None:
-    for task_id in ("../status", "a/b", "", "x?y", "a b"):
-        with pytest.raises(TaskNotFound):
-            await make().task("http://127.0.0.1:1", task_id)
+@pytest.mark.parametrize("task_id", ["../status", "a/b", "", "x?y", "a b"])
+def test_a_task_id_cannot_leave_its_path(task_id: str) -> None:
+    with pytest.raises(TaskNotFound):
+        calls.task(task_id)
 
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -195,7 +191,7 @@ def ok(body: bytes) -> bytes:
 async def test_odd_answers_are_errors(make: Make, answer: bytes, error: type[Exception], words: str) -> None:
     async with peer(says(answer)) as endpoint:
         with pytest.raises(error, match=words):
-            await make().send(endpoint, "a")
+            await make().call(endpoint, calls.send("a"))
 
 
 async def test_an_answer_without_end_is_cut_off(make: Make) -> None:
@@ -207,7 +203,7 @@ async def test_an_answer_without_end_is_cut_off(make: Make) -> None:
 
     async with peer(flood) as endpoint:
         with pytest.raises(PeerRefused, match="is over"):
-            await make().send(endpoint, "a")
+            await make().call(endpoint, calls.send("a"))
 
 
 async def test_a_message_of_unknown_fate_is_not_sent_again(make: Make) -> None:
@@ -220,7 +216,7 @@ async def test_a_message_of_unknown_fate_is_not_sent_again(make: Make) -> None:
 
     async with peer(take) as endpoint:
         with pytest.raises(PeerUnreachable, match="did not answer") as caught:
-            await make().send(endpoint, "a")
+            await make().call(endpoint, calls.send("a"))
     assert "not known whether the message arrived" in caught.value.hint
     assert taken == 1
 
@@ -233,7 +229,7 @@ async def test_a_peer_that_does_not_answer_is_given_up(make: Make) -> None:
 
     async with peer(hang) as endpoint:
         with pytest.raises(PeerUnreachable, match="did not answer"):
-            await make(timeout=0.05).send(endpoint, "a")
+            await make(timeout=0.05).call(endpoint, calls.send("a"))
         gone.set()
 
 
@@ -242,6 +238,6 @@ async def test_control_characters_of_a_peer_do_not_reach_a_terminal(make: Make) 
     answer = b"HTTP/1.1 400 X\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     async with peer(says(answer)) as endpoint:
         with pytest.raises(PeerRefused) as caught:
-            await make().send(endpoint, "a")
+            await make().call(endpoint, calls.send("a"))
     assert caught.value.message.endswith("refused: a ]0;x b c")
     assert caught.value.hint == "d"

@@ -16,6 +16,7 @@ from typing import Self
 
 import pytest
 
+from synapse_tui.a2a import calls
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.host import spool as host_spool
 from synapse_tui.model import USER, Sender
@@ -59,11 +60,15 @@ async def test_a_message_arrives_once_and_its_sender_is_verified(
 ) -> None:
     client = rig.light(codex)
     text = "日本語\n" * 100_000
-    task = await asyncio.to_thread(client.send, claude.endpoint, text, sender=sender_of(codex), priority=4)
+    task = await asyncio.to_thread(
+        client.call, claude.endpoint, calls.send(text, sender=sender_of(codex), priority=4)
+    )
     (request,) = claude.requests
     assert (request.text, request.priority) == (text, 4)
     assert (request.sender.sender_id, request.sender.verified) == (codex.agent_id, True)
-    assert (await asyncio.to_thread(client.task, claude.endpoint, task.task_id)).task_id == task.task_id
+    assert (
+        await asyncio.to_thread(client.call, claude.endpoint, calls.task(task.task_id))
+    ).task_id == task.task_id
     assert not rig.left(codex)
 
 
@@ -106,7 +111,7 @@ async def test_a_sibling_that_can_write_into_a_spool_forges_no_answer(
     with Forger(rig.spool(codex), body) as forger:
         for number in range(10):
             task = await asyncio.to_thread(
-                client.send, claude.endpoint, f"message {number}", sender=sender_of(codex)
+                client.call, claude.endpoint, calls.send(f"message {number}", sender=sender_of(codex))
             )
             told.append(task.task_id)
     assert forger.forged >= 10
@@ -160,12 +165,13 @@ async def test_many_wait_at_once_and_others_pass_them(
 ) -> None:
     me = sender_of(codex)
     client = rig.light(codex)
-    task = await asyncio.to_thread(client.send, claude.endpoint, "work", sender=me)
+    task = await asyncio.to_thread(client.call, claude.endpoint, calls.send("work", sender=me))
     polls = [
-        asyncio.create_task(asyncio.to_thread(client.wait, claude.endpoint, task, 30.0)) for _ in range(3)
+        asyncio.create_task(asyncio.to_thread(client.call, claude.endpoint, calls.wait(task, 30.0)))
+        for _ in range(3)
     ]
     await until(lambda: len([name for name in rig.left(codex) if name.endswith(".taken")]) == 3)
-    await asyncio.to_thread(client.send, claude.endpoint, "more", sender=me)
+    await asyncio.to_thread(client.call, claude.endpoint, calls.send("more", sender=me))
     claude.finish(task.task_id, "done")
     async with asyncio.timeout(PATIENCE):
         answers = await asyncio.gather(*polls)
@@ -321,9 +327,7 @@ async def test_the_next_version_of_a_host_goes_on_with_the_spools(
 
 def signed(rig: SpoolRig, agent: FakeAgent, request: SpoolRequest) -> SpoolRequest:
     """A request signed as the command line's client signs it."""
-    from synapse_tui.a2a.dialect import Call
-
-    call = Call(request.method, request.target, request.body)
+    call = calls.request(request.method, request.target, request.body)
     headers = call.headers(request.endpoint, agent.agent_id, rig.tokens)
     return SpoolRequest(
         request.method, request.endpoint, request.target, request.body, headers, request.timeout

@@ -14,7 +14,7 @@ from synapse_tui.widgets.pane import Delivery, PaneTitle
 from synapse_tui.widgets.segment_bar import Piece, cut, width_of
 from synapse_tui.widgets.status_bar import StatusBar, fit_hints
 from synapse_tui.widgets.tab_bar import TabBar
-from synapse_tui.widgets.text import age, one_line, pad, plural, printable, shorten
+from synapse_tui.widgets.text import one_line, pad, printable, shorten
 from synapse_tui.widgets.views import AgentView, state_mark
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -143,15 +143,3 @@ def test_marks_differ_without_colour():
     assert all(cell_len(glyph) == 1 for glyph in glyphs)
     frames = {state_mark(AgentState.PROCESSING, frame=n).glyph for n in range(10)}
     assert len(frames) == 4
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "now"), (4.9, "now"), (59, "59s"), (60, "1m"), (3600, "1h"), (200000, "2d")]
-)
-def test_ages(seconds, text):
-    assert age(seconds) == text
-
-
-def test_plurals():
-    assert plural(1, "agent") == "1 agent"
-    assert plural(0, "agent") == "0 agents"

@@ -1,7 +1,5 @@
 """Locks and changes of files in the application: the panel, the dialogs, the proof of life, the question."""
 
-from pathlib import Path
-
 import pytest
 
 from synapse_tui.app import SynapseApp
@@ -273,7 +271,3 @@ async def test_hooks_that_must_be_installed_are_asked_for_once(
         host.add(AgentSpec("gemini"))
         await pilot.pause()
         assert at_main(app)
-
-
-def test_keys_of_the_fakes_are_those_of_the_host() -> None:
-    assert safe().safety.keys.path("a/b") == Path("/home/me/code/parser/a/b")

@@ -42,7 +42,7 @@ HEAVY = {
 """What no quick command may load, with what lies below it."""
 NOT_FOR_HELP = {"json", "pathlib", "unicodedata", "hashlib", "synapse_tui.model", "synapse_tui.registry"}
 """What the list of all commands does not need either."""
-NOT_FOR_LIST = {"hashlib", "http.client", "socket", "synapse_tui.a2a.light", "synapse_tui.settings"}
+NOT_FOR_LIST = {"hashlib", "http.client", "socket", "synapse_tui.a2a.client", "synapse_tui.settings"}
 NOT_FOR_HOOK = {"json", "pathlib", "re", "typing", "enum", "dataclasses", "click"}
 """The client of the hooks runs at every tool of an agent."""
 RUN = """import sys

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from synapse_tui import cli, errors
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.cli import group, output
 from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, LONGEST_PAUSE, MAX_FAILURES, OVERDUE, Waiter, waits
 from synapse_tui.model import AGENT_EXITED, TaskState

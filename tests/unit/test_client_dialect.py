@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from synapse_tui.a2a.dialect import read_task, send_call, task_call, tidy
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import read_task, tidy
 from synapse_tui.model import Sender, TaskState
 
 
@@ -24,7 +25,7 @@ from synapse_tui.model import Sender, TaskState
     ],
 )
 def test_states(status: object, state: TaskState) -> None:
-    assert read_task("http://x", {"id": "1", "status": status}).state is state
+    assert read_task({"id": "1", "status": status}).state is state
 
 
 @pytest.mark.parametrize(
@@ -37,10 +38,7 @@ def test_states(status: object, state: TaskState) -> None:
     ],
 )
 def test_artifacts(artifact: object) -> None:
-    assert (
-        read_task("http://x", {"task": {"id": "1", "status": "completed", "artifacts": [artifact]}}).text
-        == "answer"
-    )
+    assert read_task({"task": {"id": "1", "status": "completed", "artifacts": [artifact]}}).text == "answer"
 
 
 def test_what_is_no_text_is_named() -> None:
@@ -52,7 +50,7 @@ def test_what_is_no_text_is_named() -> None:
         {"type": "data", "data": {"count": 3}},
     ]
     answer = {"task": {"id": "1", "status": "completed", "artifacts": [{"parts": parts}]}}
-    assert read_task("http://x", answer).text.splitlines() == [
+    assert read_task(answer).text.splitlines() == [
         "see",
         "Attached file: /p/a plan.txt (text/plain)",
         "Attached URL: https://example.org/x",
@@ -62,7 +60,7 @@ def test_what_is_no_text_is_named() -> None:
 
 @pytest.mark.parametrize("artifacts", [None, 3, "x", [3], [{}], [{"data": 3}]])
 def test_artifacts_that_are_none(artifacts: object) -> None:
-    assert read_task("http://x", {"id": "1", "artifacts": artifacts}).text == ""
+    assert read_task({"id": "1", "artifacts": artifacts}).text == ""
 
 
 def test_status_says_why() -> None:
@@ -71,15 +69,15 @@ def test_status_says_why() -> None:
         "status": "submitted",
         "metadata": {"delivery": "held", "reason": "permission dialog open"},
     }
-    assert read_task("http://x", held).status == "held: permission dialog open"
+    assert read_task(held).status == "held: permission dialog open"
     failed = {"id": "1", "status": "failed", "error": {"code": "x", "message": "agent died"}}
-    assert read_task("http://x", failed).status == "failed: agent died"
+    assert read_task(failed).status == "failed: agent died"
     cut = {"id": "1", "status": "completed", "artifacts": [{"data": "a", "truncated": True}]}
-    assert read_task("http://x", cut).truncated
+    assert read_task(cut).truncated
 
 
 def test_a_message_replaces_what_utf8_cannot_carry() -> None:
-    call = send_call("a\ud800b", sender=Sender("x"), priority=2, metadata={"sender": "forged", "k": 1})
+    call = calls.send("a\ud800b", sender=Sender("x"), priority=2, metadata={"sender": "forged", "k": 1})
     assert call.target == "/tasks/send-priority?priority=2"
     body = json.loads(call.body)
     assert body["message"]["parts"] == [{"type": "text", "text": "a?b"}]
@@ -88,15 +86,15 @@ def test_a_message_replaces_what_utf8_cannot_carry() -> None:
 
 
 def test_only_calls_to_this_machine_are_signed() -> None:
-    call = send_call("a", sender=Sender("x"), priority=3)
+    call = calls.send("a", sender=Sender("x"), priority=3)
     assert "X-Synapse-Signature" in call.headers("http://127.0.0.1:8100", "x", lambda _: "token")
     assert "X-Synapse-Signature" not in call.headers("http://example.com:8100", "x", lambda _: "token")
     assert "X-Synapse-Signature" not in call.headers("http://127.0.0.1:8100", "x", lambda _: None)
 
 
 def test_paths_of_tasks() -> None:
-    assert task_call("abc").target == "/tasks/abc"
-    assert (task_call("abc", "cancel").method, task_call("abc", "cancel").target) == (
+    assert calls.task("abc").target == "/tasks/abc"
+    assert (calls.cancel("abc").method, calls.cancel("abc").target) == (
         "POST",
         "/tasks/abc/cancel",
     )

@@ -678,7 +678,13 @@ class ScriptedPeer:
 
 
 async def sent(peer: ScriptedPeer) -> list[Update]:
-    return [update async for update in Exchange(peer).send(Outgoing("hello", "m"))]
+    updates: list[Update] = []
+
+    async def emit(update: Update) -> None:
+        updates.append(update)
+
+    await Exchange(peer, emit).send(Outgoing("hello", "m"))
+    return updates
 
 
 OURS = TaskUpdate("t1", "c", TaskState.WORKING)

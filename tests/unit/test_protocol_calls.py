@@ -14,8 +14,7 @@ import pytest
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.protocol.handler import within
-from synapse_tui.content import Part, TaskMessage
-from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskPage, TaskState
+from synapse_tui.model import USER, MessageRequest, TaskPage
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, old_said, post, rpc, said
 from tests.unit.dialect_kit import served, signer
@@ -54,20 +53,6 @@ async def refused(client: httpx.AsyncClient, method: str, params: Any) -> Refuse
 # -- messages ---
 
 
-async def test_a_message_makes_a_task(client: httpx.AsyncClient, agent: GivenAgent) -> None:
-    task = await begun(client, metadata={"sender": {"sender_id": "codex-cloud"}, "note": 5})
-    assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
-    assert task["contextId"] == agent.context_id
-    assert task["history"][0]["parts"] == [{"text": "Hello!"}]
-    assert task["metadata"]["note"] == 5
-    (request,) = agent.requests
-    assert (request.text, request.priority, request.caller) == ("Hello!", 3, "")
-    assert request.sender.sender_id == "codex-cloud"
-    assert not request.sender.verified
-    listed = (await client.get("/tasks")).json()
-    assert [each["id"] for each in listed] == [task["id"]], "the dialect shows the same tasks"
-
-
 async def test_a_call_returns_when_a_dialog_is_open(client: httpx.AsyncClient, agent: GivenAgent) -> None:
     call = asyncio.create_task(rpc(client, "SendMessage", said()))
     task = await agent.works()
@@ -76,31 +61,6 @@ async def test_a_call_returns_when_a_dialog_is_open(client: httpx.AsyncClient, a
     assert status["state"] == "TASK_STATE_INPUT_REQUIRED"
     assert status["message"]["parts"] == [{"text": "permission: Bash(rm -r build)"}]
     assert status["message"]["role"] == "ROLE_AGENT"
-
-
-async def test_a_message_goes_on_with_a_task(client: httpx.AsyncClient, agent: GivenAgent) -> None:
-    task = await begun(client)
-    await agent.works()
-    question = TaskMessage("q-1", "agent", (Part(text="Which one?"),))
-    agent.tasks.change(
-        task["id"],
-        state=TaskState.INPUT_REQUIRED,
-        delivery=DeliveryState.DONE,
-        reason="Which one?",
-        messages=(*agent.tasks.get(task["id"]).messages, question),
-    )
-    asked = await rpc(client, "GetTask", {"id": task["id"]})
-    assert asked["status"]["message"]["messageId"] == "q-1"
-    more = asyncio.create_task(rpc(client, "SendMessage", said("The left one.", taskId=task["id"])))
-    await agent.taken()
-    assert agent.requests[1].follows == task["id"]
-    assert not more.done(), "what was asked before is answered by this very message"
-    agent.goes_on(task["id"])
-    agent.finish(task["id"], "Left it is.")
-    answer = (await more)["task"]
-    assert answer["id"] == task["id"]
-    assert answer["contextId"] == task["contextId"]
-    assert [each["role"] for each in answer["history"]] == ["ROLE_USER", "ROLE_AGENT", "ROLE_USER"]
 
 
 async def test_the_beginning_of_an_id_is_none(client: httpx.AsyncClient) -> None:

@@ -17,7 +17,6 @@ from google.protobuf.json_format import MessageToDict
 from synapse_tui.a2a.problems import HttpProblem, refusal
 from synapse_tui.a2a.protocol.convert import (
     MAX_FILES,
-    chunk_event,
     files_of,
     json_of,
     read_files,
@@ -28,8 +27,7 @@ from synapse_tui.a2a.protocol.convert import (
 from synapse_tui.a2a.protocol.handler import MAX_ANSWERED, Retries
 from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.messages.streams import Chunk
-from synapse_tui.model import USER, MessageRequest, Task, TaskState
+from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
 from tests.waiting import PATIENCE
@@ -43,14 +41,6 @@ def told(message: Any) -> dict[str, Any]:
 
 
 # -- tasks ---
-
-
-@pytest.mark.parametrize("state", list(TaskState))
-def test_every_state_has_its_word(state: TaskState) -> None:
-    task = replace(TASK, state=state, reason="why")
-    status = told(task_proto(task))["status"]
-    assert status["state"] == f"TASK_STATE_{state.value.upper()}"
-    assert ("message" in status) is (state is not TaskState.COMPLETED)
 
 
 async def test_parts_of_every_kind(tmp_path: Path) -> None:
@@ -92,18 +82,6 @@ async def test_only_files_are_read(tmp_path: Path) -> None:
         found = await read_files(parts)
     assert found == {str(secret): b"s"}
     assert await read_files([Part(text="x")]) == {}
-
-
-def test_chunks() -> None:
-    whole = Artifact("Hello", name="greeting", parts=(Part("url", "https://x"),))
-    begun = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "Hel")))
-    assert begun["artifact"] == {"artifactId": "artifact-1", "parts": [{"text": "Hel"}]}
-    assert "append" not in begun
-    more = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "lo", append=True, last=True)))
-    assert (more["append"], more["lastChunk"]) == (True, True)
-    last = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "", last=True, artifact=whole)))
-    assert last["artifact"]["name"] == "greeting"
-    assert last["artifact"]["parts"] == [{"url": "https://x"}]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice
 from synapse_tui.host import replies as module
@@ -53,19 +55,30 @@ class Client:
     """Notes the calls; fails as long as there are problems."""
 
     def __init__(self) -> None:
-        self.answers: list[tuple[str, str, Reply, Sender]] = []
+        self.answers: list[tuple[str, str, Reply, str]] = []
         self.messages: list[tuple[str, str, dict[str, object]]] = []
         self.problems: list[Exception] = []
         self.tries = 0
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
-    async def answer(self, endpoint: str, outgoing_id: str, reply: Reply, *, sender: Sender) -> None:
+    async def call(self, endpoint: str, call: Call[PeerTask]) -> None:
         await self._try()
-        self.answers.append((endpoint, outgoing_id, reply, sender))
-
-    async def send(self, endpoint: str, text: str, *, sender: Sender, metadata: dict[str, object]) -> None:
-        await self._try()
-        self.messages.append((endpoint, text, metadata))
+        body = json.loads(call.body)
+        text, about = body["message"]["parts"][0]["text"], body["metadata"]
+        _, _, outgoing = call.target.partition("?reply_to=")
+        if outgoing:
+            reply = Reply(
+                text.strip(),
+                TaskState(about["status"]),
+                truncated=about["truncated"],
+                explicit=about["explicit"],
+                in_reply_to=about["receiver_task_id"],
+                reason=about["reason"],
+            )
+            self.answers.append((endpoint, outgoing, reply, call.sender_id))
+        else:
+            del about["sender"], about["response_expected"]
+            self.messages.append((endpoint, text, about))
 
     async def _try(self) -> None:
         self.tries += 1
@@ -156,7 +169,7 @@ async def test_the_sender_is_told_of_the_end(rig):
     rig.agent.finish(task.id, "text of the turn")
     assert await rig.settled(task) is ReplyState.TOLD
     [(endpoint, outgoing, reply, sender)] = rig.client.answers
-    assert (endpoint, outgoing, sender.sender_id) == (CLAUDE.sender_endpoint, OWN, rig.agent.agent_id)
+    assert (endpoint, outgoing, sender) == (CLAUDE.sender_endpoint, OWN, rig.agent.agent_id)
     assert (reply.text, reply.state, reply.explicit) == ("text of the turn", TaskState.COMPLETED, False)
     assert reply.in_reply_to == task.id
 

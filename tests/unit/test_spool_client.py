@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from synapse_tui.a2a.dialect import Call
-from synapse_tui.a2a.light_spool import without_connection
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
 from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, write_whole
@@ -421,21 +422,23 @@ def test_the_environment_tells_of_the_spool() -> None:
 @pytest.mark.parametrize(
     ("error", "environ", "message", "hint"),
     [
-        (ConnectionRefusedError(errno.ECONNREFUSED, ""), {}, "nobody answers", "synapse list"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, ""), {}, "nothing is listening", "synapse list"),
         (DENIED, {}, "forbidden here: Operation not permitted; nothing was sent", "the network"),
         (DENIED, {"SYNAPSE_SPOOL": "."}, "forbidden here", "keeps SYNAPSE_AGENT_ID or SYNAPSE_TOKEN"),
     ],
 )  # fmt: skip
 def test_without_a_way_out_the_error_says_what_to_do(
-    error: OSError, environ: dict[str, str], message: str, hint: str
+    monkeypatch: pytest.MonkeyPatch, error: OSError, environ: dict[str, str], message: str, hint: str
 ) -> None:
+    monkeypatch.setattr(PlainConnection, "connect", Mock(side_effect=error))
     with pytest.raises(PeerUnreachable, match=message) as caught:
-        without_connection("http://127.0.0.1:8100", Call("GET", "/status"), error, timeout=1, environ=environ)
+        Client(environ=environ).call("http://127.0.0.1:8100", calls.status())
     assert hint in caught.value.hint
 
 
 def test_the_clients_side_is_quick_to_import() -> None:
-    code = "import sys, synapse_tui.a2a.light_spool; print(*{name.partition('.')[0] for name in sys.modules})"
+    modules = "sys, synapse_tui.a2a.client, synapse_tui.spool.client"
+    code = f"import {modules}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     foreign = set(found.stdout.split()) - set(sys.stdlib_module_names)
     assert {name for name in foreign if not name.startswith(("_", "sitecustomize"))} == {"synapse_tui"}

@@ -19,13 +19,10 @@ from .untrusted import MAX_TEXT, clean_line
 
 MAX_ENTRIES = 600
 MAX_CHARACTERS = 4_000_000
-MAX_TASK_ENTRIES = 1000
-"""Results and messages that an agent may send for one task."""
-MAX_TASK_CHARACTERS = 4_000_000
-"""Characters of these."""
+MAX_TASK_ENTRIES = 1000  # Results and messages that an agent may send for one task
+MAX_TASK_CHARACTERS = 4_000_000  # characters of these
 EXTERNAL = "external"
-REMOTE_TASK = "remote_task"
-"""Key of a task's metadata: the agent's own id of it."""
+REMOTE_TASK = "remote_task"  # key of a task's metadata: the agent's own id of it
 
 Kind = Literal["sent", "answer", "progress", "question", "note"]
 _FROM_AGENT: frozenset[Kind] = frozenset({"answer", "progress", "question"})

@@ -36,8 +36,7 @@ from .transport import Bounds, make_client, problem_of
 from .untrusted import check_url, clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-TIMEOUT = 15.0
-"""Seconds in which a card must have come."""
+TIMEOUT = 15.0  # seconds in which a card must have come
 MAX_DEPTH = 30
 MAX_INTERFACES = 20
 _TRY_NEXT = frozenset({400, 401, 403, 404, 405, 410, 501})

@@ -25,10 +25,8 @@ from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .conversation import Conversation, Entry
 
-MAX_FILE = 32 * 1024 * 1024
-"""Bytes of a file that are read; it is compacted long before."""
-COMPACT = 8 * 1024 * 1024
-"""Bytes from which a file is rewritten with what is still wanted."""
+MAX_FILE = 32 * 1024 * 1024  # bytes of a file that are read; it is compacted long before
+COMPACT = 8 * 1024 * 1024  # bytes from which a file is rewritten with what is still wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,14 @@ from synapse_tui.model import TaskState
 
 from .untrusted import clean_line, clean_text
 
-MAX_EVENTS = 100_000
-"""Stream events for one task."""
-MAX_STREAMED = 32 * 1024 * 1024
-"""Bytes of streams for one task."""
+MAX_EVENTS = 100_000  # stream events for one task
+MAX_STREAMED = 32 * 1024 * 1024  # bytes of streams for one task
 EVENTS_A_SECOND = 200.0
 EVENTS_AT_ONCE = 100.0
 BYTES_A_SECOND = 2.0 * 1024 * 1024
 BYTES_AT_ONCE = 256.0 * 1024
-LINE_COST = 64
-"""Bytes that each line of a stream costs extra: the work is in the lines, not in their length."""
-NODE_COST = 32
-"""Bytes that each JSON value costs extra."""
+LINE_COST = 64  # bytes that each line of a stream costs extra: the work is in the lines, not in their length
+NODE_COST = 32  # bytes that each JSON value costs extra
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -6,7 +6,6 @@ Loads httpx and the SDK: import it in a thread. Everything that arrives is clean
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import json
 import os
@@ -20,8 +19,8 @@ from a2a.client.client import Client
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.dialect import Call, PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.errors import CardRefused, PeerRefused, TaskNotFound
 from synapse_tui.model import TaskState
@@ -32,10 +31,8 @@ from .registry import ExternalAgent, Interface
 from .transport import Bounds, make_client, problem_of
 from .untrusted import clean_line, clean_text
 
-TIMEOUT = 30.0
-"""Seconds for requests that are answered at once."""
-HISTORY = 20
-"""How many messages of a task are requested."""
+TIMEOUT = 30.0  # seconds for requests that are answered at once
+HISTORY = 20  # how many messages of a task are requested
 MAX_PARTS = 200
 MAX_ARTIFACTS = 100
 MAX_HISTORY = 50
@@ -87,7 +84,7 @@ class SdkPeer:
         self._plain = _client(card, http, streaming=False)
         self._live = _client(card, http, streaming=True)
 
-    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
         message = pb.Message(
             message_id=outgoing.message_id,
             role=pb.ROLE_USER,
@@ -96,16 +93,10 @@ class SdkPeer:
             context_id=outgoing.context_id,
         )
         client = self._live if stream else self._plain
-        responses = client.send_message(pb.SendMessageRequest(message=message))
-        async with contextlib.aclosing(self._updates(responses, sends=True)) as updates:
-            async for update in updates:
-                yield update
+        return self._updates(client.send_message(pb.SendMessageRequest(message=message)), sends=True)
 
-    async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        responses = self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id))
-        async with contextlib.aclosing(self._updates(responses, sends=False)) as updates:
-            async for update in updates:
-                yield update
+    def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+        return self._updates(self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id)), sends=False)
 
     async def get(self, task_id: str) -> TaskUpdate:
         return await self._task(self._plain.get_task(pb.GetTaskRequest(id=task_id, history_length=HISTORY)))
@@ -260,7 +251,8 @@ class DialectPeer:
             "context_id": outgoing.context_id or None,
             "metadata": {"response_expected": True, "message_id": outgoing.message_id},
         }
-        call = Call("POST", "/tasks/send", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        call = Call("POST", "/tasks/send", calls.read_task, data)
         yield await self._call(call, sends=True)
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
@@ -268,15 +260,15 @@ class DialectPeer:
         yield await self.get(task_id)
 
     async def get(self, task_id: str) -> TaskUpdate:
-        return await self._call(dialect.task_call(task_id), sends=False)
+        return await self._call(calls.task(task_id), sends=False)
 
     async def cancel(self, task_id: str) -> TaskUpdate:
-        return await self._call(dialect.task_call(task_id, "cancel"), sends=False)
+        return await self._call(calls.cancel(task_id), sends=False)
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _call(self, call: Call, *, sends: bool) -> TaskUpdate:
+    async def _call(self, call: Call[PeerTask], *, sends: bool) -> TaskUpdate:
         headers = {"Accept": "application/json"}
         if call.body:
             headers["Content-Type"] = "application/json"
@@ -289,8 +281,7 @@ class DialectPeer:
         except (httpx.HTTPError, TimeoutError) as error:
             raise problem_of(error, self._url, sends=sends) from error
         try:
-            answer = dialect.read_answer(self._url, response.status_code, response.content)
-            return _dialect_task(dialect.read_task(self._url, answer))
+            return _dialect_task(call.read(self._url, response.status_code, response.content))
         except TaskNotFound as error:
             raise PeerRefused(error.message, 404, error.hint) from error
 

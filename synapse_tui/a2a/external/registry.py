@@ -27,13 +27,11 @@ from .untrusted import check_url, clean_line, clean_text
 Binding = Literal["JSONRPC", "HTTP+JSON", "dialect"]
 BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON", "dialect")
 VERSION = 1
-MAX_CARD = 256 * 1024
-"""Bytes of a card."""
+MAX_CARD = 256 * 1024  # bytes of a card
 MAX_FILE = 2 * MAX_CARD
 MAX_AGENTS = 200
 _LOCK = ".external.lock"
-_ORIGINAL = ("name", "description", "capabilities", "skills")
-"""What the original synapse-a2a keeps of a card."""
+_ORIGINAL = ("name", "description", "capabilities", "skills")  # What the original synapse-a2a keeps of a card
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _RESERVED = frozenset({"all", "user", "external", "synapse", "synapse-system"})
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -41,8 +39,7 @@ _OWN_HEADERS = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept"}
 )
 _SHOWN_SKILLS = 50
-_LABEL = 12
-"""Characters of the longest label in a description."""
+_LABEL = 12  # characters of the longest label in a description
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,25 +19,17 @@ from .peer import Budget, NotOffered, Pace
 from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
-READ_TIMEOUT = 900.0
-"""Seconds without a byte: agents that answer only when they have finished may take long."""
+READ_TIMEOUT = 900.0  # seconds without a byte: agents that answer only when they have finished may take long
 WRITE_TIMEOUT = 30.0
-MAX_BYTES = 32 * 1024 * 1024
-"""Bytes of one answer, also of a stream."""
-MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes of one event of a stream, or of one answer: each is parsed in one go."""
-MAX_NODES = 20_000
-"""JSON values of one event or answer."""
+MAX_BYTES = 32 * 1024 * 1024  # bytes of one answer, also of a stream
+MAX_MESSAGE = 4 * 1024 * 1024  # bytes of one event of a stream, or of one answer: each is parsed in one go
+MAX_NODES = 20_000  # JSON values of one event or answer
 STREAM_PIECE = 4096
-ANSWER_PIECE = 65_536
-"""Bytes that are passed on at once; everything else gets its turn in between."""
-PAUSES = (0.3, 1.0)
-"""Seconds before a request that did not arrive is repeated."""
+ANSWER_PIECE = 65_536  # bytes that are passed on at once; everything else gets its turn in between
+PAUSES = (0.3, 1.0)  # seconds before a request that did not arrive is repeated
 LONGEST_PAUSE = 10.0
-_BUSY = frozenset({429, 503})
-"""The server has not taken the request, and will later."""
-_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Where httpx ends the lines of a stream."""
+_BUSY = frozenset({429, 503})  # the server has not taken the request, and will later
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # where httpx ends the lines of a stream
 _SEPARATORS = ",:{["
 
 

@@ -10,8 +10,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.text import harmless
 
-MAX_TEXT = 1_000_000
-"""Characters of one text that are stored."""
+MAX_TEXT = 1_000_000  # characters of one text that are stored
 _PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"[!-~]{1,2000}")
 

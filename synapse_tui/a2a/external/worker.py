@@ -30,7 +30,6 @@ from .peer import (
     Outgoing,
     Pace,
     Peer,
-    TaskUpdate,
     Update,
     artifact_of,
 )
@@ -38,22 +37,17 @@ from .registry import ExternalAgent
 
 log = logging.getLogger(__name__)
 
-LONGEST = 86_400.0
-"""Seconds that a task is followed at most."""
+LONGEST = 86_400.0  # seconds that a task is followed at most
 CANCEL_TIMEOUT = 10.0
-REPORT_INTERVAL = 0.1
-"""Least seconds between two reports about a running task."""
 UNKNOWN_TASK = 404
 """The status of an agent that does not know the task that a message continues: it has not taken it."""
-IDLE = 60.0
-"""Seconds of silence in a stream after which the task is polled."""
+IDLE = 60.0  # seconds of silence in a stream after which the task is polled
 FIRST_PAUSE = 0.3
 LONGEST_PAUSE = 8.0
 GROWTH = 1.5
 UNREACHABLE_FOR = 120.0
 """Seconds for which an agent that does not answer is polled about a task that it has accepted."""
-MAX_STREAMS = 5
-"""Streams that end early; afterwards the agent is polled."""
+MAX_STREAMS = 5  # streams that end early; afterwards the agent is polled
 MAX_FILE = 20 * 1024 * 1024
 MAX_FILES_TOTAL = 200 * 1024 * 1024
 MAX_FILES = 500
@@ -66,8 +60,7 @@ class RemoteWorker:
     Args:
         environ: Gives the environment that tokens are read from.
         files: Gives the folder for an agent's files.
-        report: Called with a conversation and its task after a change: at once when the task came to rest,
-            otherwise ten times a second at most.
+        report: Called with a conversation and its task after every change.
     """
 
     def __init__(
@@ -78,12 +71,9 @@ class RemoteWorker:
     ) -> None:
         self._environ = environ
         self._files = files
-        self._listener = report
+        self._report = report
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        # A timer for each task that was reported just now, and the tasks that have changed since.
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._changed: set[str] = set()
         self._pace = Pace()
 
     def send(
@@ -117,7 +107,7 @@ class RemoteWorker:
             newest = conversation.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=why
             )
-        self._report(conversation, newest, at_once=True)
+        self._report(conversation, newest)
         return newest
 
     def drop(self, task_id: str) -> None:
@@ -128,9 +118,6 @@ class RemoteWorker:
     async def stop(self) -> None:
         """Stop; the next process follows what goes on at the agents."""
         running = tuple(self._running.values())
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -162,74 +149,44 @@ class RemoteWorker:
             log.exception("a conversation failed", extra={"alias": conversation.alias})
             reason = f"unexpected {type(error).__name__}: see the log"
         if not conversation.get(task_id).state.final:
-            self._report(conversation, conversation.fail(task_id, reason), at_once=True)
-
-    def _report(self, conversation: Conversation, task: Task, *, at_once: bool) -> None:
-        timer = self._timers.get(task.id)
-        if timer is not None and not at_once:
-            self._changed.add(task.id)
-            return
-        if timer is not None:
-            timer.cancel()
-        self._changed.discard(task.id)
-        loop = asyncio.get_running_loop()
-        self._timers[task.id] = loop.call_later(REPORT_INTERVAL, self._report_changed, conversation, task.id)
-        self._listener(conversation, task)
-
-    def _report_changed(self, conversation: Conversation, task_id: str) -> None:
-        del self._timers[task_id]
-        if task_id not in self._changed:
-            return
-        self._changed.discard(task_id)
-        if conversation.knows(task_id):
-            self._report(conversation, conversation.get(task_id), at_once=False)
+            self._report(conversation, conversation.fail(task_id, reason))
 
     async def _send(
         self, agent: ExternalAgent, conversation: Conversation, task_id: str, text: str, message_id: str
     ) -> None:
+        files = SavedFiles(self._files(agent.alias))
         async with contextlib.AsyncExitStack() as turn:
             # One message after the other until it is accepted: only then is the id of the conversation known.
             await turn.enter_async_context(self._turns.setdefault(agent.alias, asyncio.Lock()))
-            async with self._connected(agent) as peer:
-                files, remote = SavedFiles(self._files(agent.alias)), remote_id(conversation.get(task_id))
-                outgoing = Outgoing(text, message_id, remote, conversation.context_id)
-                async for update in self._updates(peer, conversation, task_id, outgoing):
-                    await turn.aclose()
-                    await self._apply(files, conversation, task_id, update)
 
-    async def _updates(
-        self, peer: Peer, conversation: Conversation, task_id: str, outgoing: Outgoing
-    ) -> AsyncGenerator[Update, None]:
-        """What comes of a message; one to an agent that has forgotten the conversation is sent anew."""
-        accepted = False
-        try:
-            async with contextlib.aclosing(Exchange(peer).send(outgoing)) as updates:
-                async for update in updates:
-                    accepted = True
-                    yield update
-        except PeerRefused as error:
-            if accepted or error.status != UNKNOWN_TASK or not outgoing.task_id:
-                raise
-            conversation.forget_remote(task_id)
-            anew = dataclasses.replace(outgoing, task_id="", context_id="")
-            async with contextlib.aclosing(Exchange(peer).send(anew)) as updates:
-                async for update in updates:
-                    yield update
+            async def apply(update: Update) -> None:
+                await turn.aclose()
+                await self._apply(files, conversation, task_id, update)
+
+            async with self._connected(agent) as peer:
+                remote = remote_id(conversation.get(task_id))
+                outgoing = Outgoing(text, message_id, remote, conversation.context_id)
+                exchange = Exchange(peer, apply)
+                try:
+                    await exchange.send(outgoing)
+                except PeerRefused as error:
+                    if exchange.accepted or error.status != UNKNOWN_TASK or not remote:
+                        raise
+                    conversation.forget_remote(task_id)
+                    anew = dataclasses.replace(outgoing, task_id="", context_id="")
+                    await Exchange(peer, apply).send(anew)
 
     async def _follow(self, agent: ExternalAgent, conversation: Conversation, task_id: str) -> None:
+        apply = partial(self._apply, SavedFiles(self._files(agent.alias)), conversation, task_id)
         async with self._connected(agent) as peer:
-            files = SavedFiles(self._files(agent.alias))
-            followed = Exchange(peer).follow(remote_id(conversation.get(task_id)))
-            async with contextlib.aclosing(followed) as updates:
-                async for update in updates:
-                    await self._apply(files, conversation, task_id, update)
+            await Exchange(peer, apply).follow(remote_id(conversation.get(task_id)))
 
     async def _apply(
         self, files: SavedFiles, conversation: Conversation, task_id: str, update: Update
     ) -> None:
         if files.has_work(update):
             update = await asyncio.to_thread(files.save, update)
-        self._report(conversation, conversation.apply(task_id, update), at_once=update.at_rest)
+        self._report(conversation, conversation.apply(task_id, update))
 
     @contextlib.asynccontextmanager
     async def _connected(self, agent: ExternalAgent) -> AsyncGenerator[Peer, None]:
@@ -242,75 +199,74 @@ class RemoteWorker:
 
 
 class Exchange:
-    """Follows a task at an agent until it is at rest, by streams or by polling."""
+    """Follows one task at an agent until it is at rest, by streams or by polling.
 
-    def __init__(self, peer: Peer) -> None:
+    Attributes:
+        accepted: Whether the agent has sent anything about the message.
+    """
+
+    def __init__(self, peer: Peer, emit: Callable[[Update], Awaitable[None]]) -> None:
+        self.accepted = False
         self._peer = peer
+        self._emit = emit
         self._streams = peer.streaming
+        self._task_id = ""
+        self._at_rest = False
 
-    async def send(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
-        """Send a message and yield all that comes of it.
+    async def send(self, outgoing: Outgoing) -> None:
+        """Send a message and emit all that comes of it.
 
         It is sent once. Only where the agent turns out not to stream, and so has not taken it, it is sent
         again without a stream, under the same id.
-        """
-        task_id = ""
-        async with contextlib.aclosing(self._sent(outgoing)) as updates:
-            async for update in updates:
-                yield update
-                task_id = update.task_id or task_id
-                if update.at_rest:
-                    return
-        if not task_id:
-            raise PeerRefused("the agent sent no answer", 0, "ask it before you send the message again")
-        async with contextlib.aclosing(self.follow(task_id)) as rest:
-            async for update in rest:
-                yield update
 
-    async def _sent(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
-        accepted = False
+        Raises:
+            PeerUnreachable: The agent cannot be reached, or no longer.
+            PeerRefused: It did not accept the message, or does not know its task.
+        """
         # An answer to a question goes without a stream, and the task is subscribed to afterwards: some
         # servers refuse such a stream when they have taken the message, since it begins without the task.
         streams = self._streams and not outgoing.task_id
         try:
-            sending = self._peer.send(outgoing, stream=streams)
-            async with contextlib.aclosing(self._of_one_task(sending, endless=True)) as updates:
-                async for update in updates:
-                    accepted = True
-                    yield update
+            await self._read(self._peer.send(outgoing, stream=streams))
         except NotOffered:
-            if accepted or not streams:
+            if self.accepted or not streams:
                 raise
             self._streams = False
-            async with contextlib.aclosing(self._peer.send(outgoing, stream=False)) as updates:
-                async for update in updates:
-                    yield update
+            await self._read(self._peer.send(outgoing, stream=False))
         except PeerError:
-            if not accepted:
+            if not self.accepted:
                 raise  # it is not known whether it arrived; once a task is known, that is polled
+        if self._at_rest:
+            return
+        if not self._task_id:
+            raise PeerRefused("the agent sent no answer", 0, "ask it before you send the message again")
+        await self.follow(self._task_id)
 
-    async def follow(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Yield what happens to a task that the agent has accepted, until it is at rest."""
+    async def follow(self, task_id: str) -> None:
+        """Emit what happens to a task that the agent has accepted, until it is at rest.
+
+        Raises:
+            PeerUnreachable: The agent can no longer be reached.
+            PeerRefused: It no longer knows the task.
+        """
+        self._task_id = task_id
         left = MAX_STREAMS
         while left and self._streams:
             left -= 1
-            async with contextlib.aclosing(self._subscribed(task_id)) as updates:
-                async for update in updates:
-                    yield update
-                    if update.at_rest:
-                        return
-            task: TaskUpdate | None = None
-            with contextlib.suppress(PeerUnreachable):
-                task = await self._peer.get(task_id)
-            if task is not None:
-                yield task
-                if task.at_rest:
-                    return
-        async with contextlib.aclosing(self._polled(task_id)) as updates:
-            async for update in updates:
-                yield update
+            try:
+                await self._read(self._peer.subscribe(task_id))
+            except NotOffered:
+                self._streams = False
+            except PeerError as error:
+                log.debug("a stream broke, the task is polled: %s", error)
+            if not self._at_rest:
+                with contextlib.suppress(PeerUnreachable):
+                    await self._take(await self._peer.get(task_id))
+            if self._at_rest:
+                return
+        await self._poll(task_id)
 
-    async def _polled(self, task_id: str) -> AsyncGenerator[Update, None]:
+    async def _poll(self, task_id: str) -> None:
         pause, waited = FIRST_PAUSE, 0.0
         while True:
             try:
@@ -321,45 +277,30 @@ class Exchange:
                 waited += pause
             else:
                 waited = 0.0
-                yield task
-                if task.at_rest:
+                await self._take(task)
+                if self._at_rest:
                     return
             await asyncio.sleep(pause)
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
-    async def _subscribed(self, task_id: str) -> AsyncGenerator[Update, None]:
-        try:
-            stream = self._peer.subscribe(task_id)
-            async with contextlib.aclosing(self._of_one_task(stream, task_id)) as updates:
-                async for update in updates:
-                    yield update
-        except NotOffered:
-            self._streams = False
-        except PeerError:
-            return  # the task may have ended, or the connection: it is polled
-
-    async def _of_one_task(
-        self, updates: AsyncGenerator[Update, None], task_id: str = "", *, endless: bool = False
-    ) -> AsyncGenerator[Update, None]:
-        """Updates of one task until the stream ends or falls silent.
-
-        Args:
-            updates: The stream.
-            task_id: The task; empty for the one that the stream names first.
-            endless: Whether to wait without limit until a task is known: before, it cannot be polled.
-        """
-        known = not endless
+    async def _read(self, updates: AsyncGenerator[Update, None]) -> None:
+        """Emit the updates of one task, the first that is named, until the stream ends or falls silent."""
         async with contextlib.aclosing(updates):
-            while True:
+            while not self._at_rest:
                 try:
-                    async with asyncio.timeout(IDLE if known else None):
+                    # Before a task is known it cannot be polled: there is no limit then.
+                    async with asyncio.timeout(IDLE if self._task_id else None):
                         update = await anext(updates)
                 except (StopAsyncIteration, TimeoutError):
                     return
-                known = known or bool(update.task_id)
-                task_id = task_id or update.task_id
-                if update.task_id in ("", task_id):
-                    yield update
+                self._task_id = self._task_id or update.task_id
+                if update.task_id in ("", self._task_id):
+                    await self._take(update)
+
+    async def _take(self, update: Update) -> None:
+        self.accepted = True
+        self._at_rest = update.at_rest
+        await self._emit(update)
 
 
 class SavedFiles:

@@ -136,8 +136,7 @@ async def find_task(call: Call, task_id: str) -> Task:
 
 
 # Names of this kind are URLs by custom; one below `.invalid` nobody can ever own (RFC 2606).
-SYNAPSE = "https://synapse-tui.invalid/a2a/v1"
-"""The extension that every agent offers."""
+SYNAPSE = "https://synapse-tui.invalid/a2a/v1"  # the extension that every agent offers
 
 
 def priority_of(*places: Mapping[str, object]) -> int:

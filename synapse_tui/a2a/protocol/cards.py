@@ -24,13 +24,11 @@ from .calls import SYNAPSE, Call, call_from
 INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
 OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]
 JSONRPC, REST = "JSONRPC", "HTTP+JSON"
-MAX_AGE = 60
-"""Seconds for which a card may be cached: an agent can be renamed at any time."""
+MAX_AGE = 60  # seconds for which a card may be cached: an agent can be renamed at any time
 MAX_EDITIONS = 20
 """How many cards of an agent are remembered: one for each form and each name by which it is reached."""
 
-Form = CardForm | Literal["old"]
-"""That of the settings, or the one with the fields of the dialect."""
+Form = CardForm | Literal["old"]  # That of the settings, or the one with the fields of the dialect
 _SHAPES: dict[Form, CardShape] = {"v1": "1.0", "dual": "dual", "old": "dual"}
 
 _EXTENSION = (

@@ -28,15 +28,11 @@ from synapse_tui.model import MessageRequest, Task, TaskState
 
 from .calls import Call, priority_of
 
-MAX_EXACT = 2**53
-"""Greater whole numbers are not read alike by all JSON parsers; they are sent as text."""
-MAX_FILES = 4 * 1024 * 1024
-"""Bytes of files in one answer; further files are named by their path."""
-MAX_ID = 200
-"""Characters of an id that a caller makes."""
+MAX_EXACT = 2**53  # Greater whole numbers are not read alike by all JSON parsers; they are sent as text
+MAX_FILES = 4 * 1024 * 1024  # bytes of files in one answer; further files are named by their path
+MAX_ID = 200  # characters of an id that a caller makes
 
-Files = Mapping[str, bytes]
-"""Contents of files by their paths."""
+Files = Mapping[str, bytes]  # Contents of files by their paths
 NO_FILES: Files = MappingProxyType({})
 
 _STATES = {

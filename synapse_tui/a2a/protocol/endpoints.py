@@ -79,12 +79,9 @@ def _not_finite(_number: str) -> NoReturn:
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE = 15.0
-"""Seconds without an event after which a comment is sent."""
-SEND_TIMEOUT = 30.0
-"""Seconds in which a reader must have taken what was sent."""
-END_TIMEOUT = 1.0
-"""Seconds in which it must take the end of a stream."""
+KEEP_ALIVE = 15.0  # seconds without an event after which a comment is sent
+SEND_TIMEOUT = 30.0  # seconds in which a reader must have taken what was sent
+END_TIMEOUT = 1.0  # seconds in which it must take the end of a stream
 _SEPARATOR = "\r\n"
 _COMMENT = b": keep-alive\r\n\r\n"
 
@@ -239,8 +236,8 @@ class JsonRpc(JsonRpcDispatcher):
     async def _handle_list_task_push_notification_configs(
         self, request_obj: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> dict[str, Any]:
-        told = await super()._handle_list_task_push_notification_configs(request_obj, context)
-        return {"configs": [], **told}
+        found = await super()._handle_list_task_push_notification_configs(request_obj, context)
+        return {"configs": [], **found}
 
 
 class Rest:
@@ -366,8 +363,8 @@ async def _rpc_id(request: Request) -> str | int | None:
 
 async def _rest_error(request: Request, error: A2AError) -> Response:
     # JSON-RPC alone has an error for a body that is not JSON.
-    told = build_rest_error_payload(
+    payload = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )
     old = request.url.path.startswith(tuple(f"{prefix}/v1/" for prefix in OLD_REST_PREFIXES))
-    return JSONResponse(old_error(told) if old else told, told["error"]["code"])
+    return JSONResponse(old_error(payload) if old else payload, payload["error"]["code"])

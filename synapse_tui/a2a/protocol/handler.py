@@ -55,8 +55,7 @@ from .convert import (
 
 MAX_ANSWERED = 5000
 """How many tasks are remembered as named by an answer; more than are in the memory of the agents."""
-MAX_ALIKE = 100
-"""How many tasks with a message's id are compared with its content."""
+MAX_ALIKE = 100  # how many tasks with a message's id are compared with its content
 DIALOG_TEXT_TIMEOUT = 0.25
 """Seconds after which the text of a dialog that was seen to be open has been read too."""
 MAX_PAGE = 4_000_000

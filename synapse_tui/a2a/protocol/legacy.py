@@ -111,11 +111,11 @@ def _drop_empty_authentication(config: old.PushNotificationConfig | None) -> Non
 async def _until_final(events: AsyncIterable[Said]) -> AsyncIterator[Said]:
     async with aclosing(events) as each:  # type: ignore[type-var]
         async for event in each:
-            told = event.result
-            if isinstance(told, old.TaskStatusUpdateEvent):
-                told.final = told.final or told.status.state is old.TaskState.input_required
+            result = event.result
+            if isinstance(result, old.TaskStatusUpdateEvent):
+                result.final = result.final or result.status.state is old.TaskState.input_required
             yield event
-            if isinstance(told, old.TaskStatusUpdateEvent) and told.final:
+            if isinstance(result, old.TaskStatusUpdateEvent) and result.final:
                 return
 
 
@@ -166,10 +166,10 @@ def _with_result(response: Response) -> Response:
     """An answer with the result that JSON-RPC requires, also where that is null."""
     if not isinstance(response, JSONResponse):
         return response
-    told = json.loads(bytes(response.body))
-    if "result" in told or "error" in told:
+    answer = json.loads(bytes(response.body))
+    if "result" in answer or "error" in answer:
         return response
-    return JSONResponse({**told, "result": None})
+    return JSONResponse({**answer, "result": None})
 
 
 def old_rest_routes(
@@ -202,12 +202,12 @@ def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., 
     return answer
 
 
-def old_error(told: dict[str, Any]) -> dict[str, Any]:
+def old_error(payload: dict[str, Any]) -> dict[str, Any]:
     """An error of REST with what clients of 0.3 look for in it: the type by its name, and the message."""
-    error = told["error"]
+    error = payload["error"]
     reasons = [each.get("reason", "") for each in error.get("details", ())]
     kind = sdk.A2A_REASON_TO_ERROR.get(reasons[0] if reasons else "", sdk.InternalError)
-    return {**told, "type": kind.__name__, "message": error["message"]}
+    return {**payload, "type": kind.__name__, "message": error["message"]}
 
 
 async def _delete_push(

@@ -28,10 +28,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Gives the addresses of a name; raises OSError when it has none."""
 
 MAX_URL = 2048
-LOOKUP_TIMEOUT = 5.0
-"""Seconds for a lookup while a caller waits."""
-MAX_LOOKUPS = 32
-"""Names that are looked up at a time; a name server that hangs blocks one thread per name."""
+LOOKUP_TIMEOUT = 5.0  # seconds for a lookup while a caller waits
+MAX_LOOKUPS = 32  # names that are looked up at a time; a name server that hangs blocks one thread per name
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*\.?")
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")

@@ -27,17 +27,13 @@ from .policy import Destination, TargetPolicy, destination_of
 from .subscriptions import PushProtocol
 from .worker import Attempt
 
-TIMEOUT = 15.0
-"""Seconds for an attempt (A2A section 4.3.3 asks for 10 to 30)."""
+TIMEOUT = 15.0  # seconds for an attempt (A2A section 4.3.3 asks for 10 to 30)
 CONNECT_TIMEOUT = 5.0
-ONE_ADDRESS_TIMEOUT = 2.0
-"""Seconds for one of several addresses."""
+ONE_ADDRESS_TIMEOUT = 2.0  # seconds for one of several addresses
 MAX_ADDRESSES = 4
 DRAIN_TIMEOUT = 1.0
-MAX_ANSWER = 4096
-"""Bytes of an answer that are read; they are not used."""
-RETRYABLE = frozenset({408, 425, 429})
-"""Client errors that a later attempt may not meet."""
+MAX_ANSWER = 4096  # bytes of an answer that are read; they are not used
+RETRYABLE = frozenset({408, 425, 429})  # client errors that a later attempt may not meet
 
 Headers = list[tuple[bytes, bytes]]
 

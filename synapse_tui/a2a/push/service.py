@@ -38,13 +38,10 @@ from .worker import Attempt, Backoff, PushWorker, Send
 
 log = logging.getLogger(__name__)
 
-LOAD_AGAIN = 5.0
-"""Seconds after which what earlier processes left is read again, if it could not be."""
-LOAD_TIMEOUT = 10.0
-"""Seconds that a caller waits for that."""
+LOAD_AGAIN = 5.0  # seconds after which what earlier processes left is read again, if it could not be
+LOAD_TIMEOUT = 10.0  # seconds that a caller waits for that
 SWEEP_INTERVAL = 3600.0
-LOGGED_FOR = timedelta(days=7)
-"""How long ended notifications are kept."""
+LOGGED_FOR = timedelta(days=7)  # how long ended notifications are kept
 MAX_EARLY = 10_000
 
 
@@ -349,7 +346,7 @@ class PushService:
 
     def _make_sender(self) -> Send:
         module = importlib.import_module("synapse_tui.a2a.push.sender")
-        sender: Send = module.PushSender(self.policy, certificates=client_context(self._network, near=False))
+        sender: Send = module.PushSender(self.policy, certificates=client_context(self._network, local=False))
         return sender
 
     def _note(self, delivery: Delivery) -> None:

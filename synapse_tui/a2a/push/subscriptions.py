@@ -13,19 +13,14 @@ from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefu
 from synapse_tui.messages.records import Subscription
 from synapse_tui.model import USER, TaskState
 
-EVENTS = tuple(f"task.{state.value}" for state in TaskState)
-"""What a webhook can be notified of."""
+EVENTS = tuple(f"task.{state.value}" for state in TaskState)  # What a webhook can be notified of
 DEFAULT_EVENTS = ("task.completed", "task.failed")
 MAX_OF_TASK = 20
-MAX_OF_AGENT = 50
-"""Webhooks."""
+MAX_OF_AGENT = 50  # webhooks
 MAX_IN_ALL = 5_000
-KEPT = timedelta(days=1)
-"""How long the configuration of an ended task can still be read."""
-LONGEST = timedelta(days=30)
-"""How long a task is waited for; its history is kept no longer."""
-MAX_FIELD = 4096
-"""Characters of a token, of credentials, of a secret."""
+KEPT = timedelta(days=1)  # how long the configuration of an ended task can still be read
+LONGEST = timedelta(days=30)  # how long a task is waited for; its history is kept no longer
+MAX_FIELD = 4096  # characters of a token, of credentials, of a secret
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 _ID = re.compile(r"[\x21-\x7e]{1,128}")

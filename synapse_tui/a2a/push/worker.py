@@ -15,15 +15,11 @@ from .subscriptions import shown_url
 
 log = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 100
-"""Attempts at a time; each holds a socket."""
-STOP_TIMEOUT = 1.0
-"""Seconds that running attempts get when the host ends."""
-LONGEST_SLEEP = 60.0
-"""Seconds; a clock that is set back must not delay anything for ever."""
+MAX_AT_ONCE = 100  # Attempts at a time; each holds a socket
+STOP_TIMEOUT = 1.0  # seconds that running attempts get when the host ends
+LONGEST_SLEEP = 60.0  # Seconds; a clock that is set back must not delay anything for ever
 MAX_WAITING = 1_000
-MAX_BYTES = 16 * 1024 * 1024
-"""Of bodies that wait for one receiver."""
+MAX_BYTES = 16 * 1024 * 1024  # of bodies that wait for one receiver
 SUPERSEDED = "a later one replaced it"
 CROWDED = "too many were waiting for this receiver"
 UNSUBSCRIBED = "the subscription was removed"
