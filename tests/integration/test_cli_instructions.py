@@ -89,7 +89,7 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
     after = await shell.run("instructions", "show", "codex", "--json")
     assert after.json["agent"] == agent.agent_id
     assert after.json["text"] == text.rstrip("\n")
-    assert "was told at 2026-01-02" in after.err
+    assert "at 2026-01-02" in after.err
     assert f"(task {task.short_id}, completed)" in after.err
     assert "would get" in (await shell.run("instructions", "show", "codex", "--now")).err
     agent.briefing.told_as = agent.agent_id
