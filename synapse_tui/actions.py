@@ -1,4 +1,7 @@
-"""The one table of actions and their keys: it feeds bindings, hints, palette, help and docs/keys.md."""
+"""The one table of actions and their keys: it feeds bindings, hints, palette, help and docs/keys.md.
+
+To add an action: a row here, a method `action_<id>` of a feature in `screens/`, and its row in docs/keys.md.
+"""
 
 from __future__ import annotations
 

@@ -89,9 +89,9 @@ class SynapseApp(Shell):
         sidebar: Whether the sidebar is open at the start; None for what the settings say.
         theme: Name of a theme; None for the one that suits the terminal.
         make_view: Makes the terminal widget of a session.
-        trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
-        read_again: Reads the project's files again; None when nobody can.
-        settings_files: Gives the files of the settings; None when nobody may change them here.
+        trust: Trusts the files of `host.profiles.untrusted` and loads them; None disables it.
+        read_again: Reads the project's files again; None disables it.
+        settings_files: Gives the files of the settings; None where they are read-only.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
         restore: A workspace that was lost and may be opened again, before `specs`.

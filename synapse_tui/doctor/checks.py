@@ -1,4 +1,4 @@
-"""Checks of the beginning and the end: the agent becomes ready, and leaves nothing behind."""
+"""Checks that an agent starts, works, is interrupted, asks, replies and ends, and of the rules behind it."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ from types import MappingProxyType
 
 from synapse_tui.errors import HandoverError
 
-from . import guardian_process
-from .guardian_process import ProcessKey, read_row
+from .guardian_process import IGNORED, ProcessKey, read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +259,9 @@ class Guardian:
 
 
 def _start(python: str) -> subprocess.Popen[bytes] | None:
-    script = Path(guardian_process.__file__)
+    script = Path(__file__).with_name("guardian_process.py")
     # It inherits the mask: not even while it starts does a signal end it.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, guardian_process.IGNORED)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         process = subprocess.Popen(  # noqa: S603 - our own file
             [python, "-I", "-S", "-E", os.fspath(script)],
@@ -270,7 +269,7 @@ def _start(python: str) -> subprocess.Popen[bytes] | None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            # Nobody's: it must outlive an agent inside which this process may run.
+            # It belongs to no agent: it must outlive one inside which this process may run.
             env={name: value for name, value in os.environ.items() if not name.startswith("SYNAPSE_")}
             | {"SYNAPSE_AGENT_ID": ""},
             bufsize=0,

@@ -106,7 +106,7 @@ class ApplicationActions:
 
     Args:
         app: The application.
-        trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
+        trust: Trusts the files of `host.profiles.untrusted` and loads them; None disables it.
         read_again: Reads the project's files again.
     """
 

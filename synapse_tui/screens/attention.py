@@ -12,7 +12,7 @@ LONGEST_GAP = 48.0
 QUIET_SECONDS = 60.0  # time without a notification after which the shortest gap holds again
 REPEAT_SECONDS = 30.0  # the same call of the same agent is one within so long
 AGENT_SECONDS = 5.0  # any two calls of the same agent are one within so long: it rings itself when it asks
-TEXT_CELLS = 100  # how much of what an agent says is told
+TEXT_CELLS = 100  # of what an agent says
 TITLE = "synapse"
 
 

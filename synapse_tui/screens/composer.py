@@ -1,4 +1,4 @@
-"""The message composer: to whom, with what priority, any number of lines."""
+"""The message composer: receiver, priority, and any number of lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recipient:
     """Someone a message can go to.
 
     Attributes:
-        address: What to write after the `@`: the shortest that means nobody else.
+        address: What to write after the `@`: the shortest that is unique.
         agent_id: Its id; empty for all.
         agent_type: Its type.
         note: State, or folder of an agent elsewhere.

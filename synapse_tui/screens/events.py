@@ -129,7 +129,7 @@ class EventReader:
         return None
 
     def _finished(self, agent_id: str) -> None:
-        """Call the person when an agent has rested for a moment, and nobody has looked at it."""
+        """Call the person when an agent has rested for a moment, and has not been looked at."""
         session = self._host.agents.get(agent_id)
         if session is not None and session.report.state is AgentState.READY and session.unseen:
             self._call(agent_id, "has finished")

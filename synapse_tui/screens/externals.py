@@ -268,8 +268,8 @@ def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
     skills = agent.skills()
     if skills:
         parts.append(("\nskills\n", "bold $hot"))
-    for name, told in skills[: 3 if brief else None]:
-        parts += [(f"  {name}", "bold $ink"), (f"  {told}\n" if told else "\n", "$ink-muted")]
+    for name, about in skills[: 3 if brief else None]:
+        parts += [(f"  {name}", "bold $ink"), (f"  {about}\n" if about else "\n", "$ink-muted")]
     if brief and len(skills) > 3:
         parts.append((f"  and {len(skills) - 3} more\n", "$ink-muted"))
     return Content.assemble(*parts).rstrip()

@@ -319,7 +319,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
 def change_row(
     change: Modification, labels: Mapping[str, str], width: int, now: datetime, *, named: bool = False
 ) -> Content:
-    """One line: when, what, by whom, which lines; with the file where it is not known already."""
+    """One line: when, what, by which agent, which lines; with the file where it is not known already."""
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)

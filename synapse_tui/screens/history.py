@@ -467,13 +467,13 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
         parts += [(f"{name:<{_NAME}}", "$ink-faint"), (f"{value}\n", "$ink-muted")]
     parts.append(("\n", ""))
     parts += _short(said(task))
-    told = Content.assemble(*parts)
+    text = Content.assemble(*parts)
     if story is not None:
-        told = Content.assemble(told, timeline_text(story.steps, now))
+        text = Content.assemble(text, timeline_text(story.steps, now))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
-        told = Content.assemble(told, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
-    return told
+        text = Content.assemble(text, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
+    return text
 
 
 def copied(task: Task, what: str) -> str:

@@ -213,7 +213,7 @@ class Keyboard:
         return verdict.step
 
     def _without_agent(self, event: events.Key) -> bool:
-        """Whether a person types while there is no agent, and was told so."""
+        """Show a notice to a person who types while there is no agent; whether that was so."""
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
         self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")

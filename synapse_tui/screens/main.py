@@ -372,7 +372,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             return -1
         middle = self.query_one("#middle").region
         if not (middle.height and pane.view.region.height):
-            return -1  # not laid out yet: it is told when the panes are (`on_deck_rearranged`)
+            return -1  # not laid out yet: done when the panes are (`on_deck_rearranged`)
         return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
 
     def _make_way(self) -> None:

@@ -1,4 +1,4 @@
-"""Questions that the application asks by itself: they open while nobody types, and take no stray keys.
+"""Questions that the application asks by itself: they open in a quiet moment and take no stray keys.
 
 Whoever types looks at the composer, not at what is about to open over it. So such a question waits until the
 keyboard has been quiet, steps aside for keys that were not meant for it, which go to the pane in focus as
@@ -93,7 +93,7 @@ class Question(Dialog[Result]):
 
 
 class QuestionQueue:
-    """Opens questions one after the other, while nobody types."""
+    """Opens questions one after the other, while the keyboard is quiet."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
@@ -121,7 +121,7 @@ class QuestionQueue:
             self._typed_at = self.clock()
 
     def open_next(self) -> None:
-        """Open the next question if nobody types and no dialog is open; else look again later."""
+        """Open the next question if the keyboard is quiet and no dialog is open; else look again later."""
         if not self._queue or self._shown is not None or self._app.screen is not self._app.main:
             return
         left = self._typed_at + QUIET_SECONDS - self.clock()

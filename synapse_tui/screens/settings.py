@@ -152,7 +152,7 @@ class SettingsScreen(Dialog[None]):
                 screen.show_survey(self._survey)
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
-        """Say what somebody else has changed while the screen was open."""
+        """Say what has changed elsewhere while the screen was open."""
         known = {entry.key: entry.given for entry in before.entries}
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
         others = [key for key in changed if key != self._written]
@@ -200,12 +200,12 @@ class SettingsScreen(Dialog[None]):
     def _show_problems(self) -> None:
         assert self._survey is not None
         problems = self._survey.problems
-        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        lines = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
-            told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+            lines.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
         label = self.query_one("#problems", Static)
-        label.update(Content.styled("\n".join(told), "$state-waiting"))
-        label.display = bool(told)
+        label.update(Content.styled("\n".join(lines), "$state-waiting"))
+        label.display = bool(lines)
 
     def _marked(self) -> Entry | None:
         option = self.query_one("#results", OptionList).highlighted_option

@@ -64,9 +64,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     host: Host
     main: MainScreen
     keymap: Keymap
-    settings_files: (
-        Callable[[], SettingsFiles] | None
-    )  # called in a thread; None where nobody may change them
+    settings_files: Callable[[], SettingsFiles] | None  # called in a thread; None where they are read-only
     session: SessionControls | None  # None when the application ends with its terminal
     begun = False  # whether the first agents are shown and the first question is queued
 

@@ -111,7 +111,7 @@ def keys_of(app: object) -> Keymap:
 
 # A key, what it does in a word, and the action of the section that does it
 Hint: TypeAlias = tuple[str, str, str]
-MESSAGES = "messages"  # the section whose keys are told before any had the focus
+MESSAGES = "messages"  # the section whose keys are shown before any had the focus
 # The hints of each section, by the id of its list, in at most two rows
 HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
     "agents": ((("Enter", "go to", "select"),),),
@@ -149,7 +149,7 @@ class SidebarKeys(SegmentBar):
     """What the keys do in one of the lists; it can be done by the mouse as well.
 
     Attributes:
-        section: The id of the list whose keys are told.
+        section: The id of the list whose keys are shown.
     """
 
     DEFAULT_CSS = "SidebarKeys { background: $dialog; }"

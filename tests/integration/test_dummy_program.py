@@ -13,7 +13,6 @@ import pytest
 
 from synapse_tui.dummy.script import WIDE
 from synapse_tui.model import ExitStatus
-from synapse_tui.terminal.events import Bell, ClipboardSet, Notification, TitleChanged
 from tests.integration.dummy_rig import DummyRig
 from tests.integration.pty_harness import runs, until
 
@@ -61,23 +60,6 @@ def test_says_what_is_missing_without_a_terminal():
     assert "needs a terminal" in answer.stderr
 
 
-async def test_nothing_of_the_working_folder_is_run(start, tmp_path):
-    for name in ("json", "argparse", "select", "synapse_tui"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit(99)\n")
-    rig = await start()
-    assert "scripted agent" in rig.text
-
-
-async def test_first_screen_and_first_answer_tell_what_to_try(start):
-    rig = await start(lines=40)
-    assert "scripted agent" in rig.text
-    assert rig.reading.placeholder
-    await rig.submit("hello")
-    await rig.shows("You said: hello")
-    await rig.shows("@NAME hello")
-    assert rig.submitted == ["hello"]
-
-
 async def test_a_prompt_on_the_command_line_is_submitted(start):
     rig = await start("what is this?")
     await rig.shows("You said: what is this?")
@@ -95,15 +77,6 @@ async def test_lines_are_broken_by_every_spelling_of_shift_enter(start, newline)
     await rig.logs("submit", text="one\ntwo")
 
 
-async def test_wide_characters_are_edited_where_they_stand(start):
-    rig = await start()
-    rig.press("日本語\x1b[D\x7f中")
-    await until(lambda: rig.reading.draft == "日中語", "the edited draft")
-    assert rig.terminal.cursor.x == 2 + 4
-    rig.press("\x15")
-    await until(lambda: rig.reading.empty, "the empty composer")
-
-
 async def test_five_megabytes_of_paste(start):
     rig = await start()
     text = "0123456789abcde\n" * 320_000
@@ -111,22 +84,6 @@ async def test_five_megabytes_of_paste(start):
     await rig.shows("[Pasted text #1 +320000 lines]")
     rig.press("\r")
     assert (await rig.logs("submit"))["text"] == text
-
-
-async def test_up_recalls_what_was_sent(start):
-    rig = await start()
-    await rig.submit("first message")
-    await rig.logs("turn-end")
-    rig.press("\x1b[A")
-    await until(lambda: rig.reading.draft == "first message", "the recalled message")
-
-
-async def test_without_bracketed_paste_every_line_end_submits(start):
-    rig = await start("--no-paste")
-    assert not rig.terminal.modes.bracketed_paste
-    rig.press("one\rtwo\r")
-    await rig.logs("submit", 2)
-    assert rig.submitted == ["one", "two"]
 
 
 # -- turns
@@ -231,14 +188,6 @@ async def test_bang_runs_without_asking_and_slash_is_a_command(start, tmp_path):
     assert (await rig.ends()).code == 0
 
 
-async def test_question_with_options(start):
-    rig = await start()
-    await rig.submit("%%ask:Which one?|red|blue%%")
-    await rig.logs("dialog-open")
-    rig.press("2")
-    await rig.shows("Your answer: blue")
-
-
 # -- ways to go wrong
 
 
@@ -265,17 +214,6 @@ async def test_flood_can_be_interrupted(start):
     rig.press("\x1b")
     await rig.logs("interrupt")
     await until(lambda: rig.reading.empty, "the composer")
-
-
-async def test_bell_notification_clipboard_and_title(start):
-    rig = await start()
-    await rig.submit("%%bell%% %%notify:look here%% %%clip:copied 日本%% %%title:my title%% %%hang:60%%")
-    await until(lambda: TitleChanged("my title") in rig.signals, "the title")
-    assert any(isinstance(event, Bell) for event in rig.signals)
-    assert any(
-        isinstance(event, Notification) and "look here" in event.title + event.body for event in rig.signals
-    )
-    assert any(isinstance(event, ClipboardSet) and event.text == "copied 日本" for event in rig.signals)
 
 
 # -- the end
@@ -306,14 +244,6 @@ async def test_ctrl_c_twice_ends_and_once_clears(start):
     assert not rig.terminal.modes.bracketed_paste
     assert rig.terminal.modes.kitty_flags == 0
     assert rig.terminal.cursor.visible
-
-
-async def test_terminated_it_cleans_up_and_tells_the_signal(start):
-    rig = await start()
-    os.kill(rig.process.pid, signal.SIGTERM)
-    assert await rig.ends() == ExitStatus(signal=signal.SIGTERM)
-    assert not rig.terminal.modes.bracketed_paste
-    assert rig.events("exit")
 
 
 async def test_its_end_takes_running_commands_with_it(start, tmp_path):
@@ -350,14 +280,3 @@ async def test_redraws_at_any_size(start, options):
         assert rig.text.count("draft") == 1
     if not options:
         await until(lambda: rig.history.count("of some length") == 2, lambda: rig.history)
-
-
-async def test_alternate_screen_on_demand_and_given_back(start):
-    rig = await start("--alt-screen")
-    assert rig.terminal.modes.alternate_screen
-    await rig.submit("hello")
-    await rig.logs("turn-end")
-    assert len(rig.terminal.scrollback) == 0
-    await rig.submit("/exit")
-    await rig.ends()
-    assert not rig.terminal.modes.alternate_screen

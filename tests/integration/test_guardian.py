@@ -113,14 +113,6 @@ async def test_nothing_is_left_after_kill_9_of_the_owner(start_owner, commands):
     await until(lambda: not runs(guardian), "the end of the guardian")
 
 
-async def test_nothing_is_left_after_kill_9_of_owner_with_many_agents(start_owner):
-    owner, pids, guardian = start_owner(*[GRANDCHILDREN] * 30)
-    owner.kill()
-    finish(owner)
-    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
-    await until(lambda: not runs(guardian), "the end of the guardian")
-
-
 async def test_guardian_ignores_what_a_person_or_a_shell_sends(start_owner):
     owner, pids, guardian = start_owner(DEAF)
     assert os.getsid(guardian) == guardian

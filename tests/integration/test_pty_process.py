@@ -16,7 +16,7 @@ import pytest
 
 from synapse_tui.errors import CommandNotFound, FolderUnusable, MessageError, SpawnError
 from synapse_tui.model import ExitStatus
-from synapse_tui.pty import PtyProcess, find_command
+from synapse_tui.pty import PtyProcess
 from tests.integration.pty_harness import Harness, descriptors, runs, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
@@ -111,13 +111,6 @@ async def test_exit_is_noticed_without_pidfd(harness, monkeypatch):
     assert len(program.exits) == 1
 
 
-async def test_a_status_that_somebody_else_reaped_is_no_hang(harness):
-    program = harness.sh("read x")
-    program.process.signal(signal.SIGKILL)
-    os.waitpid(program.process.pid, 0)  # noqa: ASYNC222 - it was killed
-    assert await program.ends() == ExitStatus(code=255)
-
-
 # -- what cannot be started
 
 
@@ -129,15 +122,6 @@ def test_command_that_is_not_on_the_path_of_the_child(tmp_path):
     with pytest.raises(CommandNotFound) as caught:
         spawn(["sh"], tmp_path, PATH=str(tmp_path))
     assert caught.value.command == "sh"
-
-
-def test_command_is_found_on_the_path_of_the_child(tmp_path):
-    tool = tmp_path / "tool"
-    tool.write_text("#!/bin/sh\nexit 4\n")
-    tool.chmod(0o755)
-    assert find_command("tool", env={"PATH": f"/nowhere:{tmp_path}"}, cwd=Path("/")) == tool
-    assert find_command("./tool", env={}, cwd=tmp_path) == tmp_path / "tool"
-    assert find_command("tool", env={"PATH": "/nowhere"}, cwd=tmp_path) is None
 
 
 def test_unusable_folders(tmp_path):
@@ -166,15 +150,6 @@ def test_programs_that_cannot_be_executed_say_why(children, tmp_path, content, m
     with pytest.raises(SpawnError, match=message):
         spawn(["./tool"], tmp_path)
     assert descriptors() == before
-    assert not children()
-
-
-@needs_proc
-def test_arguments_that_no_program_can_take(children, tmp_path):
-    with pytest.raises(SpawnError, match="Invalid argument"):
-        spawn(["true", "a\0b"], tmp_path)
-    with pytest.raises(SpawnError, match="too long"):
-        spawn(["true", "x" * 10_000_000], tmp_path)
     assert not children()
 
 
@@ -310,13 +285,6 @@ async def test_output_that_is_held_back_at_exit_is_not_lost(harness):
     assert (await program.ends()).ok
     assert len(received) == 60_003
     assert received.endswith(b"end")
-
-
-async def test_short_last_words_are_never_lost(harness):
-    programs = [harness.sh(f"echo first; printf 'last words {number}'") for number in range(40)]
-    for number, program in enumerate(programs):
-        await program.ends()
-        assert bytes(program.output) == f"first\r\nlast words {number}".encode()
 
 
 async def test_the_end_is_told_although_a_left_process_keeps_the_terminal(harness):

@@ -82,39 +82,3 @@ def test_what_feed_returns_does_not_take_from_take_damage() -> None:
     assert terminal.feed(b"\r\ny").rows == {1}
     assert terminal.take_damage().rows == {0, 1}
     assert not terminal.feed(b"")
-
-
-def test_damage_tells_every_row_that_differs() -> None:
-    """Painting only what is told gives the same picture as painting all."""
-    terminal = Terminal(20, 6)
-    painted = [""] * 6
-    pieces = [
-        "a\r\nb\r\nc",
-        "\r\n\r\n\r\nd\r\ne",
-        "\x1b[2;4r\x1b[4;1H\nq\n",
-        "\x1b[r\x1b[H\x1bM",
-        "\x1b[3;1H\x1b[2M漢",
-    ]
-    for piece in pieces:
-        terminal.feed(piece.encode())
-        for row in terminal.take_damage().rows:
-            painted[row] = terminal.display[row]
-        assert painted == terminal.display
-
-
-def test_following_a_scroll_gives_the_same_picture() -> None:
-    terminal = Terminal(20, 6)
-    terminal.feed(b"1\r\n2\r\n3\r\n4\r\n5\r\n6")
-    terminal.take_damage()
-    painted = terminal.display
-    for piece in ("\r\n7\r\n8", "\x1b[2;5r\x1b[5;1H\n9", "\x1b[3;1H\x1b[L", "\x1b[2S", "\x1b[T"):
-        terminal.feed(piece.encode())
-        found = terminal.take_damage()
-        if found.scroll is not None:
-            scroll = found.scroll
-            region = painted[scroll.top : scroll.bottom + 1]
-            shifted = region[scroll.lines :] + region[: scroll.lines]
-            painted[scroll.top : scroll.bottom + 1] = shifted
-        for row in found.rows if found.scroll is None else found.scroll.rows:
-            painted[row] = terminal.display[row]
-        assert painted == terminal.display, piece

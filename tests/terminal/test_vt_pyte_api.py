@@ -131,29 +131,6 @@ def test_wide_cells_can_be_set() -> None:
     assert screen.display == [" xe\u0301 "]
 
 
-def test_what_is_no_cell_cannot_be_set() -> None:
-    screen = Screen(4, 1)
-    for x in (-1, 4):
-        with pytest.raises(IndexError, match=f"column {x}"):
-            screen.buffer[0][x] = Char("x")
-    with pytest.raises(ValueError, match="mauve"):
-        screen.buffer[0][0] = Char("x", fg="mauve")
-    screen.buffer[0][0] = Char("\x1b\r")
-    assert screen.display == [" " * 4]
-
-
-@pytest.mark.parametrize(
-    "color", ["default", "black", "brown", "brightbrown", "brightmagenta", "white", "ff8700"]
-)
-def test_colours_by_name_come_back(color: str) -> None:
-    screen = Screen(4, 1)
-    screen.buffer[0][0] = Char("x", color, color)
-    assert (screen.buffer[0][0].fg, screen.buffer[0][0].bg) == (color, color)
-    screen.cursor.attrs = Char(" ", fg=color, underscore=True)
-    screen.draw("y")
-    assert screen.buffer[0][0] == Char("y", fg=color, underscore=True)
-
-
 def test_private_modes_by_pytes_numbers() -> None:
     screen = Screen(10, 4)
     screen.reset_mode(mo.DECTCEM, mo.DECAWM)
@@ -164,13 +141,6 @@ def test_private_modes_by_pytes_numbers() -> None:
     screen.set_mode(mo.DECTCEM, mo.DECOM, mo.LNM)
     assert not screen.cursor.hidden
     assert {mo.DECTCEM, mo.DECOM, mo.LNM} <= screen.mode
-
-
-def test_a_child_does_not_number_modes_as_pyte_does() -> None:
-    terminal = Terminal(10, 4)
-    terminal.feed(f"\x1b[{mo.DECTCEM}l\x1b[{mo.DECSCNM}h".encode())
-    assert terminal.modes.cursor_visible
-    assert not terminal.modes.reverse_video
 
 
 def test_a_reversed_screen_has_reversed_cells() -> None:

@@ -125,19 +125,6 @@ def test_a_sign_that_loses_its_second_cell_is_narrow_and_one_that_loses_its_firs
     assert sum(terminal.cell(x, 0).width for x in range(10)) == 10
 
 
-def test_a_sign_at_the_edge_of_a_screen_that_becomes_smaller_is_narrow() -> None:
-    terminal = fed("\x1b[?1049habc⚠️")
-    terminal.resize(4, 4)
-    assert rows(terminal) == ["abc⚠"]
-
-
-def test_a_sign_without_room_for_its_second_cell_stays_narrow() -> None:
-    terminal = fed("\x1b[?7labcdefghi⚠")
-    terminal.feed("\ufe0f".encode())
-    assert rows(terminal) == ["abcdefghi⚠"]
-    assert terminal.cell(9, 0).width == 1
-
-
 def test_attributes_of_an_area_take_a_wide_character_whole() -> None:
     terminal = fed("a漢b漢c\x1b[1;3;1;5;7$r")
     assert [terminal.cell(x, 0).style.reverse for x in range(7)] == [False] * 3 + [True] * 3 + [False]

@@ -95,28 +95,6 @@ def data_of(items: Iterable[LogItem | None]) -> list[bytes]:
     return [item.data for item in items if isinstance(item, Output)]
 
 
-def test_a_log_without_times_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_bytes(b"old")
-    assert list(read_log(tmp_path / "a.log", ALL)) == [Output(None, b"old")]
-
-
-async def test_bytes_that_no_record_tells_of_are_read_in_their_place(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "a.log"
-    path.write_bytes(b"old")
-    log = RawLog(path, clock=clock)
-    log.started(80, 24)
-    log.write(b"abc")
-    await log.close()
-    with path.open("ab") as file:
-        file.write(b"rest")
-    assert list(read_log(path, ALL)) == [
-        Output(1000.0, b"old"),
-        Begun(1000.0, 3, 80, 24, anew=True),
-        Output(1000.0, b"abc"),
-        Output(1000.0, b"rest"),
-    ]
-
-
 async def test_a_log_that_is_followed_gives_what_is_added(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "a.log"
     log = RawLog(path, max_bytes=1000, clock=clock)
@@ -226,11 +204,6 @@ def test_text_that_is_painted_upwards_is_put_together() -> None:
         items += ["\x1b[?2026l", Resized(0.0, 20, 4)]
     said, screen = text(*items)
     assert said + screen == lines
-
-
-def test_a_process_that_is_started_anew_follows_on_the_last_one() -> None:
-    said, screen = text("one\x1b[1;31m\x1b[?1049h", begun(30, 5), "two")
-    assert (said, screen) == (["one"], ["two"])
 
 
 def test_nothing_in_a_log_acts_on_the_terminal() -> None:

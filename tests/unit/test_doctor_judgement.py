@@ -32,7 +32,6 @@ from synapse_tui.doctor.turns import (
     judge_bullets,
     judge_hazards,
     judge_long_answer,
-    judge_pieces,
     judge_turn,
 )
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
@@ -85,20 +84,6 @@ def test_an_answer_or_the_agents_own_record_proves_a_turn() -> None:
     assert (recorded.outcome, "record" in recorded.evidence) == (OK, True)
 
 
-def test_an_answer_that_proves_nothing_is_not_shown() -> None:
-    verdict = judge_turn(seen(answer="I will not", proof=""), DUMMY)
-    assert verdict.outcome is NOT_SHOWN
-    assert "--expect" in verdict.advice[0].value
-
-
-def test_a_turn_without_an_end_fails_with_the_last_state() -> None:
-    last = Sample(0.0, UNKNOWN, title="who knows")
-    working = task(TaskState.WORKING, DeliveryState.SUBMITTED)
-    verdict = judge_turn(seen(working, ended=False, answer="", proof="", last=last, seconds=60.0), DUMMY)
-    assert (verdict.outcome, "UNKNOWN" in verdict.evidence) == (FAILED, True)
-    assert [key for key, _ in keys(verdict)] == ["states"]
-
-
 @pytest.mark.parametrize(
     ("reason", "fields", "wanted"),
     [
@@ -124,20 +109,6 @@ def test_a_message_that_was_not_submitted_names_the_key(
     assert verdict.outcome is FAILED
     assert reason in verdict.evidence
     assert verdict.advice[0].key == wanted
-
-
-def test_the_key_that_submitted_is_told() -> None:
-    lost = unsent("agent did not take Enter; the text is left in the composer")
-    other = judge_turn(dataclasses.replace(lost, entered=b"\n"), DUMMY)
-    assert keys(other) == [("submit.enter", "lf")]
-    late = judge_turn(dataclasses.replace(lost, entered=b"\r"), DUMMY)
-    assert keys(late) == [("submit.pause", "1000")]
-
-
-def test_lines_that_arrived_one_by_one() -> None:
-    verdict = judge_pieces(seen(proof="", recorded="part"), DUMMY)
-    assert (verdict.outcome, keys(verdict)) == (FAILED, [("submit.multiline", "false")])
-    assert judge_pieces(seen(), DUMMY).outcome is OK
 
 
 def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
@@ -249,13 +220,6 @@ def test_what_came_of_synapse_reply(fields: dict[str, object], outcome: Outcome,
     verdict = judge_reply(Replying("AB-CD", **fields), DUMMY)  # type: ignore[arg-type]
     assert verdict.outcome is outcome
     assert (verdict.advice[0].key if verdict.advice else None) == key
-
-
-def test_a_dialog_that_no_rule_may_approve_names_the_key() -> None:
-    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, approve=None))
-    verdict = judge_reply(Replying("AB-CD", replied=False, refused=True, last=ASKING), silent)
-    assert verdict.advice[0].key == "doctor.approve"
-    assert verdict.advice[0].value == r"{screen: '^\s*❯\s+\d+\.\s+Yes\b'}"
 
 
 # -- signals and the end ---------------------------------------------------------------------------------

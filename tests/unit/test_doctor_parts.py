@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules, key_bytes, key_names
+from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules
 from synapse_tui.agents.state import decide
 from synapse_tui.cli.doctor import show_report
 from synapse_tui.cli.output import cells
 from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
 from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
 from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
-from synapse_tui.doctor.suggest import suggest_dialog, suggest_rule, suggest_stand_in
+from synapse_tui.doctor.suggest import suggest_dialog, suggest_rule
 from synapse_tui.doctor.versions import glance, read_version, remarks_on
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
@@ -51,19 +49,6 @@ def test_an_answer_proves_it_however_it_is_wrapped() -> None:
     assert question.proof("it is C1-C2.", "typed") == "C1-C2"
     assert question.proof("it is C1-\n  C2", "typed") == "C1-C2"
     assert not question.proof("it is C1 and C2", "typed")
-
-
-def test_size_and_codes_are_filled_in() -> None:
-    rules = DoctorRules(
-        prompts={
-            "submit": DoctorPrompt("{first} {second} ${HOME}", r"\({chars} characters, {lines} lines?\)")
-        }
-    )
-    question = prompts(rules).make("submit")
-    assert question.text == "C1 C2 ${HOME}"
-    assert question.proof("(9 characters, 2 lines)", "ab\ncd efg")
-    assert question.proof("(8 characters, 2 lines)", "ab\ncd ef ")  # trimmed by the agent
-    assert not question.proof("(8 characters, 2 lines)", "ab\ncd efg")
 
 
 def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
@@ -257,23 +242,3 @@ def test_a_dialog_rule_matches_its_dialog_and_no_composer(tmp_path: Path, rows: 
     (rule,) = profile_of(tmp_path, f"dialogs: [{suggest_dialog(sample(rows=rows))}]\n").dialogs
     assert all(pattern.search("\n".join(rows)) for pattern in rule.screen)
     assert not all(pattern.search("\n".join(FOOTER)) for pattern in rule.screen)
-
-
-def test_a_screen_that_asks_nothing_gives_no_dialog() -> None:
-    assert suggest_dialog(sample(rows=("some text", "  and more", "  ? for help"))) == ""
-    assert suggest_dialog(sample(rows=("❯ Try something", "  ? for help"))) == ""
-    assert suggest_dialog(sample(rows=CLAUDE, composer=True)) == ""
-
-
-def test_a_stand_in_for_a_paste_becomes_a_pattern_without_its_numbers() -> None:
-    pattern = yaml.safe_load(suggest_stand_in("words [Pasted block #3, 287 lines] more"))
-    assert re.fullmatch(pattern, "[Pasted block #12, 9 lines]")
-    assert suggest_stand_in("no stand-in [here]") == ""
-
-
-@pytest.mark.parametrize(
-    "names", [["escape"], ["escape", "escape"], ["ctrl+c"], ["n"], ["ctrl+e", "backspace"], ["\x1b[1;2A"]]
-)
-def test_keys_are_told_as_profiles_name_them(names: list[str]) -> None:
-    pressed = tuple(map(key_bytes, names))
-    assert tuple(map(key_bytes, yaml.safe_load(key_names(pressed)))) == pressed

@@ -142,16 +142,6 @@ def test_bottom_rows_fit_any_size(columns, lines, dialog, draft):
 # -- dialogs
 
 
-def test_only_the_number_of_an_option_answers():
-    dialog = permission("x")
-    for text in ("y", "4", "0", "12", "hello", ""):
-        dialog.type(text)
-    assert dialog.answer is None
-    dialog.type("3")
-    assert dialog.answer
-    assert dialog.answer.choice == 3
-
-
 # -- signals
 
 
@@ -187,42 +177,6 @@ def typed(*parts: str) -> Composer:
 )
 def test_editing(parts, text):
     assert typed(*parts).text == text
-
-
-def test_history_brings_back_what_was_sent_pastes_too():
-    composer = Composer()
-    composer.insert("first")
-    composer.take()
-    composer.paste("p" * 2000)
-    composer.take()
-    composer.press("up")
-    assert composer.shown == "[Pasted text #1]"
-    composer.press("up")
-    assert composer.text == "first"
-    composer.press("up")
-    assert composer.text == "first"
-    composer.press("down")
-    composer.press("down")
-    assert composer.empty
-
-
-@pytest.mark.parametrize(
-    ("parts", "cells", "rows", "cursor"),
-    [
-        ([], 10, [""], (0, 0)),
-        (["abc"], 10, ["abc"], (3, 0)),
-        (["a\nb\n"], 10, ["a", "b", ""], (0, 2)),
-        (["abcdefgh"], 4, ["abcd", "efgh", ""], (0, 2)),
-        (["abcdefgh", "<left>"], 4, ["abcd", "efgh"], (3, 1)),
-        (["日本語"], 5, ["日本", "語"], (2, 1)),
-        (["日本語", "<left>"], 5, ["日本", "語"], (0, 1)),
-        (["abcd\nx", "<up>", "<end>"], 4, ["abcd", "", "x"], (0, 1)),
-        (["a\tb"], 10, ["a    b"], (6, 0)),
-    ],
-)
-def test_rows_and_cursor(parts, cells, rows, cursor):
-    layout = typed(*parts).layout(cells)
-    assert (layout.rows, (layout.x, layout.y)) == (rows, cursor)
 
 
 KEYS = ["left", "right", "home", "end", "backspace", "delete", "up", "down", "ctrl+w", "ctrl+k"]
@@ -285,17 +239,6 @@ def test_keys(data, name):
 )
 def test_replies_and_releases_are_no_keys(data):
     assert decode(data + b"a") == [Text("a")]
-
-
-def test_escape_waits_for_what_may_follow():
-    decoder = KeyDecoder()
-    assert decoder.feed(b"\x1b") == []
-    assert decoder.waiting
-    assert decoder.feed(b"[A") == [Key("up")]
-    assert not decoder.waiting
-    decoder.feed(b"\x1b")
-    assert decoder.flush() == [Key("escape")]
-    assert decoder.flush() == []
 
 
 PIECES = st.lists(
@@ -394,12 +337,6 @@ def test_it_is_named_by_its_address():
     assert parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "dummy-8190"
     assert parse_options([], {}).name == "dummy"
     assert parse_options(["--name", "otto"], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "otto"
-
-
-def test_times_are_given_in_milliseconds_and_kept_in_seconds():
-    options = parse_options(["--word-delay", "5", "--dialog-after-paste", "250"], {})
-    assert (options.word_delay, options.dialog_after_paste) == (0.005, 0.25)
-    assert parse_options([], {}).dialog_after_paste < 0
 
 
 def test_journal_is_private_json_lines(tmp_path):
