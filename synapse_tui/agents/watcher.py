@@ -17,20 +17,29 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.console import Pulse
-from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
-from synapse_tui.agents.keyboard import Keyboard
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
-from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.events import (
+    AgentAdded,
+    AgentProcessExited,
+    AgentRemoved,
+    Event,
+    EventBus,
+    Notice,
+    TaskChanged,
+    WatchChanged,
+)
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
+from .answers import AnswerCollector
+from .console import Pulse
+from .delivery.gate import EXITED, NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
+from .keyboard import Keyboard
+from .profiles.profile import Profile
+from .turns import TurnTracker
 from .watch import (
     Do,
     Observation,
@@ -42,6 +51,9 @@ from .watch import (
     check_order,
     nudges_text,
 )
+
+if TYPE_CHECKING:
+    from .session import AgentSession
 
 _COUNTS = ("sent", "helped", "in_vain", "version")
 
@@ -479,3 +491,66 @@ class Watcher:
         self._events.publish(WatchChanged(self._agent_id, report.on))
         self._news.fire()
         return report
+
+
+RETRY = 5.0
+"""Seconds after which a watch that failed is looked at again."""
+
+
+class Watchdog:
+    """One task of the event loop for each watch that is on.
+
+    Args:
+        agents: The sessions, by agent id.
+        events: Tells when a watch begins, and what changes for it.
+    """
+
+    def __init__(self, agents: Mapping[str, AgentSession], events: EventBus) -> None:
+        self._agents = agents
+        self._watched: dict[str, tuple[AgentSession, asyncio.Task[None]]] = {}
+        self._unsubscribe = events.subscribe(self._heard)
+
+    async def stop(self) -> None:
+        """Watch no more; what is watched stays as it is, for a host that goes on with it."""
+        self._unsubscribe()
+        tasks = [task for _, task in self._watched.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case AgentAdded(agent_id) | WatchChanged(agent_id, on=True):
+                self._begin(agent_id)
+            case WatchChanged(agent_id):
+                self._wake(agent_id)
+            case TaskChanged(task):
+                self._wake(task.target)
+            case AgentProcessExited(agent_id) | AgentRemoved(agent_id):
+                if agent_id in self._watched:  # one that is closed is not among the agents any more
+                    self._watched[agent_id][0].watcher.ended(EXITED)
+
+    def _begin(self, agent_id: str) -> None:
+        session = self._agents.get(agent_id)
+        if session is None or not session.watcher.on or agent_id in self._watched:
+            return
+        task = asyncio.get_running_loop().create_task(self._watch(session), name=f"watch-{agent_id}")
+        self._watched[agent_id] = session, task
+
+    def _wake(self, agent_id: str) -> None:
+        if agent_id in self._watched:
+            self._watched[agent_id][0].watcher.wake()
+
+    async def _watch(self, session: AgentSession) -> None:
+        watcher = session.watcher
+        try:
+            while watcher.on:
+                try:
+                    seconds = await watcher.step()
+                except Exception:
+                    log.exception("watch failed", extra={"agent_id": session.agent_id})
+                    seconds = RETRY
+                if seconds != 0:
+                    await watcher.changed(seconds)
+        finally:
+            del self._watched[session.agent_id]

@@ -39,22 +39,15 @@ class NewKey:
 
     @classmethod
     def make(cls, name: str, max_priority: int = DEFAULT_CEILING) -> NewKey:
-        """Make a random key."""
         return cls(name, f"syn_{secrets.token_urlsafe(_BYTES)}", max_priority)
 
     @property
     def hashed(self) -> ApiKey:
-        """What is stored."""
         return ApiKey(self.name, digest_of(self.secret), self.max_priority)
 
 
 class KeyFile:
-    """The keys in the user's settings.
-
-    Raises:
-        InvalidValue: An agent runs the command.
-        ConfigError: The file cannot be read, or its keys are broken.
-    """
+    """The keys in the user's settings."""
 
     def __init__(self, caller: Caller) -> None:
         if caller.agent_id:
@@ -80,12 +73,10 @@ class KeyFile:
 
     @property
     def names(self) -> list[str]:
-        """The names that are taken."""
         return [key.name for key in (*self.admin_keys, *self.keys)]
 
     @property
     def admins(self) -> list[str]:
-        """The names of admin keys."""
         return [key.name for key in self.admin_keys]
 
     def check_name(self, name: str) -> None:
@@ -113,11 +104,7 @@ class KeyFile:
             self.keys = change(self.keys)
 
     def save(self, *, enable: bool = False) -> None:
-        """Write the keys; with `enable` callers need one from then on.
-
-        Raises:
-            ConfigError: They cannot be written.
-        """
+        """Write the keys; with `enable` callers need one from then on."""
         try:
             private_folder(self.path.parent)
         except OSError as error:

@@ -64,12 +64,10 @@ class Caller:
 
     @property
     def has_server(self) -> bool:
-        """Whether it runs inside an agent and can ask the agent's own server."""
         return bool(self.agent_id and self.token and self.endpoint)
 
     @property
     def registry(self) -> Registry:
-        """The user's registry."""
         return Registry(self.paths.registry)
 
     def client(self) -> Client:
@@ -94,7 +92,6 @@ class Caller:
 
     @property
     def project(self) -> str:
-        """The same, as the registry is now."""
         return self.project_of(self.registry.list())
 
     def here(self) -> list[Address]:
@@ -113,7 +110,6 @@ class Caller:
         return (lambda _process: True) if hidden else is_alive
 
     def lives(self, agent_id: str) -> bool:
-        """Whether the process of an agent is running."""
         record = self.registry.get(agent_id)
         return record is not None and is_live(record)
 
@@ -122,9 +118,6 @@ class Caller:
 
         Args:
             sender_id: As the user says; empty for the agent inside which this runs, or the user at a shell.
-
-        Raises:
-            InvalidValue: That is an agent inside which this does not run.
         """
         who = self._claimed(sender_id) if sender_id else self.agent_id or USER.sender_id
         if who == USER.sender_id:
@@ -155,7 +148,6 @@ class Caller:
         )
 
     def own_names(self) -> tuple[str, str, str]:
-        """Id, type, and type and port of the agent inside which this runs."""
         kind, port = parse_agent_id(self.agent_id) or ("", 0)
         return self.agent_id, kind, f"{kind}-{port}"
 
@@ -182,11 +174,6 @@ class Caller:
             target: An address, with or without `@`.
             sender: Id of the sender, who is not meant by `all`.
             external: External agents that may be meant.
-
-        Raises:
-            AgentNotFound: There is none.
-            AgentExited: The agent has ended.
-            AmbiguousAddress: There are two or more.
         """
         live, stale = self.registry.scan()
         for record in stale:
@@ -206,12 +193,7 @@ class Caller:
             raise
 
     def find_one(self, target: str) -> Address:
-        """Find the one agent that an address means.
-
-        Raises:
-            AddressError: There is none, or it has ended.
-            InvalidValue: It means all.
-        """
+        """Find the one agent that an address means."""
         found = self.find(target)
         if len(found) != 1:
             raise InvalidValue(f"'{target}' means {len(found)} agents", "name one of them")

@@ -35,7 +35,6 @@ class CommandGroup(Command, click.Group):
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names for the help, in the order of the source."""
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -47,7 +46,6 @@ class CommandGroup(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first argument, or suggest the closest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
             known = self.list_commands(ctx)
@@ -147,8 +145,6 @@ def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
 
 
 def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
-    """Several options as one decorator, in the order of the help."""
-
     def decorate(function: Function) -> Function:
         for option in reversed(options):
             function = option(function)

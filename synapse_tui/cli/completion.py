@@ -75,13 +75,6 @@ def answer(find: Finder) -> NoReturn:
 
 
 def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionItem]:
-    """What may stand at the cursor; nothing behind `--`.
-
-    Args:
-        find: Finds the command that completes some words.
-        words: Whole words between the program and the cursor.
-        typed: The beginning of the word at the cursor.
-    """
     from click.shell_completion import ShellComplete
 
     if "--" in words:

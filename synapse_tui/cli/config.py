@@ -57,28 +57,20 @@ class Layers:
 
     @classmethod
     def here(cls) -> Layers:
-        """Those of the current folder."""
         caller = Caller.of()
         return cls(caller, find_project(caller.folder))
 
     def path(self, layer: Layer) -> Path:
-        """The file of a layer."""
         return self._files.path(layer)
 
     def load(self) -> Settings:
-        """The settings that hold."""
         return self._files.load()
 
     def setting(self, key: str) -> Setting:
-        """The setting of a key; InvalidValue where there is none."""
         return self._files.setting(key)
 
     def matching(self, settings: Settings, keys: Sequence[str]) -> list[str]:
-        """The keys that are meant, in the order of the schema; without any, all.
-
-        Raises:
-            InvalidValue: One matches nothing.
-        """
+        """The keys that are meant, in the order of the schema; without any, all."""
         known = in_order(settings.values)
         if not keys:
             return known
@@ -93,9 +85,6 @@ class Layers:
 
         Returns:
             The file.
-
-        Raises:
-            ConfigError: It cannot be read, is broken, or cannot be written.
         """
         written = self._files.change(layer, change)
         if written.trouble:
@@ -103,11 +92,7 @@ class Layers:
         return written.path
 
     def problems(self, files: Sequence[Path]) -> list[ConfigError]:
-        """What is wrong with files, or with all that count here, whether they are trusted or not.
-
-        Raises:
-            ConfigError: A named file does not exist.
-        """
+        """What is wrong with files, or with all that count here, whether they are trusted or not."""
         types = profile_names()
         if files:
             own = self.paths.settings.resolve()
@@ -307,7 +292,6 @@ def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json
 
 
 def _text(value: object) -> str:
-    """A value in one line; texts as they are."""
     if isinstance(value, str):
         return value if value and value == value.strip() and value.isprintable() else json.dumps(value)
     return json.dumps(value, ensure_ascii=False)
@@ -317,11 +301,7 @@ def _text(value: object) -> str:
 
 
 def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
-    """Let the user edit the file of a layer.
-
-    Raises:
-        ConfigError: The editor cannot be run or failed; the file is unchanged.
-    """
+    """Let the user edit the file of a layer."""
     import tempfile
 
     path = layers.path(layer)
@@ -367,7 +347,6 @@ def _replace(file: SettingsFile, before: bytes, data: bytes) -> None:
 
 
 def editor_of(environ: Mapping[str, str]) -> list[str]:
-    """The user's editor; ConfigError where the variable is not a command line."""
     line = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:
         return shlex.split(line)

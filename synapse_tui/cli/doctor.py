@@ -139,11 +139,7 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
 
 
 def _ask(profiles: Sequence[Profile], order: Order) -> None:
-    """Say what it costs, and ask; agents that cost nothing are not asked about.
-
-    Raises:
-        InvalidValue: Nobody can be asked.
-    """
+    """Say what it costs, and ask; agents that cost nothing are not asked about."""
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
@@ -186,11 +182,7 @@ def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) ->
 
 
 def _run(work: Coroutine[Any, Any, Value]) -> Value:
-    """Run to the end; Ctrl+C, SIGTERM and a closed terminal end the agent first.
-
-    Raises:
-        KeyboardInterrupt: It was ended.
-    """
+    """Run to the end; Ctrl+C, SIGTERM and a closed terminal end the agent first."""
 
     async def main() -> Value:
         task = asyncio.get_running_loop().create_task(work)
@@ -205,7 +197,6 @@ def _run(work: Coroutine[Any, Any, Value]) -> Value:
 
 
 def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
-    """`NAME=TEXT` as a mapping."""
     pairs = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -233,13 +224,11 @@ class Progress:
         self._terminal = sys.stderr.isatty()
 
     def begun(self, check: str) -> None:
-        """A check has begun; on a terminal the result replaces its line."""
         if self._terminal:
             click.echo(f"{self._agent}: {check} …", err=True, nl=False)
             self._open = True
 
     def done(self, result: Result) -> None:
-        """A check has ended."""
         self._end_line(_CLEAR_LINE)
         verdict = result.verdict
         text = one_line(verdict.evidence)
@@ -250,7 +239,6 @@ class Progress:
             note("\n".join(f"    | {row}" for row in plain(result.screen).split("\n")))
 
     def close(self) -> None:
-        """Leave the terminal at the beginning of a line."""
         self._end_line("\n")
 
     def _end_line(self, how: str) -> None:
@@ -308,7 +296,6 @@ def _show_one(text: str, advice: Advice) -> None:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A text in rows of so many cells."""
     return list(_rows(text.split(" "), width)) or [""]
 
 

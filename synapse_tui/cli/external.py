@@ -19,7 +19,7 @@ from synapse_tui.task_words import standing
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
 from .completion import complete_externals
-from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_table
+from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_list
 from .sending import (
     Outcome,
     Sending,
@@ -119,13 +119,11 @@ def list_command(*, as_json: bool) -> None:
       synapse external list
     """
     agents = _store().list()
-    if as_json:
-        show_json([agent.as_json() for agent in agents])
-    elif agents:
-        rows = [(agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen) for agent in agents]
-        show_table(("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN"), rows, shrinking=("NAME",))
-    else:
-        note("no external agents; add one: synapse external add URL")
+    heads = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
+    rows = [(agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen) for agent in agents]
+    nothing = "no external agents; add one: synapse external add URL"
+    data = [agent.as_json() for agent in agents]
+    show_list(data, heads, rows, nothing, as_json=as_json, shrinking=("NAME",))
 
 
 @external_command.command(name="info")
@@ -216,11 +214,7 @@ def send_instead(
     sending: Sending,
     as_json: bool,
 ) -> None:
-    """Send to the external agent that an address means.
-
-    Raises:
-        AgentNotFound: It means no external agent either.
-    """
+    """Send to the external agent that an address means."""
     store = ExternalStore(caller.paths.external)
     agent = store.find(target)
     if agent is None:
@@ -241,7 +235,6 @@ def _send_to(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Send a message and print its answer, or its receipt; ends the command with its exit code."""
     waiting = waits(flow_of(caller), response)
     target = _address(agent.alias, agent.url)
     try:

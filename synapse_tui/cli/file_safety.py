@@ -27,7 +27,7 @@ from .commands import CommandGroup, Function, json_option, limit_option
 from .completion import complete_agents
 from .config import Layers
 from .group import profile_names
-from .output import ExitCode, note, plain, show, show_json, show_table
+from .output import ExitCode, note, plain, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
@@ -316,16 +316,11 @@ def debug_command(*, as_json: bool) -> None:
 
 
 def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
-    if as_json:
-        show_json([json_of_lock(lock) for lock in locks])
-    elif locks:
-        now = datetime.now(UTC)
-        rows = [
-            (lock.file, lock.agent_id, *_times(lock, now), lock.task_id[:8], lock.intent) for lock in locks
-        ]
-        show_table(("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT"), rows, shrinking=_FREE_TEXT)
-    else:
-        note("synapse: no file is locked")
+    now = datetime.now(UTC)
+    data = [json_of_lock(lock) for lock in locks]
+    heads = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
+    rows = [(lock.file, lock.agent_id, *_times(lock, now), lock.task_id[:8], lock.intent) for lock in locks]
+    show_list(data, heads, rows, "synapse: no file is locked", as_json=as_json, shrinking=_FREE_TEXT)
 
 
 def _times(lock: Lock, now: datetime) -> tuple[str, str]:
@@ -336,26 +331,22 @@ def _times(lock: Lock, now: datetime) -> tuple[str, str]:
 def _show_changes(project: ProjectLocks, query: ModificationQuery, *, as_json: bool) -> None:
     with project.opened() as safety:
         changes = safety.modifications(query)
-    if as_json:
-        show_json([json_of_modification(change) for change in changes])
-    elif changes:
-        now = datetime.now(UTC)
-        rows = [
-            (
-                moment(change.time, now),
-                change.file,
-                change.change.value,
-                change.lines,
-                change.agent_id,
-                change.task_id if change.task_id.startswith("local-") else change.task_id[:8],
-                change.intent,
-            )
-            for change in changes
-        ]
-        heads = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
-        show_table(heads, rows, shrinking=_FREE_TEXT)
-    else:
-        note("synapse: no changes of files")
+    now = datetime.now(UTC)
+    data = [json_of_modification(change) for change in changes]
+    heads = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
+    rows = [
+        (
+            moment(change.time, now),
+            change.file,
+            change.change.value,
+            change.lines,
+            change.agent_id,
+            change.task_id if change.task_id.startswith("local-") else change.task_id[:8],
+            change.intent,
+        )
+        for change in changes
+    ]
+    show_list(data, heads, rows, "synapse: no changes of files", as_json=as_json, shrinking=_FREE_TEXT)
 
 
 def _checked_lines(text: str) -> str:
@@ -366,7 +357,6 @@ def _checked_lines(text: str) -> str:
 
 
 def json_of_lock(lock: Lock) -> Mapping[str, object]:
-    """A lock as data."""
     return {
         "file_path": lock.file,
         "agent_name": lock.agent_id,
@@ -378,7 +368,6 @@ def json_of_lock(lock: Lock) -> Mapping[str, object]:
 
 
 def json_of_modification(change: Modification) -> Mapping[str, object]:
-    """A change of a file as data."""
     return {
         "id": change.id,
         "task_id": change.task_id,
@@ -403,18 +392,15 @@ class ProjectLocks:
 
     @classmethod
     def here(cls) -> ProjectLocks:
-        """That of the current folder, or of the agent inside which this runs."""
         caller = Caller.of()
         return cls(caller, Layers(caller, Path(caller.project)))
 
     @property
     def retention_days(self) -> int:
-        """How many days changes are kept."""
         return self._settings.number(f"{_PREFIX}RETENTION_DAYS")
 
     @property
     def location(self) -> Location:
-        """Where the database is."""
         from synapse_tui.database.location import location_of
 
         file = self._project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
@@ -470,12 +456,7 @@ class ProjectLocks:
             return not isinstance(error, AgentNotFound)
 
     def agent_id(self, name: str) -> str:
-        """The id of an agent; that of an agent that has ended, or a type, as it is.
-
-        Raises:
-            AddressError: The name means none, or more than one.
-            InvalidValue: It means all.
-        """
+        """The id of an agent; that of an agent that has ended, or a type, as it is."""
         name = name.removeprefix("@")
         if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
             return name
@@ -487,12 +468,7 @@ class ProjectLocks:
             raise
 
     def holder(self, agent: str = "", task: str = "") -> Holder:
-        """Who locks: the named agent, else the one inside which this runs, else the person.
-
-        Raises:
-            AddressError: The name means none, or more than one.
-            InvalidValue: An agent names another one.
-        """
+        """Who locks: the named agent, else the one inside which this runs, else the person."""
         own = self.caller.agent_id
         who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
         record = self.caller.registry.get(who) if who else None
@@ -534,7 +510,6 @@ class ProjectLocks:
         return found
 
     def status(self) -> dict[str, object]:
-        """Whether it is on, where the database is and what it contains."""
         counts = {"locks": 0, "modifications": 0}
         if self._exists():
             with self.opened() as safety:

@@ -82,12 +82,10 @@ class ProfileCommand(click.Command):
     """`synapse PROFILE ARGUMENTS...`: opens the application; its arguments are those of synapse-tui."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep every argument as it is, `--` too."""
         ctx.args = list(args)
         return []
 
     def invoke(self, ctx: click.Context) -> None:
-        """Hand over to the application."""
         tui = importlib.import_module("synapse_tui.cli.tui")
         tui.run_profile(ctx.info_name, ctx.args)
 
@@ -96,17 +94,14 @@ class SynapseGroup(CommandGroup):
     """The commands of `synapse`, and every profile as a further one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names for the help."""
         return sorted(SUMMARIES)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The commands in the help."""
         for topic, commands in TOPICS.items():
             with formatter.section(topic):
                 formatter.write_dl(list(commands.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load a command; None when there is none of that name."""
         if cmd_name in SUMMARIES:
             name = cmd_name.replace("-", "_")
             module = importlib.import_module(f"synapse_tui.cli.{_MODULES.get(cmd_name, name)}")
@@ -116,7 +111,6 @@ class SynapseGroup(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first argument, or suggest the closest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
             close = did_you_mean(name, [*SUMMARIES, *profile_names()])
@@ -124,7 +118,6 @@ class SynapseGroup(CommandGroup):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands and profiles, without loading them."""
         from click.shell_completion import CompletionItem
 
         if incomplete.startswith("-"):

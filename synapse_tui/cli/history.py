@@ -290,11 +290,7 @@ def _agent(caller: Caller, name: str) -> str:
 
 
 def time_of(word: str, now: datetime | None = None) -> datetime | None:
-    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for an empty word.
-
-    Raises:
-        InvalidValue: It is not a time.
-    """
+    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for an empty word."""
     if not word:
         return None
     span = _SPAN.fullmatch(word)
@@ -309,7 +305,6 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
 
 
 def _location() -> Location:
-    """Where the history is, as the settings say; warns where it is switched off."""
     from synapse_tui.database.location import location_of
 
     caller = Caller.of()
@@ -322,7 +317,6 @@ def _location() -> Location:
 
 @contextmanager
 def _archive(location: Location | None = None) -> Iterator[Archive]:
-    """The history, opened in full, where it is given or the settings say."""
     from synapse_tui.messages.archive import Archive
 
     archive = Archive(location or _location())

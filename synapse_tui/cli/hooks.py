@@ -118,7 +118,6 @@ def _installer() -> HookInstaller:
 
 
 def _chosen(names: Sequence[str]) -> list[tuple[Dialect, HookTarget]]:
-    """The named agents, or all."""
     from synapse_tui.hooks.install import place_of
 
     unknown = [name for name in names if name not in set(Dialect)]
@@ -148,7 +147,6 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Print the state of the hooks, and end with the exit code of what was wrong."""
     from synapse_tui.hooks.install import HookStatus
 
     found: dict[Dialect, HookStatus] = {}

@@ -83,11 +83,7 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
-    """The instructions that an agent of a type would get, were it opened here now.
-
-    Raises:
-        UnknownProfile: There is no such type.
-    """
+    """The instructions that an agent of a type would get, were it opened here now."""
     from synapse_tui.agents.environment import installed_command
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
     from synapse_tui.instructions import Selection, TextFolders, compose, placeholders
@@ -141,7 +137,6 @@ def _meant(caller: Caller, agent: str) -> Address:
 
 
 def _narration(who: str, answer: Mapping[str, Any]) -> list[str]:
-    """Whether the text was sent, and where it comes from."""
     sent, text = answer.get("sent"), str(answer["text"])
     if isinstance(sent, dict):
         at = datetime.fromisoformat(str(sent["at"])).astimezone()

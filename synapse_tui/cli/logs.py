@@ -88,12 +88,7 @@ def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_
 
 
 def find_log(caller: Caller, agent: str) -> Path:
-    """The log of an agent: of a live one by any address, of one that has ended by id, type and port, or type.
-
-    Raises:
-        AgentNotFound: There is no log of that name.
-        AmbiguousAddress: Several live agents are meant.
-    """
+    """The log of a live agent by any address, or of an ended one by id, type and port, or type."""
     folder = caller.paths.logs
     try:
         files = [path for path in folder.iterdir() if path.suffix == ".log" and parse_agent_id(path.stem)]

@@ -107,11 +107,7 @@ def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool
 
 
 def parse(words: Sequence[str]) -> Request:
-    """Read the words; one that is an action is no agent.
-
-    Raises:
-        InvalidValue: They make no sense.
-    """
+    """Read the words; one that is an action is no agent."""
     rest = list(words)
     agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
     action = rest.pop(0) if rest else "list"
@@ -165,11 +161,7 @@ class Outbox:
         self.errors: list[SynapseError] = []
 
     def agents(self, address: str) -> list[Address]:
-        """The agents that an address means, all of the project if empty; none if only kept messages match.
-
-        Raises:
-            AddressError: It means none, or more than one.
-        """
+        """The agents that an address means, all of the project if empty; none if only kept messages match."""
         self._address = address
         if not address:
             return self._caller.here()
@@ -181,7 +173,6 @@ class Outbox:
             raise
 
     def list(self, agents: Sequence[Address]) -> None:
-        """Collect what waits for some agents, and what is kept for those that are not open."""
         self._read(agents)
         self.kept = list(self._stored.find(self._address))
 
@@ -257,7 +248,6 @@ class Outbox:
                 self.left.append(f"{agent.agent_id}: {words}")
 
     def _find(self, task: str, action: str) -> Sequence[tuple[Address, str]]:
-        """The message of an id, or else all that continue the task of that id."""
         if len(task) < _SHORTEST_PREFIX:
             raise TaskNotFound(
                 f"'{task}' is too short for a message",
@@ -411,13 +401,7 @@ class KeptMessages:
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
     def cancel(self, kept: Undelivered) -> Undelivered:
-        """Cancel a message; gives it as it is then.
-
-        Raises:
-            TaskNotFound: It does not wait any more.
-            MessageError: It is not the caller's, or a process works with it.
-            HistoryError: The history cannot be written.
-        """
+        """Cancel a message; gives it as it is then."""
         if not self._may_cancel(kept):
             raise MessageError(
                 f"message {kept.task.short_id} was sent by {kept.task.sender.sender_id}",
@@ -542,7 +526,6 @@ class Inbox:
     errors: list[SynapseError] = field(default_factory=list)
 
     def read(self, client: Client, agent: Address, who: str) -> None:
-        """Read the inbox of one agent."""
         try:
             messages: list[dict[str, Any]] = []
             while page := client.call(agent.endpoint, calls.inbox(skip=len(messages)), sender_id=who):
@@ -556,7 +539,6 @@ class Inbox:
             self.found += [(agent, messages)] if messages else []
 
     def mark_read(self, client: Client, who: str) -> None:
-        """Mark all messages read."""
         for agent, messages in self.found:
             try:
                 call = calls.mark_read([str(each["id"]) for each in messages])
@@ -565,7 +547,6 @@ class Inbox:
                 self.errors.append(error)
 
     def show(self, who: str, *, named: bool) -> None:
-        """Print the messages, and why there are none."""
         for agent, messages in self.found:
             _show_inbox(agent, messages, own=agent.agent_id == who)
         for agent in self.without if named else ():
@@ -574,7 +555,6 @@ class Inbox:
             note("no unread messages")
 
     def json(self) -> list[dict[str, Any]]:
-        """The messages, and what failed, as data."""
         rows: list[dict[str, Any]] = [
             {
                 "agent": agent.agent_id,

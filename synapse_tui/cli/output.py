@@ -69,7 +69,6 @@ class WaitTimedOut(errors.SynapseError):
 
 
 def exit_code_for(error: errors.SynapseError) -> ExitCode:
-    """The exit code of an error."""
     if isinstance(error, TaskEnded):
         return ExitCode.TASK_FAILED
     if isinstance(error, WaitTimedOut):
@@ -156,7 +155,6 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
 
 
 def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
-    """Report an error that no command expects; gives the exit code."""
     import logging
 
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
@@ -174,7 +172,6 @@ def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
 
 
 def _misused(error: click.ClickException, words: Sequence[str]) -> int:
-    """Report wrong arguments; gives the exit code."""
     # The words could not be read, so whether they ask for JSON is looked up in them.
     if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()
@@ -202,12 +199,10 @@ def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> Non
 
 
 def error_json(error: errors.SynapseError) -> dict[str, str]:
-    """An error as data."""
     return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
 def want_json(context: click.Context) -> None:
-    """Remember that this command's data is JSON, errors included."""
     context.meta[_JSON] = True
 
 
@@ -225,12 +220,10 @@ def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Pa
 
 
 def show(text: str) -> None:
-    """Print data on stdout."""
     click.echo(_encodable(text))
 
 
 def show_json(value: object) -> None:
-    """Print data on stdout as JSON."""
     import json
 
     show(json.dumps(value, ensure_ascii=False, indent=2))
@@ -267,6 +260,24 @@ def show_table(
         show(_GAP.join(padded(text, width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
+def show_list(
+    data: Sequence[object],
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    nothing: str,
+    *,
+    as_json: bool,
+    shrinking: Collection[str] = (),
+) -> None:
+    """Print data as JSON, or as a table; without any, say so on stderr."""
+    if as_json:
+        show_json(data)
+    elif rows:
+        show_table(heads, rows, shrinking=shrinking)
+    else:
+        note(nothing)
+
+
 def _shrink(widths: list[int], places: Sequence[int]) -> None:
     """Make columns as narrow as the terminal requires, the widest first."""
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - columns() if places else 0
@@ -279,7 +290,6 @@ def _shrink(widths: list[int], places: Sequence[int]) -> None:
 
 
 def padded(text: str, width: int) -> str:
-    """A text cut or filled to so many cells."""
     short = cut(text, width)
     return short + " " * (width - cells(short))
 
@@ -384,7 +394,6 @@ def _begin_log(paths: UserPaths, name: str, words: Sequence[str]) -> Callable[[i
 
 
 def _open_log(folder: Path) -> Path:
-    """The private file, created or rotated if needed."""
     from synapse_tui.files import private_folder
 
     path = private_folder(folder) / LOG_NAME

@@ -47,7 +47,6 @@ class Step:
     backup: Path | None = None
 
     def as_json(self) -> Mapping[str, object]:
-        """As data."""
         backup = {"backup": str(self.backup)} if self.backup else {}
         return {"action": self.action, "path": str(self.path), "why": self.why} | backup
 
@@ -68,11 +67,7 @@ class Step:
 
 
 class Scaffold:
-    """The files that init and reset write: the settings, and in a project its .gitignore.
-
-    Raises:
-        ConfigError: The folder is no project, or cannot be used.
-    """
+    """The files that init and reset write: the settings, and in a project its .gitignore."""
 
     def __init__(self, caller: Caller, scope: str | None) -> None:
         self.caller = caller
@@ -100,11 +95,7 @@ class Scaffold:
         ]
 
     def to_reset(self) -> list[Step]:
-        """Steps after which all files are as init writes them; the others are kept as backups.
-
-        Raises:
-            ConfigError: Settings that restrict callers would be lost.
-        """
+        """Steps after which all files are as init writes them; the others are kept as backups."""
         steps = []
         for step in self.to_init():
             if step.action == "write":
@@ -129,11 +120,7 @@ class Scaffold:
         return {key: value for key, value in entries if key in SCHEMA and SCHEMA[key].guard}
 
     def carry_out(self, steps: Sequence[Step]) -> None:
-        """Write the files, and trust settings that a person has written; those of an agent wait for one.
-
-        Raises:
-            ConfigError: A file cannot be written.
-        """
+        """Write the files, and trust settings that a person has written; those of an agent wait for one."""
         path = self.folder
         try:
             if self.scope == "user":
@@ -169,7 +156,6 @@ class Scaffold:
             note(f"synapse: the file could not be recorded as trusted: {error.strerror}")
 
     def show(self, steps: Sequence[Step], *, as_json: bool, dry_run: bool) -> None:
-        """Print what was done, or would be."""
         if as_json:
             show_json(
                 {
@@ -322,11 +308,6 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
 
 
 def _named(project: Path, files: Sequence[str], store: TrustStore) -> Sequence[UntrustedFile]:
-    """Those of the named files that are not trusted.
-
-    Raises:
-        InvalidValue: One is not in the project's `.synapse`, or cannot be read.
-    """
     found: dict[Path, UntrustedFile] = {}
     for name in files:
         path = _path_of(project, name)

@@ -34,7 +34,7 @@ from synapse_tui.model import Reply, TaskState
 from .caller import Caller
 from .commands import DefaultedOption, TextCommand, json_option
 from .completion import complete_files, complete_tasks
-from .output import note, one_line, show, show_json, show_table
+from .output import note, one_line, show, show_json, show_list
 from .sending import read_message
 
 STATES = ("completed", "failed", "rejected", "input-required")
@@ -137,11 +137,6 @@ def _send_reply(
         task_id: The task; empty for the one that awaits it.
         target: Who could get a plain message instead; empty if unknown.
         contents: The bytes of the files of the answer by their paths.
-
-    Raises:
-        TaskNotFound: There is no such task.
-        NotAwaited: It takes no reply.
-        SynapseError: The agent's server refuses it.
     """
     client = caller.client()
     try:
@@ -152,7 +147,6 @@ def _send_reply(
 
 
 def _explained(error: PeerRefused, caller: Caller, client: Client, task_id: str, target: str) -> SynapseError:
-    """The refusal in the words of the command."""
     if error.status == 404:
         as_message = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
         waiting = [
@@ -183,15 +177,10 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
 
 def _list(caller: Caller, *, as_json: bool) -> None:
     tasks = caller.client().call(caller.endpoint, calls.awaiting())
-    if as_json:
-        show_json([_json(task) | {"text": _text(task)} for task in tasks])
-    elif tasks:
-        rows = [
-            (task.task_id[:8], _owner(task), task.state.value, one_line(_text(task), 60)) for task in tasks
-        ]
-        show_table(("TASK", "FROM", "STATE", "TEXT"), rows, shrinking=("FROM", "TEXT"))
-    else:
-        note("no task awaits a reply")
+    data = [_json(task) | {"text": _text(task)} for task in tasks]
+    rows = [(task.task_id[:8], _owner(task), task.state.value, one_line(_text(task), 60)) for task in tasks]
+    heads, shrinking = ("TASK", "FROM", "STATE", "TEXT"), ("FROM", "TEXT")
+    show_list(data, heads, rows, "no task awaits a reply", as_json=as_json, shrinking=shrinking)
 
 
 def _show_sent(task: PeerTask, *, as_json: bool) -> None:
@@ -206,7 +195,6 @@ def _json(task: PeerTask) -> dict[str, object]:
 
 
 def _owner(task: PeerTask) -> str:
-    """Who sent a task."""
     metadata = task.fields.get("metadata")
     sender = metadata.get("sender") if isinstance(metadata, dict) else None
     found = sender.get("sender_id") if isinstance(sender, dict) else None
@@ -241,12 +229,7 @@ def state_of(state: str | None, *, failed: bool, rejected: bool) -> TaskState:
 
 
 def read_content(files: Sequence[str], urls: Sequence[str], data: Sequence[str]) -> Content:
-    """Read the files and check the URLs and JSON values of a reply.
-
-    Raises:
-        InvalidValue: A file cannot be read, or a URL or JSON is not valid.
-        MessageTooLarge: The files are too large.
-    """
+    """Read the files and check the URLs and JSON values of a reply."""
     import mimetypes
 
     contents: dict[str, bytes] = {}

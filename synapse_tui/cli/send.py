@@ -198,13 +198,6 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
 
 
 def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
-    """The rule for a task, and the file with it.
-
-    Raises:
-        RulesBroken: There are no rules, or they are broken.
-        NoRuleFits: None fits.
-        RulesUndecided: Several fit alike.
-    """
     from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.instructions import load_rules
     from synapse_tui.instructions.files import TextFolders
@@ -266,12 +259,7 @@ def result_command(context: click.Context, *, task: str, wait_timeout: float, as
 
 
 def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, PeerTask]:
-    """Find a task and its agent by the beginning of its id, agents of this project first.
-
-    Raises:
-        TaskNotFound: No running agent knows it.
-        PeerError: An agent refused to answer, or was unreachable while the others do not know it.
-    """
+    """Find a task and its agent by the beginning of its id, agents of this project first."""
     live, _ = caller.registry.scan()
     project = caller.project_of(live)
     unreachable: SynapseError | None = None

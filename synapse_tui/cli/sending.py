@@ -73,7 +73,6 @@ _EXITED, _UNKNOWN = 503, 404  # HTTP: its agent has ended; it has no such task
 
 
 def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
-    """`--wait-timeout`."""
     return click.option(
         "--wait-timeout",
         metavar="S",
@@ -153,7 +152,6 @@ def check_timeout(seconds: float) -> None:
 
 
 def waits(flow: str, response: bool | None) -> bool:
-    """Whether to wait for the answer, by the setting `a2a.flow` and the option."""
     if flow in ("roundtrip", "oneway"):
         return flow == "roundtrip"
     return response is not False
@@ -176,12 +174,7 @@ def flow_of(caller: Caller) -> str:
 
 
 def read_message(message: str) -> str:
-    """The text of a message: the argument, or standard input for `-`.
-
-    Raises:
-        MessageError: It is empty or not UTF-8.
-        MessageTooLarge: It is over the limit.
-    """
+    """The text of a message: the argument, or standard input for `-`."""
     if message == "-":
         if sys.stdin is None:
             raise MessageError("standard input, where the message should come from, is closed", "pass a text")
@@ -241,7 +234,6 @@ class Order:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for answers."""
         return self.timeout is not None
 
     def deliver(
@@ -548,11 +540,6 @@ class Waiter:
 
         Returns:
             The task with the answer.
-
-        Raises:
-            WaitTimedOut: It continues, or waits for an agent that has ended.
-            AgentExited: The receiver ended.
-            PeerUnreachable: The server does not answer any more.
         """
         deadline = self._clock() + self._timeout
         look, known = FIRST_LOOK, task.question
@@ -686,7 +673,6 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
 
 
 def receipt(agent_id: str, task: PeerTask) -> str:
-    """The status of a message that was given to an agent, in a line."""
     return f"{agent_id}: {task.status} ({ids_of(task)})"
 
 

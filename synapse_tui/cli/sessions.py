@@ -42,7 +42,7 @@ from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .commands import Command, json_option
 from .completion import offering
-from .output import end_with, error_json, fail, is_interactive, note, show, show_json, show_table
+from .output import end_with, error_json, fail, is_interactive, note, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.pty.guardian_process import ProcessKey
@@ -110,12 +110,7 @@ def _of_this_home(socket: Path) -> bool:
 
 
 def session_place(project: Path, name: str = "") -> SessionPlace:
-    """Where a session is, or would be; one that an older version began stays where it is.
-
-    Raises:
-        ConfigError: The name is not valid.
-        SessionError: The folder for sockets is not private.
-    """
+    """Where a session is, or would be; one that an older version began stays where it is."""
     place = place_of(project, name, environ=os.environ)
     older = place.before_homes
     if older.socket.exists() and is_there(older) and _of_this_home(older.socket):
@@ -124,11 +119,7 @@ def session_place(project: Path, name: str = "") -> SessionPlace:
 
 
 def find_session(name: str) -> RunningSession:
-    """The running session of that name; without a name that of the current folder's project.
-
-    Raises:
-        SessionNotFound: There is none, or there are several.
-    """
+    """The running session of that name; without a name that of the current folder's project."""
     running = running_sessions()
     project = find_project(Path.cwd())
     # A host that does not answer is recognized by its socket.
@@ -173,21 +164,13 @@ def ls_command(as_json: bool) -> None:
       synapse-tui ls
     """
     sessions = running_sessions()
-    if as_json:
-        show_json([_as_json(session) for session in sessions])
-    elif not sessions:
-        note("no session runs; 'synapse-tui' starts one")
-    else:
-        rows = [
-            (
-                session.place.name,
-                str(session.place.project),
-                _agents(session),
-                "yes" if session.info.get("attached") else "no",
-            )
-            for session in sessions
-        ]
-        show_table(("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows)
+    rows = []
+    for session in sessions:
+        attached = "yes" if session.info.get("attached") else "no"
+        rows.append((session.place.name, str(session.place.project), _agents(session), attached))
+    data = [_as_json(session) for session in sessions]
+    nothing = "no session runs; 'synapse-tui' starts one"
+    show_list(data, ("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows, nothing, as_json=as_json)
 
 
 def _agents(session: RunningSession) -> str:
@@ -337,10 +320,6 @@ def attach_terminal(
         folder: Working folder of a host that has to be started; None for the project's.
         start: Whether a host is started when there is none.
         fields: Further fields of the request.
-
-    Raises:
-        SessionError: There is no such session, or its host failed.
-        RemoteError: The host refuses.
     """
     paths = UserPaths.of_environment()
     paths.check()
@@ -391,11 +370,7 @@ def _not_running(place: SessionPlace) -> SessionError:
 
 
 def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
-    """Make sure that host and client understand each other; offers a handover to an older host.
-
-    Raises:
-        SessionError: They do not, and the person declines the handover.
-    """
+    """Make sure that host and client understand each other; offers a handover to an older host."""
     build, wire = str(info.get("build", "?")), info.get("version")
     if (build, wire) == (__version__, VERSION):
         return
@@ -421,10 +396,6 @@ def hand_over(place: SessionPlace) -> str:
 
     Returns:
         The version that goes on.
-
-    Raises:
-        SessionError: The session does not run.
-        RemoteError: This version does not start; the running one goes on.
     """
     answer = ask(_existing(place), request("handover", python=sys.executable), timeout=HANDOVER_SECONDS)
     return str(answer.get("to", ""))
@@ -479,11 +450,9 @@ class HostProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self.key.pid
 
     def family(self) -> set[ProcessKey]:
-        """The host, its agents and whatever these have started, without this process."""
         from synapse_tui.pty.guardian_process import Family, read_table
 
         return {key for key in Family([self.key]).members(read_table()) if key.pid != os.getpid()}
@@ -531,7 +500,6 @@ class SessionEnd:
 
     @property
     def text(self) -> str:
-        """For people."""
         name = self.place.name
         if self.how == "terminated":
             return f"stopped {name}: it did not end when asked, SIGTERM ended it (process {self.pid})"
@@ -578,11 +546,7 @@ def _ask_to_end(place: SessionPlace, by: str) -> bool:
 
 
 def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> How:
-    """Wait for the end of a process that was asked, and enforce it.
-
-    Raises:
-        SessionError: It lives on.
-    """
+    """Wait for the end of a process that was asked, and enforce it."""
     from synapse_tui.pty.guardian_process import Family, alive, end_family, send
 
     if answered and _gone([host.key], END_SECONDS):

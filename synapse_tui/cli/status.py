@@ -89,7 +89,6 @@ def _show(answers: Sequence[tuple[str, Mapping[str, Any]]], why: bool) -> None:
 
 
 def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
-    """One agent as a row of the table."""
     why, outbox = _table(answer, "why"), _table(answer, "outbox")
     reason = _text(why, "detail") or _text(why, "rule")
     return (

@@ -140,11 +140,7 @@ def settled(spec: AgentSpec, base: Path) -> AgentSpec:
 def build_specs(
     words: Sequence[str], *, base: Path, extra: tuple[str, ...] | None, port: int | None, prompt: str
 ) -> list[AgentSpec]:
-    """The agents that a command line asks for.
-
-    Raises:
-        ConfigError: A word is no agent, the options do not fit, or the folder is unusable.
-    """
+    """The agents that a command line asks for."""
     if not base.is_dir():
         raise ConfigError(f"'{base}' is no folder", "give an existing one with --cwd")
     specs = [parse_spec(word, base=base) for word in words]
@@ -177,7 +173,6 @@ def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> N
 
 
 def subcommand(word: str) -> click.Command:
-    """One of SUBCOMMANDS."""
     sessions = importlib.import_module("synapse_tui.cli.sessions")
     return cast("click.Command", getattr(sessions, f"{word}_command"))
 

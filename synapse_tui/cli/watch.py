@@ -143,12 +143,7 @@ def _row(watch: Watch) -> tuple[str, ...]:
 def _watch(
     caller: Caller, agent: Address, given: dict[str, Any], *, follow: bool, as_json: bool
 ) -> TaskEnded | None:
-    """Begin a watch and, unless detached, follow it to its end; gives why the task is not done.
-
-    Raises:
-        PeerError: It cannot be begun.
-        AgentExited: The agent ended.
-    """
+    """Begin a watch and, unless detached, follow it to its end; gives why the task is not done."""
     client = caller.client()
     call = calls.begin_watch(given)
     watch = client.call(agent.endpoint, call, sender_id=caller.agent_id)
@@ -212,13 +207,7 @@ class Follower:
         self._failures = 0
 
     def follow(self, watch: Watch) -> Watch:
-        """Wait for the end of a watch; gives it as it ended.
-
-        Raises:
-            AgentExited: The agent ended.
-            PeerUnreachable: Its server does not answer any more.
-            PeerRefused: It knows of no watch any more.
-        """
+        """Wait for the end of a watch; gives it as it ended."""
         self._narrate(watch)
         while watch["state"] == "on":
             newer = self._look(watch)
@@ -229,7 +218,6 @@ class Follower:
         return watch
 
     def end(self, watch: Watch) -> None:
-        """Ask the host to end the watch; one that is over already is no error."""
         with contextlib.suppress(SynapseError):
             now = self._client.call(self._agent.endpoint, calls.watch())
             if now is not None and now.get("task") == watch.get("task"):

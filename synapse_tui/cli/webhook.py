@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import click
@@ -15,7 +15,7 @@ from synapse_tui.errors import InvalidValue
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option
 from .completion import complete_agents
-from .output import note, plain, show, show_json, show_table
+from .output import plain, show, show_json, show_list
 
 T = TypeVar("T")
 _AGENT = click.argument("agent", shell_complete=complete_agents)
@@ -87,7 +87,7 @@ def list_command(*, agent: str, as_json: bool) -> None:
         )
         for each in found
     ]
-    _show(("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, found, "no webhooks", as_json=as_json)
+    show_list(found, ("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, "no webhooks", as_json=as_json)
 
 
 @webhook_command.command(name="log")
@@ -111,7 +111,7 @@ def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
         for each in found
     ]
     heads = ("AT", "EVENT", "TASK", "STATE", "TRIES", "STATUS", "ERROR", "URL")
-    _show(heads, rows, found, "no calls yet", as_json=as_json)
+    show_list(found, heads, rows, "no calls yet", as_json=as_json, shrinking=("ERROR",))
 
 
 @webhook_command.command(name="remove")
@@ -134,22 +134,6 @@ def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
 def _call(agent: str, call: Call[T]) -> T:
     caller = Caller.of()
     return caller.client().call(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
-
-
-def _show(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    found: Sequence[Mapping[str, Any]],
-    nothing: str,
-    *,
-    as_json: bool,
-) -> None:
-    if as_json:
-        show_json(found)
-    elif rows:
-        show_table(heads, rows, shrinking=("ERROR",))
-    else:
-        note(nothing)
 
 
 def _id(webhook: str) -> str:

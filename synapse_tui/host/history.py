@@ -63,7 +63,6 @@ class IdleIndex:
         self._changed.set()
 
     def note(self) -> None:
-        """A task has changed."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -150,7 +149,6 @@ class HistoryReader:
         self._is_stale = True
 
     async def close(self) -> None:
-        """Close the file, and end whatever is being read."""
         with self._lock:
             if self._archive is not None:
                 self._archive.interrupt()
@@ -292,7 +290,6 @@ class HistoryKeeper:
             self._index.note()
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
-        """The journal of a new session of an agent."""
         journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))
         self._journals[agent_id] = journal
         return journal
@@ -316,7 +313,6 @@ class HistoryKeeper:
         self._keep(task)
 
     def renamed(self, session: AgentSession) -> None:
-        """What waits for an agent is for its new name from now on."""
         self._journals[session.agent_id].called = session.name
         self._note(session, "the agent was renamed")
 
@@ -363,7 +359,6 @@ class HistoryKeeper:
         return await self._history.replies_due(self._project, known)
 
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
-        """Note what came of telling the sender of a task of an earlier process."""
         task = dataclasses.replace(owed.task, reply=state)
         why = "the sender was told" if state is ReplyState.TOLD else "the sender could not be told"
         change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, why)
@@ -374,7 +369,6 @@ class HistoryKeeper:
         task.add_done_callback(self._tasks.discard)
 
     async def _left(self) -> Mapping[Addressee, int]:
-        """How many messages wait for each agent of this project; none where that cannot be read."""
         try:
             return await self._history.unfinished(self._project)
         except HistoryError as error:
@@ -465,7 +459,6 @@ class HistoryKeeper:
         return await self._history.changes(task_id)
 
     async def close(self) -> None:
-        """Write what is left."""
         self._unsubscribe()
         for task in tuple(self._tasks):
             task.cancel()

@@ -7,7 +7,9 @@ import dataclasses
 import itertools
 import logging
 import os
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
@@ -15,15 +17,18 @@ from uuid import uuid4
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.external.service import ExternalAgents
-from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
+from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, bind_loopback, free_port
 from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.addresses import Address, agent_id_for, check_name
-from synapse_tui.agents.adoption import read_handover, spec_of
+from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
+from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
 from synapse_tui.events import (
@@ -37,7 +42,7 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.messages.records import Change
-from synapse_tui.model import AgentSpec, Task
+from synapse_tui.model import USER, AgentSpec, Task
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
@@ -47,7 +52,6 @@ from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .factory import SessionFactory, Tokens
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
 from .instructions import Instructions
@@ -57,7 +61,158 @@ from .replies import Replies
 from .routing import Receipt, Router, name_at, services_of
 from .serving import Reach, Servers
 from .spool import SpoolKeeper
-from .watchdog import Watchdog
+
+
+class Tokens:
+    """One secret token for each hosted agent, and one for the person at the keyboard.
+
+    A token lives as long as its agent, is never written to a file, and reaches it by its environment.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = {USER.sender_id: secrets.token_urlsafe(32)}
+
+    def issue(self, agent_id: str) -> str:
+        """Return the agent's token, made at the first call."""
+        return self._tokens.setdefault(agent_id, secrets.token_urlsafe(32))
+
+    def put(self, agent_id: str, token: str) -> None:
+        self._tokens[agent_id] = token
+
+    def revoke(self, agent_id: str) -> None:
+        self._tokens.pop(agent_id, None)
+
+    def __call__(self, sender_id: str) -> str | None:
+        """The token of a sender of this host, or None when it is none of ours."""
+        return self._tokens.get(sender_id)
+
+
+@dataclass(slots=True)
+class SessionFactory:
+    """What every session of a host is made with.
+
+    Attributes:
+        paths: Folders of the user.
+        settings: The settings that hold.
+        events: Told of everything that happens.
+        scheduler: Shares the parse budget.
+        guardian: Ends processes when the host is killed.
+        tokens: The agents' secrets.
+        history: Makes tasks and outboxes durable.
+        spools: Gives agents a way around their sandboxes.
+        network: Where and how they are served.
+        safety: Answers their hooks.
+        make_id: Makes UUIDs.
+        style: How messages reach the agents.
+        reserved: Ports of agents that may be opened again: others get them only when no other port is free.
+    """
+
+    paths: UserPaths
+    settings: Settings
+    events: EventBus
+    scheduler: ReadScheduler
+    guardian: Guardian
+    tokens: Tokens
+    history: HistoryKeeper
+    spools: SpoolKeeper
+    network: Network
+    safety: FileSafety
+    make_id: Callable[[], str]
+    style: MessageStyle = field(default_factory=MessageStyle)
+    reserved: frozenset[int] = frozenset()
+    _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.follow(self.settings)
+
+    def follow(self, settings: Settings) -> None:
+        """Make sessions by other settings from now on; messages of those that there are go by them too."""
+        self.settings = settings
+        self.style.plain = settings.text("a2a.message_format") == "plain"
+        self.style.info_to_inbox = settings.text("a2a.info") == "inbox"
+
+    def bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
+        """Take a port: the one asked for, the one that this agent had last, or the first free one.
+
+        Raises:
+            PortsExhausted: There is none.
+            ConfigError: An address that was asked for is none of this machine.
+        """
+        if spec.port:
+            return bind_loopback(spec.port, self.network.bind, scheme=self.network.scheme)
+        first, last = profile.ports
+        preferred = spec.last_port or self._last_ports.get((profile.name, folder, spec.name), 0)
+        return free_port(
+            sorted(range(first, last + 1), key=lambda port: port in self.reserved),
+            preferred=preferred,
+            further=self.network.bind,
+            scheme=self.network.scheme,
+        )
+
+    def remember_port(self, session: AgentSession) -> None:
+        """Prefer an agent's port when one of its kind and name is opened in its folder again."""
+        self._last_ports[session.agent_type, session.cwd, session.name] = session.port
+
+    def environ(
+        self, profile: Profile, sockets: LoopbackSockets, folder: Path, inherited: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The environment of an agent's process; its token is issued and its spool made with it."""
+        agent_id = agent_id_for(profile.name, sockets.port)
+        return child_environment(
+            inherited,
+            profile=profile,
+            agent_id=agent_id,
+            endpoint=sockets.endpoint,
+            token=self.tokens.issue(agent_id),
+            spool=self.spools.make(agent_id, profile, folder, inherited),
+            hooks=self.safety.socket,
+        )
+
+    def make(
+        self,
+        profile: Profile,
+        spec: AgentSpec,
+        folder: Path,
+        port: int,
+        environ: Mapping[str, str],
+        *,
+        hook_args: tuple[str, ...] = (),
+        before: Past | None = None,
+        adopted: AdoptedSession | None = None,
+    ) -> AgentSession:
+        """Make a session; it is not started.
+
+        Args:
+            profile: What is known of its kind.
+            spec: What was asked for.
+            folder: Its working folder.
+            port: Port that it is served on.
+            environ: Environment of its process, complete.
+            hook_args: Arguments by which it calls our hooks.
+            before: What its terminal showed in another life; None for nothing.
+            adopted: What it goes on with; None for a process of its own.
+        """
+        agent_id = agent_id_for(profile.name, port)
+        return AgentSession(
+            profile,
+            agent_id=agent_id,
+            port=port,
+            cwd=folder,
+            spec=spec,
+            environ=environ,
+            events=self.events,
+            scheduler=self.scheduler,
+            guardian=self.guardian,
+            logs=self.paths.logs,
+            scrollback=self.settings.number("tui.scrollback"),
+            hook_args=hook_args,
+            before=before,
+            adopted=adopted,
+            style=self.style,
+            journal=self.history.journal(agent_id, profile.name),
+            make_id=self.make_id,
+        )
+
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +393,6 @@ class Host:
         self._factory.reserved = frozenset(ports)
 
     def _agent_ports(self) -> set[int]:
-        """Ports of all known agents of this machine."""
         return {agent.port for agent in self._agents.values()} | {each.port for each in self._peers.records}
 
     def inherit(self, environ: Mapping[str, str]) -> None:

@@ -42,15 +42,12 @@ class PeerWatch:
 
     @property
     def records(self) -> Sequence[Record]:
-        """Records of live agents of other processes, by id."""
         return self._records
 
     def start(self) -> None:
-        """Begin to look."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="peer-watch")
 
     async def stop(self) -> None:
-        """Stop looking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -80,7 +77,6 @@ class PeerWatch:
             await asyncio.sleep(INTERVAL)
 
     def _report(self, trouble: str) -> None:
-        """Publish why the registry cannot be read, once until that changes."""
         if trouble != self._trouble:
             self._trouble = trouble
             log.warning(trouble)

@@ -200,7 +200,6 @@ class Replies:
         debt.session.accept(late_message(_answer(replied), _answerer(replied)))
 
     def _give_left(self, session: AgentSession) -> None:
-        """Tell a new session of answers from before; a person lets them go on, as all that is from before."""
         for owed in self._left.pop(session.agent_id, ()):
             try:
                 message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))

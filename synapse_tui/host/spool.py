@@ -239,7 +239,6 @@ class SpoolCarrier:
                 self._begin(one)
 
     async def _restore(self) -> None:
-        """Make the folder anew: an agent may well sweep its working folder."""
         pause = FIRST_PAUSE
         while not self._ending.is_set():
             try:
@@ -282,7 +281,6 @@ class SpoolCarrier:
             log.warning("a spool takes no answer: %s", error, extra={"agent_id": self._agent_id})
 
     async def _note(self, names: list[str]) -> None:
-        """Remember answers until they are collected, or given up."""
         loop = asyncio.get_running_loop()
         self._answers.extend((loop.time(), name) for name in names)
         await self._discard()
@@ -296,7 +294,6 @@ class SpoolCarrier:
             await self._discard()
 
     async def _discard(self) -> None:
-        """Remove answers that are too old or too many; those that were collected are gone already."""
         now = asyncio.get_running_loop().time()
         names: list[str] = []
         while self._answers and (
@@ -358,7 +355,6 @@ class SpoolKeeper:
         self._sweeping: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Begin to remove what hosts that were killed have left."""
         self._sweep(temporary_folder(os.environ))
         self._sweep(self._project / FOLDER / SPOOL)
 
@@ -413,7 +409,6 @@ class SpoolKeeper:
         carrier.start()
 
     async def remove(self, agent_id: str) -> None:
-        """Remove the spool of an agent that was closed."""
         carrier = self._carriers.pop(agent_id, None)
         if carrier is None:
             return
@@ -429,7 +424,6 @@ class SpoolKeeper:
         await self._end()
 
     async def stop(self) -> None:
-        """Remove every spool."""
         await asyncio.gather(*(self.remove(agent_id) for agent_id in tuple(self._carriers)))
         await self._end()
 

@@ -1,1 +1,1 @@
-"""Recording terminals and playing them: asciicast files, logs of agents, pictures of a screen for others."""
+"""Asciicast recordings of terminals, and the logs of agents as text or as recordings."""

@@ -56,15 +56,9 @@ class CastEncoder:
         return _line(value)
 
     def output(self, time: float, data: bytes, *, final: bool = False) -> str:
-        """The line of some output.
+        """The line of some output at `time` seconds; empty when there is no whole character yet.
 
-        Args:
-            time: Seconds since the beginning.
-            data: The bytes; those that are no UTF-8 are replaced (U+FFFD).
-            final: Whether nothing follows that could complete a character.
-
-        Returns:
-            Empty when there is no whole character.
+        Bytes that are no UTF-8 are replaced (U+FFFD); with `final` nothing follows that could complete them.
         """
         text = self._decoder.decode(data, final)
         return _event(time, OUTPUT, text) if text else ""
@@ -105,18 +99,11 @@ class ScreenRecorder:
 
     A disk that fails or is too slow never disturbs the terminal: `on_error` and `on_gap` report it.
 
-    Args:
-        path: The file that is made, readable by its owner only.
-        columns: Width of the terminal in cells.
-        lines: Its height.
-        environ: Environment of who records, for `TERM` and `SHELL`.
-        title: What the recording is called.
-        clock: Seconds since the epoch.
-        overwrite: Whether a file that is there may be replaced.
+    The file is readable by its owner only; `environ` gives `TERM` and `SHELL`.
 
     Attributes:
-        on_gap: Called when output was left out: all is to be painted anew, through `output`.
-        on_error: Called once when the file can't be written any more; the recording has ended then.
+        on_gap: Called when output was left out: everything must be repainted, through `output`.
+        on_error: Called once when the file cannot be written any more; the recording has ended then.
 
     Raises:
         SynapseError: The file is there already, or cannot be made.

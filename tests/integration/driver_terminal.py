@@ -125,6 +125,8 @@ class OuterEnd:
     def _take(self) -> None:
         try:
             data = os.read(self.master, 65536)
+        except BlockingIOError:
+            return  # `take_output` was faster
         except OSError:
             self.stop_reading()
             return

@@ -15,7 +15,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.host.factory import Tokens
+from synapse_tui.host.host import Tokens
 from synapse_tui.host.spool import SpoolKeeper
 from synapse_tui.model import Sender
 from synapse_tui.paths import shipped_profiles

@@ -89,12 +89,6 @@ async def test_list(shell: Shell) -> None:
     ]
 
 
-async def test_list_takes_dead_agents_away(shell: Shell) -> None:
-    dead(shell)
-    assert (await shell.run("list")).out == ""
-    assert not list((shell.home / ".a2a" / "registry").glob("*.json"))
-
-
 async def test_an_agent_in_another_folder_lists_its_project(shell: Shell) -> None:
     agent = FakeAgent(8100, "claude")
     shell.register(agent)
@@ -266,12 +260,6 @@ async def test_standard_input_is_a_message(shell: Shell, stack: AsyncExitStack) 
     assert agent.requests[0].text == "line 1\nline 2"
 
 
-async def test_a_message_that_looks_like_an_option(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    assert (await shell.run("send", "gemini", "--", "--json is a word")).code == 0
-    assert agent.requests[0].text == "--json is a word"
-
-
 @pytest.mark.parametrize(
     "text", ["- a point\n- another", "--- a/file\n+++ b/file", "-p is an option", "--json or not"]
 )
@@ -382,12 +370,6 @@ async def test_two_of_a_type_are_ambiguous(shell: Shell, stack: AsyncExitStack) 
     assert not second.requests
     assert (await shell.run("send", "b", "hello")).code == 0
     assert second.requests
-
-
-async def test_agents_of_other_projects_are_reached_by_id(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell, project="/other")
-    assert (await shell.run("send", "gemini", "hello")).code == 3
-    assert (await shell.run("send", agent.agent_id, "hello")).code == 0
 
 
 async def test_all(shell: Shell, stack: AsyncExitStack) -> None:
@@ -532,21 +514,6 @@ async def test_commands_load_nothing_heavy(shell: Shell, stack: AsyncExitStack, 
 
 
 # -- the rest --------------------------------------------------------------------------------------------
-
-
-async def test_version_and_help(shell: Shell) -> None:
-    result = await shell.run("--version")
-    assert result.out.startswith("synapse ")
-    for words in (["--help"], ["send", "--help"], ["list", "-h"], ["logs", "-h"]):
-        result = await shell.run(*words)
-        assert (result.code, result.err) == (0, "")
-        assert "Usage: synapse" in result.out
-
-
-async def test_an_unknown_command(shell: Shell) -> None:
-    result = await shell.run("sned", "x", "y")
-    assert result.code == 2
-    assert "Did you mean 'send'?" in result.err
 
 
 async def test_the_low_level_tool(shell: Shell, stack: AsyncExitStack) -> None:

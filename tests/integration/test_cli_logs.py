@@ -158,7 +158,7 @@ async def test_a_reader_that_closes_the_pipe(shell: Shell, log: Path) -> None:
 async def test_no_log(shell: Shell, log: Path) -> None:
     result = await shell.run("logs", "codex")
     assert result.code == 3
-    assert "there is no log of 'codex'" in result.err
+    assert "no log of 'codex'" in result.err
     assert "synapse-claude-8100" in result.err
     for name in ("../../../etc/passwd", "all"):
         assert (await shell.run("logs", name)).code == 3

@@ -63,7 +63,7 @@ async def echo() -> AsyncIterator[Running]:
 
 
 async def test_an_agent_is_added_asked_and_removed(shell, echo):
-    assert (await shell.run("external", "list")).err.startswith("there is no external agent")
+    assert (await shell.run("external", "list")).err.startswith("no external agents")
     refused = await shell.run("external", "add", echo.url)
     assert refused.code == 5
     assert "--token-env" in refused.err

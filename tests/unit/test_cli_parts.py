@@ -19,26 +19,8 @@ from click.testing import CliRunner
 from synapse_tui import cli, errors
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.cli import group, output
-from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, LONGEST_PAUSE, MAX_FAILURES, OVERDUE, Waiter, waits
+from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, LONGEST_PAUSE, MAX_FAILURES, OVERDUE, Waiter
 from synapse_tui.model import AGENT_EXITED, TaskState
-
-
-@pytest.mark.parametrize(
-    ("flow", "response", "expected"),
-    [
-        ("roundtrip", True, True),
-        ("roundtrip", False, True),
-        ("roundtrip", None, True),
-        ("oneway", True, False),
-        ("oneway", False, False),
-        ("oneway", None, False),
-        ("auto", True, True),
-        ("auto", False, False),
-        ("auto", None, True),
-    ],
-)
-def test_flow(flow: str, response: bool | None, expected: bool) -> None:
-    assert waits(flow, response) is expected
 
 
 class Time:
@@ -135,13 +117,6 @@ def test_waiting_ends_with_the_task() -> None:
     assert not wait.time.pauses, "the server waits, not the command"
 
 
-def test_steps_of_a_moment_are_not_told() -> None:
-    steps = [at(TASK, n, delivery=word) for n, word in enumerate(("typing", "submitting", "submitted"))]
-    wait = Wait(*steps, at(TASK, 9, state=TaskState.COMPLETED))
-    wait()
-    assert wait.told == ["queued", "submitted"]
-
-
 def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     wait = Wait(timeout=60, waits=False)
     with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 goes on"):
@@ -159,19 +134,6 @@ def test_one_look_takes_no_longer_than_the_wait() -> None:
         wait()
     assert sum(wait.server.polls) == pytest.approx(40)
     assert max(wait.server.polls) <= LONGEST_LOOK
-
-
-def test_a_wait_of_nothing_asks_nothing() -> None:
-    wait = Wait(timeout=0)
-    with pytest.raises(output.WaitTimedOut):
-        wait()
-    assert not wait.server.polls
-
-
-@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED])
-def test_a_task_that_fails_ends_the_wait_too(state: TaskState) -> None:
-    failed = at(TASK, 1, state=state, reason="why")
-    assert Wait(failed)() is failed
 
 
 UNREACHABLE = errors.PeerUnreachable("nobody answers")
@@ -233,21 +195,6 @@ def test_the_senders_own_task_is_waited_for_and_the_receivers_tells_how_far_it_i
     wait = Wait(None, None, done, progress=lambda: next(seen))
     assert wait() is done
     assert wait.told == ["queued", "held: you have a draft", "submitted"]
-
-
-def test_a_question_to_the_sender_is_told() -> None:
-    asked = at(OWN, 1, state=TaskState.INPUT_REQUIRED, delivery="", reason="which branch?")
-    wait = Wait(asked, at(OWN, 2, state=TaskState.COMPLETED), progress=lambda: TASK)
-    wait()
-    assert wait.told == ["queued", "input_required: which branch?"]
-
-
-def test_a_receiver_that_died_ends_the_wait_for_the_senders_task() -> None:
-    def gone() -> PeerTask:
-        raise UNREACHABLE
-
-    with pytest.raises(errors.AgentExited):
-        Wait(progress=gone, alive=False)()
 
 
 def test_a_receiver_whose_server_stumbles_does_not() -> None:
@@ -468,16 +415,3 @@ def test_profiles_of_the_user_and_the_project_are_commands(
 
     os.chdir(home / "p")
     assert group.is_profile("its")
-
-
-@pytest.mark.parametrize(
-    ("word", "meant"),
-    [("lst", "list"), ("sned", "send"), ("dumy", "dummy"), ("Dummy", "dummy"), ("zzzz", None)],
-)
-def test_did_you_mean(home: Path, opened: list[object], word: str, meant: str | None) -> None:
-    result = CliRunner().invoke(group.synapse, [word])
-    assert result.exit_code == 2
-    assert f"no command or profile '{word}'" in result.output
-    assert ("Did you mean" in result.output) is (meant is not None)
-    assert meant is None or f"Did you mean '{meant}'?" in result.output
-    assert not opened

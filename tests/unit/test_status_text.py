@@ -65,16 +65,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_a_row() -> None:
-    assert row("claude", ANSWER) == (
-        "claude",
-        "WAITING",
-        "2m00s",
-        "permission: Bash(rm -r build)",
-        "2: permission dialog open, 1 unread",
-    )
-
-
 def test_all_that_is_known() -> None:
     assert list(explanation("claude", ANSWER, NOW)) == [
         "claude  WAITING  for 2m00s, since 11:58:00",

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from synapse_tui.errors import ProfileError, UnknownProfile
 from synapse_tui.files import check_safe, private_folder, read_own, read_regular, write_private
 
-from .profile import Origin, Profile
-from .reader import MAX_FILE_BYTES, read_profile
+from .profile import MAX_FILE_BYTES, Origin, Profile
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +154,8 @@ class _Loader:
             if path in self._last and self._last[path][0] == data:
                 self._go_on(path)
                 continue
+            from .reader import read_profile  # noqa: PLC0415 - YAML is slow to import
+
             profile, problems = read_profile(path, data, origin, self._environ)
             self.problems.extend(problems)
             if profile is None:

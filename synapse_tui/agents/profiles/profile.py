@@ -20,6 +20,7 @@ PasteMethod = Literal["paste", "typed"]
 WorkingInput = Literal["hold", "queue", "steer"]
 DialogKind = Literal["permission", "question", "notice"]
 
+MAX_FILE_BYTES = 256 * 1024
 DEFAULT_PORTS = (8200, 8289)
 # names of the messages of `synapse doctor`
 DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "answer")

@@ -24,6 +24,7 @@ from synapse_tui.model import AgentState
 from .profile import (
     DEFAULT_PORTS,
     DOCTOR_PROMPTS,
+    MAX_FILE_BYTES,
     READY_DEBOUNCE,
     ComposerRules,
     DialogKind,
@@ -50,7 +51,6 @@ from .profile import (
 Value = TypeVar("Value")
 Word = TypeVar("Word", bound=str)
 
-MAX_FILE_BYTES = 256 * 1024
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
