@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 from synapse_tui.content import Artifact
+from synapse_tui.messages.follow_ups import Keeper
 from synapse_tui.messages.streams import Writing
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
@@ -55,34 +56,6 @@ class Turn:
 
 
 _DELIVERIES = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
-
-
-class Keeper(Protocol):
-    """Keeps a task open after its turns; `follow_ups.FollowUps` does so."""
-
-    def begun(self, task: Task) -> str:
-        """A message was submitted: id of the task that its turn works on, its own as a rule."""
-
-    def taken(self, message_id: str, task_id: str) -> None:
-        """A message that goes on with a task is being worked on."""
-
-    def keeps(self, task_id: str) -> str:
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
-
-
-class NoKeeper:
-    """Lets every task end with its turn."""
-
-    def begun(self, task: Task) -> str:
-        """The task itself."""
-        return task.id
-
-    def taken(self, message_id: str, task_id: str) -> None:
-        """Every message is a separate task."""
-
-    def keeps(self, _task_id: str) -> str:
-        """Nothing."""
-        return ""
 
 
 class Conclusion:
@@ -205,7 +178,7 @@ class TurnTracker:
     ) -> None:
         self._tasks = tasks
         self._clock = clock
-        self._keeper = keeper or NoKeeper()
+        self._keeper = keeper or Keeper()
         self._queues = queues
         self.current: Turn | None = None
         self.newest = ""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine
 from sqlmodel import Session, SQLModel
 
-from .location import BUSY, Location
 from .naming import Naming
-from .schema import NOTHING, STEPS, Adopted, Step
 
 Clock = Callable[[], datetime]
 """Gives the time now, aware."""
@@ -56,21 +53,3 @@ class Backend(Protocol):
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
         """What helps to find a fault."""
-
-
-def backend_of(
-    location: Location,
-    *,
-    steps: Sequence[Step] = STEPS,
-    adopted: Adopted = NOTHING,
-    busy: float = BUSY,
-    durable: bool = True,
-) -> Backend:
-    """The backend of a database."""
-    if isinstance(location, Path):
-        from synapse_tui.database.sqlite import Sqlite  # noqa: PLC0415 - only one of them is needed
-
-        return Sqlite(location, steps, adopted, busy=busy, durable=durable)
-    from synapse_tui.database.postgres import Postgres  # noqa: PLC0415 - only one of them is needed
-
-    return Postgres(location, busy=busy)

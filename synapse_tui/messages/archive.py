@@ -13,16 +13,23 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, func, select
 
-from synapse_tui.database.backend import READS, Alive, backend_of
+from synapse_tui.database.backend import READS, Alive
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.tables import ChangeRow, TaskRow
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.messages.database import cancel_undelivered, read_undelivered, remove_ended
+from synapse_tui.messages.database import (
+    cancel_undelivered,
+    dialect_of,
+    open_history,
+    read_undelivered,
+    remove_ended,
+)
 from synapse_tui.messages.records import Change, Page, Record, Undelivered, Wanted
 from synapse_tui.messages.rows import change_of, task_of
 from synapse_tui.model import Task
 
-from .search import dialect_of, open_history, terms_of
+from .search import terms_of
 
 SHORTEST_PREFIX = 4
 PATIENCE = 2000

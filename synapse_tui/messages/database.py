@@ -14,7 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, and_, col, delete, func, insert, not_, or_, select, update
 
-from synapse_tui.database.backend import Alive, Backend, backend_of
+from synapse_tui.database.backend import Alive, Backend
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import Naming
 from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow
@@ -50,7 +51,28 @@ from .rows import (
     task_fields,
     task_of,
 )
-from .search import open_history
+from .search import Dialect
+
+
+def dialect_of(engine: Engine, naming: Naming) -> Dialect:
+    """The way in which a database lists and searches tasks."""
+    if engine.dialect.name == "sqlite":
+        from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
+
+        return SqliteDialect()
+    from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
+
+    return PostgresDialect(naming)
+
+
+def open_history(backend: Backend) -> tuple[Engine, str]:
+    """Open a database of messages; search indices of earlier versions are removed (`Backend.open`)."""
+    opened = backend.open()
+    if opened[0].dialect.name == "sqlite":
+        from .search_sqlite import drop_former  # noqa: PLC0415 - a database needs its own alone
+
+        drop_former(opened[0])
+    return opened
 
 
 def places_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:

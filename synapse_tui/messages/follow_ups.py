@@ -29,7 +29,22 @@ class Watch(Protocol):
         """What a task that goes on after its turn waits for; empty when it ends with its turn."""
 
 
-class FollowUps:
+class Keeper:
+    """Decides which task a turn works on, and what keeps it open; here each message is a separate task."""
+
+    def begun(self, task: Task) -> str:
+        """A message was submitted: id of the task that its turn works on."""
+        return task.id
+
+    def taken(self, message_id: str, task_id: str) -> None:
+        """A message that goes on with a task is being worked on."""
+
+    def keeps(self, task_id: str) -> str:  # noqa: ARG002
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+        return ""
+
+
+class FollowUps(Keeper):
     """Keeps tasks open while messages wait that go on with them."""
 
     def __init__(
@@ -46,7 +61,7 @@ class FollowUps:
         """The messages that go on with a task and were not typed yet."""
         return [task for task in self._tasks.following(task_id) if task.id in self._outbox]
 
-    # -- for the turns (conclusion.Keeper) ---
+    # -- for the turns ---
 
     def begun(self, task: Task) -> str:
         """A message was taken by the agent: which task the turn works on that it begins."""

@@ -1,7 +1,7 @@
 """Full-text search over tasks, whatever the database: what a query means, and what a database does with it.
 
-A text is compared without regard to case, width and forms of letters. `dialect_of` gives the way in which a
-database lists and searches; there is one for SQLite (`search_sqlite`).
+A text is compared without regard to case, width and forms of letters. `database.dialect_of` gives the
+dialect of a database.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .records import Wanted
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
-    from synapse_tui.database.backend import Backend
-    from synapse_tui.database.naming import Naming
 
-__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "dialect_of", "folded", "runs_of", "terms_of"]
+__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "folded", "runs_of", "terms_of"]
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -92,27 +90,6 @@ class Dialect(Protocol):
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
         """End the query that a connection of the driver is at; called from another thread."""
-
-
-def dialect_of(engine: Engine, naming: Naming) -> Dialect:
-    """The way in which a database lists and searches tasks."""
-    if engine.dialect.name == "sqlite":
-        from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
-
-        return SqliteDialect()
-    from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
-
-    return PostgresDialect(naming)
-
-
-def open_history(backend: Backend) -> tuple[Engine, str]:
-    """Open a database of messages; search indices of earlier versions are removed (`Backend.open`)."""
-    opened = backend.open()
-    if opened[0].dialect.name == "sqlite":
-        from .search_sqlite import drop_former  # noqa: PLC0415 - a database needs its own alone
-
-        drop_former(opened[0])
-    return opened
 
 
 def indexed(message: str, answer: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.database.backend import backend_of
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive, Wanted
