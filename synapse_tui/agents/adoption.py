@@ -50,7 +50,6 @@ class AdoptedSession:
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
-    """What a session needs of a handover."""
     try:
         handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
         signals = signals_from_json(handover.signals)
@@ -76,7 +75,6 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
 
 
 def spec_of(handover: AgentHandover) -> AgentSpec:
-    """What was asked for when the agent was opened."""
     content = handover.spec
     args = content.get("args")
     return AgentSpec(
@@ -90,7 +88,6 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
 
 
 def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
-    """The last signals of an agent's state, by kind."""
     status, progress = signals.get("status"), signals.get("progress")
     found: Json = {}
     if isinstance(status, ProgramStatus):
@@ -101,7 +98,6 @@ def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
 
 
 def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
-    """Those signals again."""
     found: list[TerminalEvent] = []
     if "status" in content:
         found.append(ProgramStatus(str(content["status"]["state"]), dict(content["status"]["fields"])))
@@ -128,7 +124,6 @@ def task_to_json(task: Task) -> Json:
 
 
 def task_from_json(content: Json) -> Task:
-    """A task again."""
     known = {entry.name for entry in dataclasses.fields(Task)}
     return Task(
         **{name: value for name, value in content.items() if name in known}

@@ -61,7 +61,7 @@ from .raw_log import RawLog
 from .state import Timeline
 from .transcript import AnswerReader
 from .turns import TurnTracker
-from .watcher import Post, Watcher
+from .watcher import WatchedProcess, Watcher
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -106,7 +106,6 @@ class EventLimit:
         self._seconds: dict[type[Event], _Second] = {}
 
     def publish(self, event: Event) -> None:
-        """Publish an event, perhaps later."""
         kind = type(event)
         second = self._seconds.get(kind)
         if second is None:
@@ -240,7 +239,6 @@ class AgentSession:
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
         return self.console.report
 
     @property
@@ -261,7 +259,6 @@ class AgentSession:
     # -- life ---
 
     def start(self, columns: int, lines: int) -> None:
-        """Start the process, or go on with the one that was handed over."""
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
@@ -321,7 +318,7 @@ class AgentSession:
 
     def _launch(self) -> None:
         # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
-        first, self._launched = not self._launched, False
+        first = not self._launched
         resume = self.profile.resume if first and self.spec.resume else ()
         launch = Launch(
             argv=(self.profile.command, *self.profile.args, *self.hook_args, *resume, *self.spec.args),
@@ -355,7 +352,7 @@ class AgentSession:
         self._progress = Progress(self.streams, lambda: turns.running, turns.writing, loop.call_later)
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
-        self.watcher.attach(Post(self.console, self.keyboard, turns, self.console.collector))
+        self.watcher.attach(WatchedProcess(self.console, self.keyboard, turns, self.console.collector))
         self.delivery = Delivery(
             self.console,
             self.keyboard,
@@ -409,7 +406,6 @@ class AgentSession:
             self._events.publish(Notice(text, "warning", self.agent_id))
 
     async def stop(self) -> None:
-        """End the process and everything that works for the session."""
         if self._launched:
             await self._end()
         self._follow_ups.exited(EXITED)
@@ -464,7 +460,6 @@ class AgentSession:
         return self.report.state is AgentState.READY and reading.empty and is_shortcut(data)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size, in cells."""
         terminal = self.console.terminal
         if (columns, lines) == self._size == (terminal.columns, terminal.lines):
             return
@@ -475,7 +470,6 @@ class AgentSession:
         self.console.resize(columns, lines)
 
     def focus(self, focused: bool) -> None:
-        """Tell that the human looks at this agent, or no longer does."""
         if focused:
             self.unseen = False
         if focused != self._focused:
@@ -493,7 +487,6 @@ class AgentSession:
             self.console.hooked(kind, call)
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen."""
         return self.console.reading()
 
     def recent_text(self) -> str:
@@ -501,7 +494,6 @@ class AgentSession:
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
 
     def explain(self) -> Explanation:
-        """Why it is in its state, and what keeps its messages back."""
         now = self._running()
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
@@ -613,7 +605,6 @@ class AgentSession:
 
 
 def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
-    """What to open for an agent that was saved."""
     own = saved.args[: len(profile.resume)] == profile.resume
     return AgentSpec(
         profile.name,

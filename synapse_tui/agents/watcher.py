@@ -40,7 +40,17 @@ from .delivery.gate import EXITED, NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, d
 from .keyboard import Keyboard
 from .profiles.profile import Profile
 from .turns import TurnTracker
-from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+from .watch import (
+    Do,
+    Observation,
+    Watch,
+    WatchOrder,
+    WatchReport,
+    WatchState,
+    WatchStep,
+    check_order,
+    nudges_text,
+)
 
 if TYPE_CHECKING:
     from .session import AgentSession
@@ -49,7 +59,6 @@ _COUNTS = ("sent", "helped", "in_vain", "version")
 
 
 def watch_to_json(watch: Watch) -> dict[str, Any]:
-    """A watch that goes on."""
     return {
         "order": dataclasses.asdict(watch.order),
         "task_id": watch.task_id,
@@ -77,7 +86,7 @@ SOON = 1.0  # seconds after which a composer that is not to be seen for a moment
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class WatchedProcess:
     """A running process, as a watch sees it."""
 
     view: AgentTerminal
@@ -87,31 +96,28 @@ class Post:
 
     @property
     def report(self) -> StateReport:
-        """The agent's state."""
         return self.view.report
 
     @property
     def busy(self) -> bool:
-        """Whether the agent works, or asks in the middle of its work."""
         return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
 
 
-def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
-    """Look at an agent."""
+def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | None) -> Observation:
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
     if nudge is not None and outbox.is_parked(nudge.id):
-        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+        return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
     typed = nudge is not None and nudge.delivery in BEING_TYPED
     held = why_held(post.view, post.keyboard, profile)
     if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
-        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+        return Observation(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
     asks = post.report.state is AgentState.WAITING
     soon = held.seconds if held is not None and held.seconds is not None else 0.0
-    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
+    return Observation(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
 
 
-def _held_text(post: Post, held: Hold | None) -> str:
+def _held_text(post: WatchedProcess, held: Hold | None) -> str:
     if held is None:
         return ""
     return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
@@ -123,14 +129,14 @@ def _others_text(outbox: Outbox, nudge: Task | None) -> str:
     return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
 
 
-def _turn_text(post: Post) -> str:
+def _turn_text(post: WatchedProcess) -> str:
     return "working" if post.turns.running else ""
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
-def named_task(tasks: TaskStore, outbox: Outbox, post: Post, task_id: str) -> Task:
+def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
     """The task of an id, if it goes on in that agent."""
     task = tasks.get(task_id)
     if task.state.final:
@@ -142,7 +148,7 @@ def named_task(tasks: TaskStore, outbox: Outbox, post: Post, task_id: str) -> Ta
     return task
 
 
-def usual_task(tasks: TaskStore, outbox: Outbox, post: Post, by: Sender) -> Task:
+def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
     """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
     running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
@@ -161,7 +167,7 @@ def usual_task(tasks: TaskStore, outbox: Outbox, post: Post, by: Sender) -> Task
     return tasks.change(task.id, artifacts=ended.artifacts)
 
 
-def _joined(tasks: TaskStore, post: Post, by: Sender) -> Task:
+def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:
     task = _made(tasks, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
     return tasks.get(task.id)
@@ -183,7 +189,6 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
 
 
 async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
-    """Search a text."""
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -243,7 +248,7 @@ class Watcher:
         self._cancel = cancel
         self._wake = wake
         self._time = time
-        self._post: Post | None = None
+        self._post: WatchedProcess | None = None
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
@@ -255,7 +260,6 @@ class Watcher:
 
     @property
     def on(self) -> bool:
-        """Whether a watch is on."""
         return self._watch is not None and self._watch.on
 
     @property
@@ -276,7 +280,6 @@ class Watcher:
         return self.report
 
     def begin(self, order: WatchOrder) -> WatchReport:
-        """Watch over a task."""
         check_order(order)
         post = self._alive()
         if self._watch is not None and self._watch.on:
@@ -303,7 +306,6 @@ class Watcher:
         return self._tell()
 
     def ended(self, reason: str) -> None:
-        """The agent has ended, and the watch with it."""
         if self._watch is None or not self._watch.on:
             return
         watch = self._watch
@@ -313,12 +315,10 @@ class Watcher:
 
     # -- for the turns (follow_ups.Watch) ---
 
-    def attach(self, post: Post) -> None:
-        """Watch over that process from now on."""
+    def attach(self, post: WatchedProcess) -> None:
         self._post = post
 
     def begun(self, task: Task) -> None:
-        """A message was taken by the agent, perhaps the nudge."""
         watch = self._watch
         if watch is not None and watch.on and task.id == watch.nudge_id:
             watch.nudged()
@@ -332,7 +332,6 @@ class Watcher:
     # -- for the watchdog ---
 
     def wake(self) -> None:
-        """Something that the watch must know of has changed."""
         self._woken = True
         self._wake()
 
@@ -344,7 +343,6 @@ class Watcher:
             self._woken = False
 
     async def step(self) -> float | None:
-        """Do what is due."""
         watch, post = self._watch, self._post
         if watch is None or not watch.on or post is None:
             return None
@@ -353,7 +351,7 @@ class Watcher:
             self._tell()
         return wait
 
-    async def _step(self, watch: Watch, post: Post) -> float | None:
+    async def _step(self, watch: Watch, post: WatchedProcess) -> float | None:
         task = self._task(watch)
         if task is None or task.state.final:
             self._over(watch, task)
@@ -373,13 +371,13 @@ class Watcher:
                 return verdict.seconds
         return 0.0
 
-    def _sight(self, watch: Watch, post: Post) -> Sight:
+    def _sight(self, watch: Watch, post: WatchedProcess) -> Observation:
         nudge = self._tasks.get(watch.nudge_id) if watch.nudge_id else None
-        sight = see(post, self.profile, self._outbox, nudge)
+        seen = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
-        if sight.hold or task is None or not is_asked(task):
-            return sight
-        return replace(sight, hold="its question waits for an answer")
+        if seen.hold or task is None or not is_asked(task):
+            return seen
+        return replace(seen, hold="its question waits for an answer")
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
@@ -467,7 +465,7 @@ class Watcher:
 
     # -- small ---
 
-    def _alive(self) -> Post:
+    def _alive(self) -> WatchedProcess:
         if self._post is None or not self._post.view.alive:
             raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
         return self._post

@@ -335,7 +335,7 @@ async def test_what_cannot_be_used_is_told_once_and_the_rest_is_sent(tmp_path):
         assert sorted(rig.notices) == sorted(
             [
                 f"left out of the instructions: {untrusted}: {UNTRUSTED}",
-                f"left out of the instructions: {broken}: byte 1 is no UTF-8",
+                f"left out of the instructions: {broken}: byte 1 is not UTF-8",
                 f"left out of the instructions: {table}: line 3: the row has 2 cells and the table 3 columns",
             ]
         )

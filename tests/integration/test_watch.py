@@ -16,7 +16,7 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
-from synapse_tui.agents.watcher import Post
+from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import Reply, TaskState
@@ -139,7 +139,7 @@ def attach(agent: FakeAgent) -> None:
     screen = FakeScreen()
     turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(
-        Post(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
+        WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )
 
 
@@ -215,7 +215,7 @@ async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) 
         (["gemini", "--stop", "--every", "5"], "--list and --stop"),
         (["all"], "watch over one at a time"),
         (["gemini", "--every", "-1"], "every -1 s"),
-        (["gemini", "--until", "("], "is no pattern"),
+        (["gemini", "--until", "("], "is not a pattern"),
         (["gemini", "--nudge", ""], "--nudge is empty"),
         (["gemini", "--until", " "], "--until is empty"),
     ],

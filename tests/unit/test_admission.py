@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.delivery.deliverer import WORKING, Admission, Leftovers
+from synapse_tui.agents.delivery.deliverer import WORKING, Admission
 from synapse_tui.agents.delivery.gate import Hold
-from synapse_tui.agents.delivery.typist import Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
@@ -27,15 +26,8 @@ def admission(agent: FakeAgent, begin: float = BEGIN) -> Admission:
     profile, keyboard = make_profile(submit=Submit(begin=begin)), agent.keyboard
     book = TaskStore("synapse-fake-1", "ctx", EventBus())
     outbox = Outbox(book)
-    return Admission(
-        agent,
-        keyboard,
-        profile,
-        tasks=book,
-        outbox=outbox,
-        turns=TurnTracker(book, agent.now),
-        left=Leftovers(outbox, Typist(agent, keyboard, profile)),
-    )
+    turns = TurnTracker(book, agent.now)
+    return Admission(agent, keyboard, profile, tasks=book, outbox=outbox, turns=turns)
 
 
 def test_a_message_waits_until_the_turn_of_the_users_prompt_has_begun(agent: FakeAgent) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.delivery.deliverer import Admission, Leftovers, Settlement, Standing
+from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Unsent
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
@@ -39,25 +39,17 @@ class Rig:
         self.turns = TurnTracker(self.tasks, self.agent.now)
         self.service = TaskService(self.tasks, self.outbox, AGENT, running=lambda: self.turns.running)
         typist = Typist(self.agent, keyboard, profile)
-        self.left = Leftovers(self.outbox, typist)
         admission = Admission(
-            self.agent,
-            keyboard,
-            profile,
-            tasks=self.tasks,
-            outbox=self.outbox,
-            turns=self.turns,
-            left=self.left,
+            self.agent, keyboard, profile, tasks=self.tasks, outbox=self.outbox, turns=self.turns
         )
         self.settlement = Settlement(
             self.agent,
             keyboard,
+            typist,
+            admission,
             tasks=self.tasks,
             outbox=self.outbox,
             turns=self.turns,
-            left=self.left,
-            admission=admission,
-            typist=typist,
         )
 
     def entered(self, text: str) -> Task:
@@ -75,9 +67,9 @@ def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed
     task = rig.entered("what is the time?")
     rig.service.reply(task.id, Reply("late"))
     result = TypingResult(outcome, "cannot be seen", entered=outcome is not Typed.REMOVED)
-    rig.settlement.settle(Standing(task.id, task.text, entered=True), result)
+    rig.settlement.settle(Unsent(task.id, task.text, entered=True), result)
     assert rig.turns.running == task.id, "its turn goes on, and what waits comes after it"
-    assert (rig.left.standing, rig.left.covered, len(rig.outbox)) == (None, None, 0)
+    assert (rig.settlement.standing, rig.settlement.covered, len(rig.outbox)) == (None, None, 0)
     now = rig.tasks.get(task.id)
     assert (now.state, now.answer, now.replied) == (TaskState.COMPLETED, "late", True)
     rig.turns.on_report(StateReport(AgentState.PROCESSING, "fake", "", rig.agent.time))
@@ -100,7 +92,7 @@ def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed
 def test_one_that_nobody_has_answered(outcome: Typed, entered: bool, delivery: DeliveryState) -> None:
     rig = Rig()
     task = rig.entered("what is the time?")
-    rig.settlement.settle(Standing(task.id, task.text, entered), TypingResult(outcome, "why", entered))
+    rig.settlement.settle(Unsent(task.id, task.text, entered), TypingResult(outcome, "why", entered))
     now = rig.tasks.get(task.id)
     assert now.delivery is delivery
     assert (task.id in rig.outbox) == (outcome is not Typed.SUBMITTED)

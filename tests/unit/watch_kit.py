@@ -9,7 +9,7 @@ from typing import Any
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport
-from synapse_tui.agents.watcher import Post, Watcher
+from synapse_tui.agents.watcher import WatchedProcess, Watcher
 from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
@@ -53,7 +53,7 @@ class WatchRig:
             lambda task_id: self.turns.works_on(task_id),  # noqa: PLW0108 - the tracker is made below
         )
         self.turns = TurnTracker(self.tasks, self.view.now, keeper=self.follow_ups)
-        self.watcher.attach(Post(self.view, self.view.keyboard, self.turns, self.collector))
+        self.watcher.attach(WatchedProcess(self.view, self.view.keyboard, self.turns, self.collector))
 
     def time(self) -> datetime:
         return T0 + timedelta(seconds=self.view.time)

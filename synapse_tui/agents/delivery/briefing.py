@@ -42,7 +42,6 @@ class Briefing:
 
     @property
     def waiting(self) -> list[Task]:
-        """Instructions that wait to be typed."""
         return [task for task in self._outbox if task.instructs]
 
     @property
@@ -63,7 +62,6 @@ class Briefing:
         self._outbox.barrier = GO_FIRST
 
     def dismiss(self) -> None:
-        """Let other messages go on."""
         self._outbox.barrier = ""
         self._wake()
 
@@ -81,7 +79,6 @@ class Briefing:
         return task
 
     async def send(self) -> tuple[Task, Composed]:
-        """Send the instructions as they are now."""
         composed = await self.source()
         return self.put(composed), composed
 

@@ -37,7 +37,6 @@ class Intake:
         self._style = style
 
     def take(self, request: MessageRequest) -> Task:
-        """Take a message."""
         if not self.profile.receives:
             raise MessageError(
                 f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
@@ -57,7 +56,7 @@ class Intake:
         task = self._tasks.get(task_id)
         if task.outgoing or task.follows:
             raise MessageError(
-                f"task {task.short_id} is none that {self._agent_id} was given", "send a message of its own"
+                f"task {task.short_id} was not given to {self._agent_id}", "send a new message"
             )
         if task.state.final:
             raise TaskEnded(f"task {task.short_id} is {task.state.value} already", "send a new message")
@@ -87,7 +86,6 @@ _ID = re.compile(r"[^\w.@-]", re.ASCII)
 
 
 def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: bool = False) -> str:
-    """What is typed for a task."""
     multiline = profile.submit.multiline
     head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
     if prompt:
@@ -120,7 +118,6 @@ def message_text(
     multiline: bool = True,
     head: str = "",
 ) -> str:
-    """What is typed for a message of another agent or program."""
     body = escape_forged(clean(text))
     prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
     start = f"{head}\n" if head else ""

@@ -50,7 +50,6 @@ class OutboxControl:
         self._wake = wake
 
     def waiting(self) -> Sequence[WaitingMessage]:
-        """All that wait to be typed, in the order in which they will be."""
         typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
         return [
             WaitingMessage(task, self._outbox.entry(task.id), position)
@@ -67,7 +66,6 @@ class OutboxControl:
         return sorted(unread, key=lambda message: message.task.created_at)
 
     def every(self) -> Sequence[WaitingMessage]:
-        """What waits to be typed, then what lies in the inbox."""
         return [*self.waiting(), *self.unread()]
 
     def find(self, task_id: str) -> WaitingMessage:
@@ -156,7 +154,6 @@ class OutboxControl:
         return task
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back."""
         return await self._cancel(self.find(task_id).task.id)
 
     def _go_on(self, found: WaitingMessage) -> Task:
@@ -203,7 +200,6 @@ class Explanation:
 def explain(
     report: StateReport, timeline: Timeline, control: OutboxControl, task: Task | None, *, now: float
 ) -> Explanation:
-    """Take the picture."""
     return Explanation(
         report,
         timeline.since(),
