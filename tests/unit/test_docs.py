@@ -25,5 +25,6 @@ def test_modules_and_folders_that_are_named_exist(name: str) -> None:
     assert not [
         each
         for each in named
-        if each not in MODULES and not any((ROOT / base / each).exists() for base in ("", "synapse_tui", "tests"))
+        if each not in MODULES
+        and not any((ROOT / base / each).exists() for base in ("", "synapse_tui", "tests"))
     ]
