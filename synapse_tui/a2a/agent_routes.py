@@ -252,7 +252,6 @@ async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[st
 
 
 def why_json(found: Explanation) -> dict[str, Any]:
-    """The reason of a state, the outbox and the running task."""
     report = found.report
     return {
         "why": {
@@ -287,7 +286,6 @@ def _passage_json(passage: Passage, seconds: float) -> dict[str, Any]:
 
 
 def _running_json(task: Task) -> dict[str, Any]:
-    """A task with the beginning of its text."""
     return {
         "id": task.id,
         "sender": sender_json(task.sender),

@@ -193,7 +193,6 @@ class Sieve:
         return at
 
     def _take(self) -> None:
-        """Let what has come of the string, and the rest of it, go to a file."""
         over = not self._in_string
         del self._left[len(self._left) - len(self._string) - over :]
         word, file = self._files.create()
@@ -460,7 +459,6 @@ class _LargeBody:
         await self._room.work(self._add, b"".join(chunks))
 
     def whole(self) -> Body:
-        """All that has come."""
         return Body(self._sieve.end(), self._digest.hexdigest(), self._files)
 
     def close(self) -> None:
@@ -492,7 +490,6 @@ def check_content_type(headers: Headers) -> None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that has been read to an application that wants to read it."""
     given = False
 
     async def again() -> MutableMapping[str, Any]:

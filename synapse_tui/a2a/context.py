@@ -136,7 +136,6 @@ class Visitor:
 
     @property
     def sees_all(self) -> bool:
-        """Whether every task is its business."""
         return self.principal.admin or bool(self.sender_id)
 
     def may_see(self, task: Task) -> bool:
@@ -198,7 +197,6 @@ def _files(request: Request) -> BodyFiles | None:
 
 
 def visitor_of(request: Request) -> Visitor:
-    """Who makes a request that the gate let in."""
     state = request.state
     return Visitor(state.principal, state.sender_id, state.is_ours)
 

@@ -78,7 +78,6 @@ class WebGuard:
         return host
 
     def _check_origin(self, headers: Headers) -> None:
-        """Browsers send Origin and Sec-Fetch-Site, programs send neither."""
         origins = [origin.lower() for origin in headers.get("origin", ())]
         sites = [] if origins and self._pages.issuperset(origins) else headers.get("sec-fetch-site", ())
         foreign = any(site not in ("none", "same-origin") for site in sites)
@@ -93,7 +92,6 @@ def _has_port(name: str) -> bool:
 
 
 def _authority(server: tuple[str, int | None] | None) -> str:
-    """An address as the header Host has it."""
     if server is None:
         return ""
     address = server[0].partition("%")[0]
@@ -380,7 +378,6 @@ _SIGNATURE_HINT = (
 
 
 def _unproved(refused: HttpProblem) -> HttpProblem:
-    """What a caller is told that needs a key or a signature, and whose signature proves nothing here."""
     return HttpProblem(
         401,
         f"signature_{Verdict.STRANGER}",
@@ -391,7 +388,6 @@ def _unproved(refused: HttpProblem) -> HttpProblem:
 
 
 def _check_room(scope: Scope) -> None:
-    """Refuse what comes over a connection that is one too many."""
     if scope["state"].get("connection", {}).get("crowded"):
         raise HttpProblem(
             503,
@@ -449,7 +445,6 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
 
 
 def _target(scope: Scope) -> str:
-    """Path and query as they were sent."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope.get("query_string", b"")
     target = path.partition(b"?")[0] + (b"?" + query if query else b"")

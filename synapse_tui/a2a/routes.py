@@ -512,7 +512,6 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 def _invalid(error: RequestValidationError, body_hint: str) -> SynapseError:
-    """Say what pydantic found in the words of the dialect."""
     first = error.errors()[0]
     place = list(first["loc"])
     if first["type"] == "json_invalid":
@@ -530,7 +529,6 @@ def _invalid(error: RequestValidationError, body_hint: str) -> SynapseError:
 
 
 def _body_hint(request: Request) -> str:
-    """What a route takes."""
     path = request.scope["route"].path
     return f"a body is {_BODIES[path]}" if path in _BODIES else f"docs/http.md says what {path} takes"
 

@@ -76,7 +76,6 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 
 
 def room_of_process() -> int:
-    """How many connections this process can have."""
     return max(open_files_limit() - RESERVED - LOBBY, LOBBY)
 
 
@@ -116,16 +115,13 @@ class Room:
             self._idle.setdefault(connection, time.monotonic())
 
     def busy(self, connection: PatientProtocol) -> None:
-        """A request of it is under way."""
         self._idle.pop(connection, None)
 
     def gone(self, connection: PatientProtocol) -> None:
-        """It has ended."""
         self.busy(connection)
         self._closing.discard(connection)
 
     def tight(self, descriptor: int) -> bool:
-        """Whether a new descriptor is one of those that should stay free."""
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
@@ -173,7 +169,6 @@ class Room:
         return strangers > each + more or self.strangers > in_all + more
 
     def scarce(self, here: int) -> bool:
-        """Whether idle connections should make room."""
         return here > self._each * 3 // 4 or self.taken > self._in_all * 3 // 4
 
 
@@ -207,7 +202,6 @@ class PatientProtocol(H11Protocol):
         self._unread = _Timer(self.loop, room.patience.unread, self._cut)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or turn it away."""
         self._room.taken += 1
         self._room.idle(self)
         super().connection_made(transport)
@@ -223,7 +217,6 @@ class PatientProtocol(H11Protocol):
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
         self._room.taken -= 1
         self._room.gone(self)
         self._room.strangers -= self.stranger
@@ -277,7 +270,6 @@ class PatientProtocol(H11Protocol):
             self._head.stop()
 
     def _asked(self) -> bool:
-        """Whether there has been a request."""
         return self.cycle is not None
 
     def _give_up(self) -> None:
@@ -478,7 +470,6 @@ class AgentServer:
 
     @property
     def running(self) -> bool:
-        """Whether it takes requests."""
         return self._server.started and self._task is not None and not self._task.done()
 
     async def start(self) -> None:

@@ -211,7 +211,6 @@ def part_json(part: Part) -> dict[str, Any]:
 
 
 def text_json(text: str) -> dict[str, Any]:
-    """A text part."""
     return {"type": "text", "text": sound(text)}
 
 
@@ -320,7 +319,6 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of the metadata that a caller gave."""
     return {key: value for key, value in metadata.items() if key not in _RESERVED}
 
 
@@ -331,7 +329,6 @@ def _children(value: object) -> list[object]:
 
 
 def task_json(task: Task) -> dict[str, Any]:
-    """A task as the dialect writes it."""
     return {
         "id": task.id,
         "context_id": task.context_id,
@@ -374,7 +371,6 @@ def _error_json(task: Task) -> dict[str, str] | None:
 
 
 def _parts_of(task: Task) -> list[dict[str, Any]]:
-    """The content of the message that made a task."""
     first = next((each.parts for each in task.messages if each.role == "user"), ())
     return [part_json(part) for part in first] or [text_json(task.text)]
 

@@ -121,7 +121,6 @@ class StitchedRows:
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many rows the two begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -174,7 +173,6 @@ def _begins_piece(rows: Sequence[str], place: int) -> bool:
 
 
 def indent_of(row: str) -> int:
-    """Blanks before the text of a row."""
     return len(row) - len(row.lstrip())
 
 
@@ -261,7 +259,6 @@ def _begins_echo(row: str, want: str) -> bool:
 
 
 def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
-    """Rows up to the one under the answer that shows that the agent works."""
     ends = [
         place
         for pattern, reach in working
@@ -484,7 +481,6 @@ class AnswerCollector:
         return read, len(still._seen.rows)
 
     def echoed(self) -> bool:
-        """Whether the agent shows the message in its conversation."""
         return self._read(())[1]
 
     def finish(

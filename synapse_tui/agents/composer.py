@@ -572,7 +572,6 @@ class Proof:
         return bool(skeleton(draft)) and self._is(draft)
 
     def begun(self, draft: str, screen: str) -> bool:
-        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does."""
         head = self._want[:HEAD]
         if not head:
             return False

@@ -391,7 +391,6 @@ class AgentConsole:
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
     def tail(self) -> str:
-        """The rows of the screen, joined by line feeds."""
         return "\n".join(row.rstrip() for row in self.terminal.display)
 
     def body(self) -> list[str]:
@@ -409,7 +408,6 @@ class AgentConsole:
             log.warning("agent does not read", extra={"pid": self.process.pid, "error": error.message})
 
     def signal(self, number: int) -> None:
-        """Send a signal to the agent's foreground process group."""
         self.process.signal(number)
 
     def look_for_key(self) -> None:
@@ -487,7 +485,6 @@ class AgentConsole:
             self.write(data)
 
     def charge(self, seconds: float) -> None:
-        """Count the time of painting the screen as the agent's."""
         self._scheduler.charge(self.process.fd, seconds)
 
     def report_scrolled(self, wanted: bool) -> None:

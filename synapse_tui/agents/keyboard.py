@@ -63,7 +63,6 @@ def without_enter(data: bytes) -> bytes:
 
 
 def presses_stop(data: bytes) -> bool:
-    """Whether this is Escape or Ctrl+C, with which people stop a turn."""
     return _STOP.fullmatch(data) is not None
 
 
@@ -152,7 +151,6 @@ class DialogGuard:
         return self._burst - instant >= DELIBERATE
 
     def meant_for(self, dialog: Dialog, data: bytes) -> bool:
-        """Whether keys that were just typed are meant for the dialog that is open."""
         if self._opened_at == ALWAYS:
             return True
         # What types several keys at once is text: it fills in a question, but gives no permission.
@@ -254,7 +252,6 @@ class Keyboard:
 
     @property
     def held(self) -> tuple[bytes, ...]:
-        """What is held back, as it was typed."""
         return tuple(held.data for held in self._held)
 
     @property
@@ -287,7 +284,6 @@ class Keyboard:
             self._wrote = False
 
     def hold(self) -> None:
-        """Hold back what comes from now on, and what still follows."""
         self._holding, self._following, self._aside_at = True, None, None
         self.guard.expect_no_menu()
 
@@ -310,7 +306,6 @@ class Keyboard:
         self._held = deque(held for held in left if held.data)
 
     def resume(self, held: Iterable[bytes]) -> None:
-        """Hold back what another keyboard of the same agent held back."""
         self.hold()
         now = self._clock()
         self._held.extend(_Held(now + place * END_GAP, data) for place, data in enumerate(held))

@@ -110,7 +110,6 @@ class TimesReader:
 
 
 def previous_path(log_path: Path) -> Path:
-    """The file that was full before the present one of a log was begun."""
     return log_path.with_name(f"{log_path.name}.1")
 
 

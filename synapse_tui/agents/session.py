@@ -437,7 +437,6 @@ class AgentSession:
     # -- the person at the keyboard ---
 
     def user_input(self, data: bytes) -> None:
-        """Take the human's keys, pastes and mouse events, already encoded for the agent."""
         if self._launched and self.console.alive:
             self.keyboard.press(data)
             self.console.wake()

@@ -35,7 +35,6 @@ class Passage:
         return self.report.state
 
     def to_json(self) -> dict[str, object]:
-        """As JSON, for a newer version of the host in the same boot of the machine."""
         report = self.report
         return {
             "state": report.state.value,
@@ -352,7 +351,6 @@ class StateDetector:
         self._hints.take(kind, call, now)
 
     def update(self, terminal: Terminal, now: float) -> StateReport | None:
-        """Decide anew, after output or at the deadline."""
         if self.report.state is AgentState.EXITED:
             return None
         self._look(terminal, now)

@@ -42,7 +42,6 @@ class Turn:
     makes_way: bool = False  # whether it is being stopped for a message that goes on with its task
 
     def state(self) -> dict[str, object]:
-        """All of it as JSON."""
         content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return content | {"answer": self.answer.state()}
 
@@ -77,11 +76,9 @@ class Conclusion:
         self._reading: list[str] = []
 
     def reads(self, task_id: str) -> bool:
-        """Whether an answer to a task is being read."""
         return task_id in self._reading
 
     def takes(self, turn: Turn) -> bool:
-        """Whether what a turn writes will be an answer to its task, as far as is known."""
         if turn.answered or turn.task_id not in self._tasks:
             return False
         task = self._tasks.get(turn.task_id)
@@ -101,7 +98,6 @@ class Conclusion:
             self._tasks.change(task_id, **fields)
 
     def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
-        """A turn is over, and its task with it."""
         if state is TaskState.COMPLETED:
             self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
         else:
@@ -109,8 +105,6 @@ class Conclusion:
             self._end(turn, state, reason, artifact)
 
     def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
-        """A turn is over, and its task goes on."""
-
         def conclude(artifact: Artifact) -> None:
             artifacts = self._with(turn, artifact)
             if self._runs(turn.task_id):
@@ -196,7 +190,6 @@ class TurnTracker:
 
     @property
     def collecting(self) -> bool:
-        """Whether what leaves the screen is wanted."""
         return bool(self._collectors)
 
     @property
@@ -205,11 +198,9 @@ class TurnTracker:
         return self.current.task_id if self.current is not None and not self.current.waits else ""
 
     def queues(self, task_id: str) -> bool:
-        """Whether a task's message waits in the agent's own queue."""
         return any(task_id in (turn.task_id, turn.message_id) and turn.waits for turn in self._turns)
 
     def works_on(self, task_id: str) -> bool:
-        """Whether a turn belongs to a task, or an answer to it is being read."""
         return self._runs(task_id) or self._conclusion.reads(task_id)
 
     def _runs(self, task_id: str) -> bool:
@@ -261,7 +252,6 @@ class TurnTracker:
         self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
 
     def prepare(self, answer: AnswerCollector) -> None:
-        """A message is about to be typed."""
         self._answer = answer
 
     def entering(self) -> None:
@@ -316,7 +306,6 @@ class TurnTracker:
         self.on_report(report)
 
     def on_report(self, report: StateReport) -> None:
-        """The agent's state has changed."""
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
             self._over_before = True
@@ -347,7 +336,6 @@ class TurnTracker:
         self._conclusion.change(turn.task_id, state=state, reason=reason)
 
     def on_output(self) -> None:
-        """Output stands on the screen."""
         if self._answer is not None:
             self._answer.observe()
         for turn in self._turns:
@@ -355,12 +343,10 @@ class TurnTracker:
                 turn.changed = self._clock()
 
     def on_scrolled(self, row: str) -> None:
-        """A row left the screen at its top."""
         for answer in self._collectors:
             answer.scrolled(row)
 
     def on_signal(self, event: TerminalEvent) -> None:
-        """The terminal reported that the agent works, perhaps for too short a time to become its state."""
         turn = self.current
         if turn is None:
             return
@@ -373,13 +359,11 @@ class TurnTracker:
             turn.worked = True
 
     def on_prompt(self, text: str) -> None:
-        """The user has submitted a prompt of their own."""
         self.newest = "" if text else self.newest
         if self.current is not None and text:
             self.current.prompts.append(text)
 
     def on_user_stop(self) -> None:
-        """The user has pressed the agent's interrupt key."""
         self._user_stop = self._clock()
 
     def stopping(self, reason: str, follows: str = "") -> None:
@@ -469,7 +453,6 @@ class TurnTracker:
             end()
 
     def end_all(self, state: TaskState, reason: str) -> None:
-        """The process has ended, and what waits in its queue with it."""
         self._exited = True
         while self.current is not None:
             self.end(state, reason)

@@ -83,7 +83,6 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
-    """The instructions that an agent of a type would get, were it opened here now."""
     from synapse_tui.agents.environment import installed_command
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
     from synapse_tui.instructions import Selection, TextFolders, compose, placeholders

@@ -275,7 +275,6 @@ class Outbox:
         ]
 
     def report(self, *, as_json: bool, listed: bool) -> None:
-        """Print the results on stdout, and what failed on stderr."""
         for error in self.errors:
             fail(error, name="synapse")
         if as_json:
@@ -344,7 +343,6 @@ def left_out(message: dict[str, Any], action: str) -> str:
 
 
 def status_of(message: dict[str, Any]) -> str:
-    """The delivery of a message, and why it is held."""
     reason = str(message.get("reason", ""))
     return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
 
@@ -436,7 +434,6 @@ class KeptMessages:
 
 
 def _kept_json(kept: Undelivered) -> dict[str, Any]:
-    """A kept message as servers describe one that waits for an open agent."""
     task = kept.task
     return {
         "id": task.id,

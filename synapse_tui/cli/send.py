@@ -13,7 +13,7 @@ from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import ALL, Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .caller import Caller, address_of
 from .commands import Command, TextCommand, json_option

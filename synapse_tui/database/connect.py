@@ -18,7 +18,6 @@ def backend_of(
     busy: float = BUSY,
     durable: bool = True,
 ) -> Backend:
-    """The backend of a database."""
     if isinstance(location, Path):
         from synapse_tui.database.sqlite import Sqlite  # noqa: PLC0415 - only one of them is needed
 

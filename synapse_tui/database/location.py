@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from synapse_tui.database_url import VARIABLE, problem_of
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
+from synapse_tui.settings.schema import VARIABLE, problem_of
 
 SETTING = f"env.{VARIABLE}"
 BUSY = 10.0
@@ -67,7 +67,6 @@ def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path
 
 
 def connection_url(database: TeamDatabase) -> str:
-    """The URL for libpq."""
     problem = problem_of(database.url)
     if problem is not None:
         raise problem

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, create_engine
 
-from synapse_tui.database_url import VARIABLE
 from synapse_tui.errors import HistoryError
+from synapse_tui.settings.schema import VARIABLE
 
 from .backend import Clock
 from .location import TeamDatabase, connection_url
@@ -89,7 +89,6 @@ class Connector:
         self._failed: tuple[float, HistoryError] | None = None
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A connection."""
         if self._failed is not None and time.monotonic() - self._failed[0] < REST:
             failure = self._failed[1]
         else:
@@ -259,7 +258,6 @@ class Postgres:
         return engine, ""
 
     def identity(self) -> object:
-        """Always the same."""
         return self._database
 
     def is_broken(self, error: BaseException) -> bool:
@@ -271,7 +269,6 @@ class Postgres:
         return f"the tables of {self.shown} were gone"
 
     def is_race(self, error: BaseException) -> bool:
-        """Whether another transaction was in the way."""
         if isinstance(error, StaleDataError):
             return True
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
@@ -287,7 +284,6 @@ class Postgres:
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
-        """Versions, and whether texts are searched by their trigrams."""
         ask = connection.exec_driver_sql
         return {
             "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),

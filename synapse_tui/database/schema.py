@@ -159,7 +159,6 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adop
 
 
 def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
-    """Take the steps that are left, in the caller's transaction."""
     if taken > len(steps):
         raise HistoryError(
             f"{place} was written by a newer synapse-tui (version {taken} of its tables)",
@@ -184,7 +183,6 @@ def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
 
 
 def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
-    """Whether a database with these tables is of the program whose files are used too."""
     return bool(adopted.tables) and adopted.tables <= set(tables)
 
 

@@ -63,7 +63,6 @@ def is_broken(error: BaseException) -> bool:
 
 
 def move_aside(path: Path) -> str:
-    """Give a broken database another name, with what belongs to it."""
     moved = path.with_name(f"{path.name}.broken-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     for suffix in ("-wal", "-shm", ""):
         part = path.with_name(path.name + suffix)
@@ -191,7 +190,6 @@ class Sqlite:
         self._durable = durable
 
     def open(self) -> tuple[Engine, str]:
-        """Open the file."""
         return open_engine(
             self._path, steps=self._steps, adopted=self._adopted, busy=self._busy, durable=self._durable
         )
@@ -209,7 +207,6 @@ class Sqlite:
         return is_broken(error)
 
     def give_up(self) -> str:
-        """Give the file another name."""
         return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
@@ -217,7 +214,6 @@ class Sqlite:
         return False
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
-        """The time of this machine."""
         return clock()
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
@@ -225,7 +221,6 @@ class Sqlite:
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
-        """Version and soundness of the file."""
         ask = connection.exec_driver_sql
         return {
             "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),

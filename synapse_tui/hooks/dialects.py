@@ -241,7 +241,6 @@ _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
 
 
 def denial_answer(dialect: Dialect, reason: str) -> bytes:
-    """The answer by which an agent drops a tool call and tells its model why."""
     match dialect:
         case Dialect.CLAUDE | Dialect.CODEX:
             answer: Mapping[str, object] = {

@@ -93,8 +93,6 @@ def prepare(
 
 
 def claude_hooks() -> dict[str, object]:
-    """Hooks in the words of Claude Code, for a plugin or a settings file."""
-
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {"type": "command", "command": command_line(event, Dialect.CLAUDE), "timeout": TIMEOUT}
         return [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
@@ -170,7 +168,6 @@ def gemini_hooks() -> dict[str, object]:
 
 
 def gemini_extension() -> Mapping[str, object]:
-    """The files of the extension that Gemini CLI needs, by their names below its folder."""
     return {
         "gemini-extension.json": {"name": NAME, "version": VERSION, "description": ABOUT},
         "hooks/hooks.json": {"hooks": gemini_hooks()},
@@ -196,7 +193,6 @@ def copilot_hooks() -> dict[str, object]:
 
 
 def opencode_plugin() -> bytes:
-    """The plugin that opencode loads."""
     return (Path(__file__).parent / "opencode_plugin.js").read_bytes()
 
 

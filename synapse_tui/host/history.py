@@ -118,12 +118,9 @@ class HistoryReader:
         return await self._ask(read)
 
     async def story(self, task_id: str) -> Story:
-        """A task with its steps."""
         return await self._ask(lambda archive: Story(*archive.find(task_id)))
 
     async def export(self, wanted: Wanted, form: str, path: Path) -> int:
-        """Write all tasks that are wanted to a new file, private to the user."""
-
         def write_all(archive: Archive) -> int:
             from synapse_tui.messages.export import write  # noqa: PLC0415 - seldom needed
 
@@ -299,7 +296,6 @@ class HistoryKeeper:
         return HistoryPushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
-        """Give a new session the messages that still wait for its agent, as soon as they are read."""
         journal = self._journals[session.agent_id]
         journal.called = session.name
         if adopted:
@@ -397,7 +393,6 @@ class HistoryKeeper:
             log.warning("old tasks were not removed: %s", error.message)
 
     async def tidy(self, before: datetime) -> None:
-        """Remove the tasks that ended before a time, and the files that came with messages before it."""
         folders = {self._folder, *(str(session.cwd) for session in self._agents.values())}
         for folder in folders:
             await asyncio.to_thread(remove_old, Path(folder), before.timestamp())

@@ -79,7 +79,6 @@ class Replies:
         self._reading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with the replies that earlier processes left."""
         self._reading = asyncio.get_running_loop().create_task(self._read(), name="replies-due")
 
     async def stop(self) -> None:
@@ -287,7 +286,6 @@ class _DueReply:
 
 
 def _give_reply(session: AgentSession, task: Task) -> None:
-    """Tell an agent of this host what came of its message."""
     reply = reply_of(task)
     if outgoing := peer_task(task):
         try:

@@ -18,7 +18,7 @@ from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
 from synapse_tui.messages.service import TaskService
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .peers import PeerWatch
 from .serving import Servers
@@ -180,8 +180,6 @@ def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
 
 
 def services_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskService | None]:
-    """Finds the tasks of an agent."""
-
     def service_of(agent_id: str) -> TaskService | None:
         session = agents.get(agent_id)
         return session.service if session is not None else None

@@ -98,7 +98,6 @@ def shipped_texts() -> Path:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a text, or as much of it as shows that it is too long."""
     return read_regular(path, MAX_BYTES)
 
 

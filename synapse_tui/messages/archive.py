@@ -70,7 +70,6 @@ class Archive:
         """The driver's connection that a query is at."""
 
     def close(self) -> None:
-        """Close the database."""
         self._engine.dispose()
 
     def interrupt(self) -> None:
@@ -86,7 +85,6 @@ class Archive:
         return self.page(wanted).records
 
     def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted, as the index knows them."""
         terms = terms_of(wanted.query)
         if terms:
             self._prepare()
@@ -101,7 +99,6 @@ class Archive:
             return Page(records, found.after, left)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
-        """All tasks that are wanted, some at a time, whatever their limit is."""
         if wanted.query:
             self.index()
         page = self.page(replace(wanted, limit=WALK))
@@ -111,7 +108,6 @@ class Archive:
             yield from page.records
 
     def find(self, task_id: str) -> tuple[Record, Sequence[Change]]:
-        """A task, by its id or the beginning of one, with its steps."""
         wanted = task_id.strip().lower()
         with self._reading() as session:
             begin = (col(TaskRow.id) >= wanted, col(TaskRow.id) < f"{wanted}\uffff")
@@ -144,7 +140,6 @@ class Archive:
         return task
 
     def stats(self, wanted: Wanted) -> Mapping[str, Any]:
-        """How many tasks there are, by agent and state, and how long they took."""
         with self._reading() as session:
             counts = self._dialect.count(session.connection(), wanted)
         agents: dict[str, dict[str, int]] = {}
@@ -163,7 +158,6 @@ class Archive:
         }
 
     def clean(self, before: datetime, *, dry: bool = False) -> int:
-        """Remove tasks that ended before a time."""
         if dry:
             ended = col(TaskRow.finished_at) < before
             with self._reading() as session:
@@ -180,7 +174,6 @@ class Archive:
         return removed
 
     def index(self, most: int = PATIENCE) -> int:
-        """Put changed tasks into the search index, some at a time."""
         self._prepare()
         done, count, some = 0, CHUNK, CHUNK
         while self._dialect.can_search and count == some and done < most:

@@ -55,7 +55,6 @@ from .search import Dialect
 
 
 def dialect_of(engine: Engine, naming: Naming) -> Dialect:
-    """The way in which a database lists and searches tasks."""
     if engine.dialect.name == "sqlite":
         from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
 
@@ -76,14 +75,12 @@ def open_history(backend: Backend) -> tuple[Engine, str]:
 
 
 def places_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-    """The places of tasks that wait, by the tasks' ids."""
     ids = [row.id for row in rows]
     found = session.exec(select(OutboxRow).where(col(OutboxRow.task_id).in_(ids))).all()
     return {place.task_id: place for place in found}
 
 
 def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set[str]:
-    """The tasks with which messages go on that still wait."""
     return {
         row.follows
         for row in rows
@@ -144,7 +141,6 @@ LOGGED = 200
 
 
 def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
-    """Write what was noted, in the caller's transaction."""
     gone = [each for each, subscription in notes.subscriptions.items() if subscription is None]
     if gone:
         session.exec(delete(SubscriptionRow).where(col(SubscriptionRow.id).in_(gone)))
@@ -325,7 +321,6 @@ class Database:
             self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
 
     def write(self, batch: Batch) -> str:
-        """Write all of a batch or nothing."""
         self.open()
         try:
             self._write(batch)
@@ -387,7 +382,6 @@ class Database:
             self._settle(session, rows)
 
     def unfinished(self, project: str) -> dict[Addressee, int]:
-        """How many messages still wait for each agent of a project."""
         with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.agent_name, TaskRow.called, func.count())
@@ -452,7 +446,6 @@ class Database:
         return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
-        """The tasks of an agent whose ids begin so."""
         # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
         begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
         with Session(self._opened()) as session:
@@ -487,7 +480,6 @@ class Database:
             return [change_of(row) for row in session.exec(wanted).all()]
 
     def prune(self, before: datetime) -> int:
-        """Remove some tasks that ended before a time."""
         # How long other machines keep their tasks is for them to say.
         here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
         with Session(self._opened()) as session:
@@ -581,7 +573,6 @@ class Database:
             session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
     def close(self) -> None:
-        """Close the file."""
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None

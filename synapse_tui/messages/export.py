@@ -33,7 +33,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def json_of(record: Record) -> dict[str, Any]:
-    """A task as data."""
     task = record.task
     return {
         "id": task.id,
@@ -58,7 +57,6 @@ def json_of(record: Record) -> dict[str, Any]:
 
 
 def write(form: str, records: Iterable[Record], file: TextIO) -> int:
-    """Write tasks one after the other, as they come."""
     writer = {"json": _json, "jsonl": _lines, "csv": _csv, "md": _markdown}[form]
     return writer(map(json_of, records), file)
 

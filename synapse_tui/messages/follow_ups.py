@@ -97,7 +97,6 @@ class FollowUps(Keeper):
     # -- for those outside ---
 
     async def cancel(self, task: Task, cancel: Callable[[str], Awaitable[Task]]) -> Task:
-        """Take a task back, and the messages that go on with it."""
         self._ending.add(task.id)
         try:
             for each in self.waiting(task.id):

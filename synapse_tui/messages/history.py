@@ -120,7 +120,6 @@ class History:
         self._wanted.set()
 
     def note_push(self, notes: PushNotes) -> None:
-        """Note push subscriptions and deliveries."""
         self._pending.push.add(notes)
         self._wanted.set()
 
@@ -156,7 +155,6 @@ class History:
             raise self._failure(error, "read") from error
 
     async def leave(self, key: AgentKey, *, closed: Callable[[], bool]) -> None:
-        """Let go of the messages that wait for an agent which was closed."""
         try:
             await self.flush()
             if closed():
@@ -172,7 +170,6 @@ class History:
             raise self._failure(error, "read") from error
 
     async def unfinished(self, project: str) -> dict[Addressee, int]:
-        """How many messages still wait for each agent of a project."""
         return await self.ask(lambda database: database.unfinished(project))
 
     async def asked(self, key: AgentKey) -> list[Task]:

@@ -96,12 +96,10 @@ class Outbox:
             )
 
     def entry(self, task_id: str) -> OutboxEntry:
-        """The place of a message."""
         self._waiting(task_id)
         return self._entries[task_id]
 
     def put(self, task: Task, *, prompt: bool = False, inbox: bool = False) -> None:
-        """Add a message behind those of its priority or higher."""
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
@@ -133,7 +131,6 @@ class Outbox:
             self._journal.leave(task_id)
 
     def cancel(self, task_id: str, reason: str = "canceled") -> Task:
-        """End a message before it was submitted."""
         self._waiting(task_id)
         self.take(task_id)
         return self._tasks.change(
@@ -175,7 +172,6 @@ class Outbox:
         return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
     def send_now(self, task_id: str) -> Task:
-        """Release a message and put it before all others."""
         task = self.release(task_id)
         self.move(task_id, 0)
         self._change(task_id, urgent=True)
@@ -223,7 +219,6 @@ class Outbox:
         return task_id in self._entries and self._entries[task_id].parked
 
     def is_unread(self, task_id: str) -> bool:
-        """Whether a message lies in the inbox."""
         return task_id in self._unread
 
     def note_entered(self, task_id: str, entered: bool) -> None:

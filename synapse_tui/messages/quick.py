@@ -121,7 +121,6 @@ def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, A
 
 
 def stored(time: datetime) -> str:
-    """A time as it stands in the history."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 

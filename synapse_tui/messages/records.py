@@ -75,7 +75,6 @@ class PushNotes:
         return bool(self.subscriptions or self.deliveries)
 
     def add(self, newer: PushNotes) -> None:
-        """Put what came later over it."""
         self.subscriptions.update(newer.subscriptions)
         for delivery in newer.deliveries.values():
             self.put(delivery)
@@ -142,7 +141,6 @@ class Addressee:
     called: str | None  # its name, empty for one without; None where it was not recorded
 
     def is_meant(self, agent_id: str, name: str) -> bool:
-        """Whether an agent is the one."""
         return self.agent_id == agent_id and self.fits(name)
 
     def fits(self, name: str) -> bool:
@@ -150,7 +148,6 @@ class Addressee:
         return self.called is None or self.called.casefold() == name.casefold()
 
     def __str__(self) -> str:
-        """As people see it."""
         return f"{self.agent_id} '{self.called}'" if self.called else self.agent_id
 
     @property
@@ -184,7 +181,6 @@ class Batch:
         return bool(self.tasks or self.places or self.changes or self.reasons or self.push)
 
     def add(self, newer: Batch) -> None:
-        """Put what came later over it."""
         for snapshot in newer.tasks.values():
             self.put(snapshot)
         self.places.update(newer.places)
@@ -205,7 +201,6 @@ class Batch:
         return sorted([*self.changes, *self.reasons.values()], key=lambda change: change.time)
 
     def put(self, snapshot: Snapshot) -> None:
-        """Note a newer snapshot of a task."""
         old = self.tasks.get(snapshot.task.id)
         if old is not None and snapshot.submitted_at is None:
             snapshot = dataclasses.replace(snapshot, submitted_at=old.submitted_at)

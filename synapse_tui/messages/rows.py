@@ -21,7 +21,6 @@ Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
 def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
-    """The values of a new row of a task."""
     task, key = snapshot.task, snapshot.key
     return {
         "agent_name": key.agent_id,
@@ -49,7 +48,6 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
 
 
 def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
-    """The key of a task's row, and the values that change in a task's life."""
     task = snapshot.task
     fields: dict[str, Any] = {
         "id": task.id,
@@ -76,7 +74,6 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
 
 
 def place_values(place: Place) -> dict[str, Any]:
-    """The values of a row of the outbox."""
     return {
         "project": sound(place.key.project),
         "agent_name": place.key.agent_id,
@@ -92,24 +89,20 @@ def entry_values(entry: OutboxEntry) -> dict[str, Any]:
 
 
 def entry_from(values: Mapping[str, Any], reason: str) -> OutboxEntry:
-    """The place of a message whose reason is given."""
     names = {field.name for field in dataclasses.fields(OutboxEntry)}
     known = {name: value for name, value in values.items() if name in names}
     return OutboxEntry(**known, hold=parked_by(reason) if values.get("parked") else Parked.NO)
 
 
 def change_values(change: Change) -> dict[str, Any]:
-    """The values of the row of a step."""
     return {**dataclasses.asdict(change), "reason": sound(change.reason)}
 
 
 def change_of(row: ChangeRow) -> Change:
-    """The step of a row."""
     return Change(row.task_id, row.time, row.state, row.delivery, row.reason)
 
 
 def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
-    """How far the message of a row had come."""
     return Standing(
         TaskState(row.status),
         DeliveryState(row.delivery),
@@ -120,7 +113,6 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
 
 
 def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
-    """Change a task's row."""
     from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
@@ -135,12 +127,10 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
 
 
 def is_outgoing(row: TaskRow) -> bool:
-    """Whether a row is that of a task of the sender's own."""
     return row.sender_id == row.agent_name
 
 
 def task_of(row: TaskRow) -> Task:
-    """The task of a row."""
     outgoing = is_outgoing(row)
     target = row.meta.get("target_agent", "") if outgoing else row.agent_name
     return Task(
@@ -180,7 +170,6 @@ def _is_rich(task: Task) -> bool:
 
 
 def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
-    """The place of a row."""
     return entry_from(row.model_dump(), reason)
 
 

@@ -98,7 +98,6 @@ def indexed(message: str, answer: str) -> str:
 
 
 def runs_of(value: str) -> list[str]:
-    """The words in ASCII of a folded text, and its runs of characters outside ASCII."""
     return _RUN.findall(value)
 
 

@@ -74,7 +74,6 @@ class PostgresDialect:
         return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted."""
         chosen, values = self._chosen(connection, wanted, "t.")
         source, made = "tasks t", "t.created_at"
         if terms:
@@ -95,7 +94,6 @@ class PostgresDialect:
         return Found([str(row[0]) for row in rows], after)
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
-        """How many tasks there are, by agent and state, and how long they took."""
         chosen, values = self._chosen(connection, wanted, "")
         query = (
             f"SELECT agent_name, status, count(*), count({_SECONDS}),"  # noqa: S608 - ours
@@ -105,7 +103,6 @@ class PostgresDialect:
         return [Count(*row) for row in connection.execute(text(query), values).all()]
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
-        """End the query that a connection is at."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with suppress(psycopg.Error):

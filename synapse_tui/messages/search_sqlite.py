@@ -325,7 +325,6 @@ class SqliteDialect:
         return 0
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted."""
         if terms and self.can_search:
             return self._look_up(connection, wanted, terms)
         query, values = listing(wanted, terms)
@@ -347,7 +346,6 @@ class SqliteDialect:
         return Found([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
-        """How many tasks there are, by agent and state, and how long they took."""
         chosen, values = conditions(wanted, "created_at", stored)
         query = (
             f"SELECT agent_name, status, COUNT(*), COUNT({_SECONDS}), TOTAL({_SECONDS}),"  # noqa: S608
@@ -361,7 +359,6 @@ class SqliteDialect:
         ]
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
-        """End the query that a connection is at."""
         connection.interrupt()
 
 
@@ -398,7 +395,6 @@ def drop_former(engine: Engine) -> None:
 
 
 def words_of(terms: Sequence[str]) -> list[Words]:
-    """What is looked up of some terms in which index."""
     long = [term for term in terms if len(term) >= SHORTEST]
     short = [found for term in terms if len(term) < SHORTEST for found in _short_query(term)]
     found = []

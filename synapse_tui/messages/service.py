@@ -58,7 +58,6 @@ class TaskService:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a change of a task."""
         return sum(map(len, self._waiters.values()))
 
     async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
@@ -81,7 +80,6 @@ class TaskService:
                 del self._waiters[task.id]
 
     def awaited(self) -> set[str]:
-        """The agents whose answers are waited for at this moment."""
         waited = (self._tasks.get(task_id) for task_id in self._waiters if task_id in self._tasks)
         return {task.target for task in waited if task.outgoing}
 
@@ -147,7 +145,6 @@ class TaskService:
         )
 
     def replied_to(self, task_id: str) -> Task:
-        """The task that a reply is for."""
         task = self._tasks.get(task_id) if task_id else self.meant()
         self._check(task)
         return task
@@ -192,7 +189,6 @@ class TaskService:
     # -- outgoing: tasks that stand for answers to this agent ---
 
     def open(self, request: MessageRequest, target: str) -> Task:
-        """Make an outgoing task."""
         surplus = self._tasks.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
         opened = list(self._tasks.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
         for task in opened[::-1][:surplus]:
@@ -206,7 +202,6 @@ class TaskService:
         return self._tasks.create_outgoing(request, target)
 
     def outgoing(self, task_id: str) -> Task:
-        """The outgoing task of that id or unique prefix."""
         task = self._tasks.get(task_id)
         if not task.outgoing:
             raise TaskNotFound(
@@ -215,7 +210,6 @@ class TaskService:
         return task
 
     def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
-        """Take the answer to an outgoing task."""
         task = self.outgoing(task_id)
         note = about_reply(reply)
         if task.state.final:

@@ -41,7 +41,6 @@ class Chunk:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The content of this chunk."""
         if self.artifact is not None and self.artifact.parts and not self.append:
             return self.artifact.parts
         return (Part(text=self.text),)
@@ -104,7 +103,6 @@ class Subscription:
         self._news.set()
 
     def end(self) -> None:
-        """Nothing comes after what waits."""
         self._over = True
         self._news.set()
 
@@ -139,11 +137,9 @@ class TaskStreams:
         return subscription
 
     def wanted(self, task_id: str) -> bool:
-        """Whether anybody reads a task."""
         return task_id in self._readers
 
     def written(self, task_id: str, text: str, position: int) -> None:
-        """The agent has written that much of an answer so far."""
         sent = self._sent.get(task_id)
         if sent is None or not text or (text, position) == (sent.text, sent.position):
             return
@@ -261,7 +257,6 @@ class Progress:
         self._sent_at = float("-inf")
 
     def output(self) -> None:
-        """The agent has put something out."""
         idle = self._timer is None and self._reading is None
         if idle and self._streams.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)

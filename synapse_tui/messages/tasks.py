@@ -97,7 +97,6 @@ class Journal:
         """Return when the tasks of earlier sessions that go on are in the store, or after so many seconds."""
 
     async def find(self, prefix: str) -> Sequence[Task]:  # noqa: ARG002
-        """The agent's tasks whose ids begin so."""
         return ()
 
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
@@ -189,7 +188,6 @@ class TaskStore:
         return task_id in self._tasks
 
     def create(self, request: MessageRequest) -> Task:
-        """Make a task of a message."""
         return self._make(request, self._agent_id)
 
     def create_outgoing(self, request: MessageRequest, target: str) -> Task:
@@ -301,7 +299,6 @@ class TaskStore:
         return map(self._tasks.__getitem__, reversed(self._by_purpose[purpose]))
 
     def count(self, purpose: Purpose) -> int:
-        """How many tasks are there for something."""
         return len(self._by_purpose[purpose])
 
     async def find(self, task_id: str) -> Task:
@@ -376,7 +373,6 @@ class TaskStore:
 
 
 def is_awaited(task: Task) -> bool:
-    """Whether a task of the sender's waits for the end of this one, or the sender for an outgoing one."""
     if task.outgoing or task.follows:
         return task.outgoing
     return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
@@ -399,7 +395,6 @@ def question_of(task: Task) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text as one line."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
@@ -457,7 +452,6 @@ def _unknown(task_id: str) -> TaskNotFound:
 
 
 def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
-    """The page of some tasks that a query means."""
     after = read_cursor(query.cursor)
     meant = sorted((task for task in tasks if _is_meant(task, query)), key=mark_of, reverse=True)
     left = [task for task in meant if after is None or mark_of(task) < after]
@@ -483,7 +477,6 @@ def mark_of(task: Task) -> Mark:
 
 
 def make_cursor(mark: Mark) -> str:
-    """The cursor of the page after a task."""
     content = json.dumps([mark[0].astimezone(UTC).isoformat(), mark[1]])
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 

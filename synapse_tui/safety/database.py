@@ -203,7 +203,6 @@ _NAMES = {
 
 
 def lock_steps(project: Path) -> Sequence[Step]:
-    """The steps of the file of a project, whose folder the names of files counted from in earlier ones."""
     folder = os.path.join(os.path.realpath(project), "")  # noqa: PTH118 - with a slash at its end
     return (*_BEFORE, (lambda connection: _share(connection, folder),))
 
@@ -378,7 +377,6 @@ class LockDatabase:
     # -- locks ---
 
     def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> LockResult:
-        """Take a lock, or renew one's own."""
         return self.acquire_locks([file], holder, intent=intent)
 
     def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
@@ -564,7 +562,6 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 def opened_file_safety(
     location: Location, *, alive: Alive, project: Path | None = None
 ) -> Iterator[LockDatabase]:
-    """A database of locks for as long as a command runs."""
     try:
         safety = LockDatabase(location, project=project, alive=alive)
     except (OSError, DBAPIError) as error:

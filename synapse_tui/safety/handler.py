@@ -149,7 +149,6 @@ class Writer:
 
 
 def writer_of(session: AgentSession) -> Writer:
-    """The agent of a session at this moment."""
     running = session.turns.running
     text = session.tasks.get(running).text if running in session.tasks else ""
     intent = " ".join(text[:_LOOKED_AT].split())[:INTENT]
@@ -221,7 +220,6 @@ class HookHandler:
             await self._release_all(writer.agent_id, calls_only=False)
 
     async def renew(self, writer: Writer) -> None:
-        """Let the locks of an agent at work hold for another lease."""
         await self._locks.ask(lambda store: store.renew(writer.agent_id))
 
     async def _settle(self, writer: Writer) -> None:

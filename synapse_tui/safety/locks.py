@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.durations import duration
+from synapse_tui.wording import duration
 
 LEASE = timedelta(minutes=5)  # how long a lock holds without being renewed
 
@@ -129,7 +129,6 @@ class FileKeys:
         self._folds = _folds_case(self.project) if folds_case is None else folds_case
 
     def key(self, file: str | Path, folder: Path | None = None) -> str:
-        """The key of a file."""
         text = os.fspath(file)
         if not text or "\0" in text:
             raise ValueError("a file has a name without NUL")
@@ -143,7 +142,6 @@ class FileKeys:
         return self._prefix + (name.casefold() if self._folds else name)
 
     def shown(self, key: str) -> str:
-        """A key as a person reads it."""
         return key.removeprefix(self._prefix)
 
     def path(self, key: str) -> Path:

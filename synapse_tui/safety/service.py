@@ -203,7 +203,6 @@ class FileSafety:
     # -- what is asked ---
 
     def enforcement(self, agent_id: str) -> Enforcement:
-        """Whether an agent's writes are kept apart from those of others."""
         session = self._agents.get(agent_id)
         if not self.enabled or session is None or session.profile.hooks is None:
             return Enforcement.OFF
@@ -242,7 +241,6 @@ class FileSafety:
         return broken
 
     async def take_lock(self, file: str) -> Lock | None:
-        """Lock a file for the person at the keyboard, whoever holds it."""
         person = Holder(USER.sender_id)
         before = await self.store.ask(lambda store: store.steal_lock(file, person))
         self._events.publish(LocksChanged(USER.sender_id))

@@ -457,7 +457,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
 
 def view_state(main: MainScreen) -> dict[str, object]:
-    """The layout, the agent in focus and what is open, as JSON can carry it."""
     return {
         "layout": main.deck.arrangement,
         "zoomed": main.deck.zoomed,
@@ -580,7 +579,6 @@ class Throttle:
         self._more = False
 
     def __call__(self) -> None:
-        """Draw what is new."""
         self._more = self._resting
         if not self._resting:
             self._resting = True

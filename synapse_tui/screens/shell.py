@@ -144,12 +144,10 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         return next((pane for pane in self.main.deck.panes if pane.view is view), None)
 
     def label(self, agent_id: str) -> str:
-        """What an agent is called on the screen."""
         agent = self.main.find(agent_id)
         return agent.label if agent is not None else agent_id
 
     def labels(self) -> dict[str, str]:
-        """What the agents here are called, by id."""
         return {agent.agent_id: agent.label for agent in self.main.agents}
 
     # Notices and errors

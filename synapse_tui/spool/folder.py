@@ -87,7 +87,6 @@ class SpoolFolder:
 
     @property
     def locked(self) -> bool:
-        """Whether this host holds its lock."""
         return self._descriptor >= 0
 
     def restore(self) -> None:
@@ -301,14 +300,12 @@ def _beside_the_work(folder: Path) -> Path:
 
 
 def temporary_folder(environ: Mapping[str, str]) -> Path:
-    """The folder for temporary files of whoever has that environment."""
     named = Path(environ.get("TMPDIR", ""))
     usable = named.is_absolute() and named.is_dir() and os.access(named, os.W_OK | os.X_OK)
     return Path(os.path.realpath(named if usable else tempfile.gettempdir()))
 
 
 def temporary_prefix() -> str:
-    """What the names of this user's spools begin with in a folder for temporary files."""
     return f"synapse-spool-{os.getuid()}-"
 
 
@@ -325,7 +322,6 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _folders(parent: Path, prefix: str) -> Iterator[Path]:
-    """The folders of this user in a folder."""
     try:
         with os.scandir(parent) as entries:
             found = [Path(entry.path) for entry in entries if _ours(entry, prefix)]

@@ -61,7 +61,6 @@ class StatusBar(SegmentBar):
         self._expiry = self.set_timer(NOTICE_SECONDS[level], self._clear)
 
     def dialog_gone(self, agent_id: str) -> None:
-        """Take away a notice about the dialog of an agent."""
         if self.notice and self._dialog_of == agent_id:
             self._clear()
 

@@ -147,7 +147,6 @@ class Handler(RequestHandler):
         return Turn(task, events, follow_up=followed is not None and new)
 
     async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> tuple[Task, bool]:
-        """The task of a message, and whether it is new."""
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or str(uuid4())
         request = await draft.written(call.agent.cwd, task_id)
@@ -193,7 +192,6 @@ class Handler(RequestHandler):
 
     @translated
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
-        """Take a message back, or stop the turn that works on it."""
         call = self._call(params, context)
         task = await find_task(call, params.id)
         if task.state.final:
@@ -303,7 +301,6 @@ class Retries:
         return None
 
     def answered(self, task: Task) -> None:
-        """Remember that an answer names a task."""
         self._answered[task.id] = None
         self._answered.move_to_end(task.id)
         while len(self._answered) > MAX_ANSWERED:

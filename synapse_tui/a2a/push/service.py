@@ -298,7 +298,6 @@ class PushService:
             await self.sweep()
 
     async def _attach(self, agent_id: str) -> None:
-        """Restore the webhooks of an agent that was opened."""
         await self._ready.wait()
         agent = self._agents.get(agent_id)
         goes_on = agent is not None and agent.spec.restore

@@ -54,7 +54,6 @@ class Briefing:
         return task_id in self._tasks and self._tasks.get(task_id).instructs
 
     def begin(self) -> None:
-        """A new conversation begins, of which nothing from before is true."""
         self.told_as, self.began = "", self._clock()
 
     def expect(self) -> None:
@@ -66,7 +65,6 @@ class Briefing:
         self._wake()
 
     def put(self, composed: Composed) -> Task:
-        """Send instructions before all other messages, in place of those that still wait."""
         if not composed.text:
             raise MessageError("there are no instructions to send", "see `synapse instructions show`")
         waiting = self.waiting

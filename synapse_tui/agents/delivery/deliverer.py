@@ -100,7 +100,6 @@ class Admission:
         self._retry_in_turn_at = self._view.now() + seconds
 
     def into_turn(self, task: Task | None) -> bool:
-        """Whether a message would be typed now into an agent that works."""
         return (
             task is not None
             and task.priority >= HANDED_ON
@@ -238,7 +237,6 @@ class Settlement:
 
     @property
     def ours(self) -> bool:
-        """Whether what stands in the composer was left there by us."""
         return self.standing is not None and self._typist.stands(self.standing.text)
 
     def released(self, task: Task) -> Unsent | None:
@@ -374,7 +372,6 @@ class Delivery:
         self._turns.end_all(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
-        """Give the waiting messages the reason why they wait, and make way for one that interrupts."""
         urgent = self._urgent()
         if self._typing and urgent is not None and urgent.id != self._typing:
             self._typist.give_up("something urgent goes first")

@@ -111,7 +111,6 @@ def why_held(
 
 
 def dialog_open(view: AgentTerminal) -> bool:
-    """Whether a dialog takes the keys at this moment, by the state or by the rendered screen."""
     return view.report.state is AgentState.WAITING or view.reading().dialog
 
 

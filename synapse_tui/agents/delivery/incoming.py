@@ -69,7 +69,6 @@ class Upload:
 async def receive(
     parts: Sequence[Part | Upload], folder: Path, task_id: str, *, typed: bool = True
 ) -> tuple[Part, ...]:
-    """Write the files of a message, and data that is too long for a text."""
     found = [_as_upload(part) for part in parts] if typed else list(parts)
     if not any(isinstance(part, Upload) for part in found):
         return tuple(part for part in found if isinstance(part, Part))

@@ -47,7 +47,6 @@ class Interrupter:
     async def run(
         self, submitted: Iterable[Proof] = (), over: Callable[[], bool] = lambda: False
     ) -> InterruptOutcome:
-        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer."""
         self._over = over
         begun, restored = self._view.now(), ""
         async with self._alone():

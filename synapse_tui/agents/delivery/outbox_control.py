@@ -69,7 +69,6 @@ class OutboxControl:
         return [*self.waiting(), *self.unread()]
 
     def find(self, task_id: str) -> WaitingMessage:
-        """The waiting message of that id, typed or read."""
         task = self._tasks.get(task_id)
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
@@ -87,7 +86,6 @@ class OutboxControl:
         return found.task if found.entry.parked else self._outbox.park(found.task.id)
 
     def release(self, task_id: str) -> Task:
-        """Let a message that was kept back go on."""
         found = self.find(task_id)
         if found.uncertain:
             raise MessageError(
@@ -109,7 +107,6 @@ class OutboxControl:
         return self._go_on(self.find(task_id))
 
     def send_now(self, task_id: str) -> Task:
-        """Let a message go on before all others."""
         task = self._outbox.send_now(self.find(task_id).task.id)
         self._wake()
         return task

@@ -39,7 +39,6 @@ class Composing:
         self._proof: Proof | None = None
 
     def stands(self, text: str) -> bool:
-        """Whether a text stands in the composer, by the output parsed up to now."""
         proof = self.proof(text)
         if self._profile.composer is None:
             return proof.on(self._view.tail())
@@ -48,7 +47,6 @@ class Composing:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has stood in it for a moment."""
         return self._view.empty_for() >= STEADY
 
     @property
@@ -254,7 +252,6 @@ class Typist(Composing):
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        """Put a text into the empty composer and submit it."""
         self._in_turn, self._given_up = works, ""
         self._keyboard.hold()
         try:

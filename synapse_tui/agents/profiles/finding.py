@@ -96,7 +96,6 @@ class ProfileSet:
     read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, name: str) -> Profile:
-        """The profile of a name or an alias, whatever its case."""
         word = name.lower()
         if word in self.profiles:
             return self.profiles[word]

@@ -190,7 +190,6 @@ class Section:
         return [(str(item.value), item) for item in items]
 
     def convert(self, key: str, reader: Callable[[str], Value]) -> tuple[Value, ...]:
-        """A list of texts, each changed by a function whose ValueError is a fault of that text."""
         found: list[Value] = []
         for value, node in self._strings(key):
             try:
@@ -255,7 +254,6 @@ class Section:
         ]
 
     def skip(self, *keys: str) -> None:
-        """Let keys be there that mean nothing here."""
         self._skipped.update(keys)
 
     def finish(self) -> None:
