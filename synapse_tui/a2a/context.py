@@ -255,7 +255,7 @@ async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> T
         return find_task(agent, task_id, caller)
     except TaskNotFound as unknown:
         with contextlib.suppress(TaskNotFound):
-            task = await agent.find_task(task_id)
+            task = await agent.tasks.find(task_id)
             if caller.may_see(task):
                 return task
         raise unknown
@@ -284,7 +284,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
         The newest snapshot.
     """
     # A plus sign that was not escaped is a space by now.
-    found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    found = await while_wanted(request, agent.service.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
         return task
     newest, there = found
@@ -326,7 +326,7 @@ def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
     """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
     mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
     if mine:
-        agent.desk.collected(task)
+        agent.service.collected(task)
 
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
@@ -358,17 +358,17 @@ def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) 
 def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
     """The shortest way from an agent over those that it waits for to the sender; empty for none."""
     before: dict[str, str] = {agent.agent_id: ""}
-    desks = deque([(agent.agent_id, agent.desk)])
-    while desks:
-        who, desk = desks.popleft()
-        for target in desk.awaited():
+    waiting = deque([(agent.agent_id, agent.service)])
+    while waiting:
+        who, service = waiting.popleft()
+        for target in service.awaited():
             if target in before:
                 continue
             before[target] = who
             if target == sender:
                 return _steps(before, target)
-            if (further := services.desk_of(target)) is not None:
-                desks.append((target, further))
+            if (further := services.service_of(target)) is not None:
+                waiting.append((target, further))
     return []
 
 

@@ -1,4 +1,4 @@
-"""The environment of an agent's process: what it is told of us, and what it must not hear of elsewhere."""
+"""The environment of an agent's process: our variables in, those of outer agents and secrets out."""
 
 from __future__ import annotations
 
@@ -122,7 +122,6 @@ def child_environment(
     hooks: Path | None = None,
     paths: UserPaths | None = None,
 ) -> dict[str, str]:
-    """The environment for an agent."""
     command = installed_command()
     folder = command_folder(command, paths or UserPaths.of_environment())
     env = {name: value for name, value in base.items() if not _removed(name)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from synapse_tui import __version__
-from synapse_tui.agents.profiles.specs import parse_spec
+from synapse_tui.agents.profiles.profile import parse_spec
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 

@@ -22,10 +22,10 @@ class Naming(Protocol):
     """Translates between the names of this machine and those in the database."""
 
     def agent(self, agent_id: str) -> str:
-        """An agent of this machine, or one that another method of this told."""
+        """An agent of this machine, or one that another method of this gave."""
 
     def agent_id(self, name: str) -> str:
-        """An agent as it is told here; one of another machine keeps that machine's name behind it."""
+        """An agent as it is shown here; one of another machine keeps that machine's name behind it."""
 
     def is_here(self, name: str) -> bool:
         """Whether an agent or a process is one of this machine, so that its life can be looked at."""
@@ -43,7 +43,7 @@ class Naming(Protocol):
         """A project of this machine, by a name that all working copies of it share."""
 
     def folder(self, project: str) -> str:
-        """A project as it is told here; of another machine with that machine's name before it."""
+        """A project as it is shown here; of another machine with that machine's name before it."""
 
     def file(self, key: str) -> str:
         """A file, by its key (`file_safety.FileKeys`)."""
@@ -115,11 +115,7 @@ class LocalNaming:
 
 
 class FileNaming(LocalNaming):
-    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them.
-
-    Args:
-        project: Folder of the project.
-    """
+    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them."""
 
     def __init__(self, project: Path) -> None:
         self._keys = FileKeys(project)
@@ -143,9 +139,6 @@ class TeamNaming:
     Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
     of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems know but one
     case; all others `laptop-3f9a1c:/home/me/notes.txt`.
-
-    Args:
-        database: The database; the files of the project are looked at when the first file is named.
     """
 
     def __init__(self, database: TeamDatabase) -> None:

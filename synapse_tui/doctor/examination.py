@@ -506,12 +506,12 @@ class Examination:
 
     def task(self, task: Task) -> Task:
         """The current state of a task."""
-        return self.session.task(task.id)
+        return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
         """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
         self.slow = None
-        for task in self.session.list_tasks():
+        for task in list(self.session.tasks):
             if not task.state.final:
                 await self.session.cancel(task.id)
         if self.alive and self.state is not AgentState.READY:

@@ -284,7 +284,7 @@ async def answer(examination: Examination) -> Verdict:
     frame = frozenset(row.strip() for sample in idle for row in sample.rows)
     pieces = [
         artifact.text
-        for task in examination.session.list_tasks()
+        for task in list(examination.session.tasks)
         for artifact in task.artifacts
         if not task.replied
     ]

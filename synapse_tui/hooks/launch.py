@@ -68,7 +68,7 @@ def prepare(
     *,
     trusted: Mapping[str, str] = MappingProxyType({}),
 ) -> LaunchHooks:
-    """Write what an agent needs to call us, and tell how to start it."""
+    """Write what an agent needs to call us; gives how to start it."""
     private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
@@ -125,7 +125,6 @@ _CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets thes
 
 
 def codex_hooks() -> dict[str, object]:
-    """Hooks in the words of Codex, as data."""
     hooks: dict[str, object] = {}
     for name, event, matcher in _CODEX:
         timeout = 3 if name in _CODEX_SHORT else TIMEOUT
@@ -135,7 +134,7 @@ def codex_hooks() -> dict[str, object]:
 
 
 def codex_keys() -> list[str]:
-    """What Codex calls our hooks of the command line where it keeps which ones are trusted."""
+    """What Codex calls our hooks of the command line where it records which ones are trusted."""
     return [f"{LAYER}:{_snake(name)}:0:0" for name, _, _ in _CODEX]
 
 
@@ -179,7 +178,6 @@ def gemini_extension() -> Mapping[str, object]:
 
 
 def copilot_hooks() -> dict[str, object]:
-    """Hooks in the words of Copilot CLI."""
 
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {"type": "command", "bash": command_line(event, Dialect.COPILOT), "timeoutSec": TIMEOUT}
@@ -204,9 +202,9 @@ def opencode_plugin() -> bytes:
 
 def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str]:
     own = {name.lower() for name in environ}
-    patience = {name: value for name, value in NPM.items() if name not in own}
-    told = {"SYNAPSE_NPM": " ".join(patience)} if patience else {}
-    return {**patience, **told, "OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)}
+    retries = {name: value for name, value in NPM.items() if name not in own}
+    names = {"SYNAPSE_NPM": " ".join(retries)} if retries else {}
+    return {**retries, **names, "OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)}
 
 
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
@@ -248,25 +246,24 @@ def _snake(name: str) -> str:
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 15.0  # seconds that Codex gets to answer
+CODEX_ANSWERS = 15.0  # seconds that Codex gets to answer
 _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}
 
 
 async def trusted_hashes(
     command: Path, cache: Path, *, environ: Mapping[str, str], cwd: Path
 ) -> Mapping[str, str]:
-    """The hash of each of our hooks, by its key."""
     file = cache / f"codex-{_identity(command)}.json"
     known = _load(file)
     if known:
         return known
     try:
-        async with asyncio.timeout(PATIENCE):
-            told = await _ask(command, environ=environ, cwd=cwd)
+        async with asyncio.timeout(CODEX_ANSWERS):
+            found = await _ask(command, environ=environ, cwd=cwd)
     except (OSError, TimeoutError, ValueError) as error:
-        log.warning("codex does not tell the hashes of hooks: %s", str(error) or "no answer")
+        log.warning("codex does not report the hashes of hooks: %s", str(error) or "no answer")
         return {}
-    hashes = {key: told[key] for key in codex_keys() if key in told}
+    hashes = {key: found[key] for key in codex_keys() if key in found}
     if len(hashes) < len(codex_keys()):
         log.warning("codex does not know all hooks: %s of %s", len(hashes), len(codex_keys()))
         return {}

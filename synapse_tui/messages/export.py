@@ -58,16 +58,7 @@ def json_of(record: Record) -> dict[str, Any]:
 
 
 def write(form: str, records: Iterable[Record], file: TextIO) -> int:
-    """Write tasks one after the other, as they come.
-
-    Args:
-        form: One of FORMATS.
-        records: The tasks.
-        file: Where to.
-
-    Returns:
-        How many there were.
-    """
+    """Write tasks one after the other, as they come."""
     writer = {"json": _json, "jsonl": _lines, "csv": _csv, "md": _markdown}[form]
     return writer(map(json_of, records), file)
 
@@ -105,7 +96,6 @@ def _section(task: Mapping[str, Any]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A text as it is, in a fence that is longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{plain(text)}\n{fence}"

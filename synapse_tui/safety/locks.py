@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from synapse_tui.durations import duration
 
-LEASE = timedelta(minutes=5)  # how long a lock holds that nobody renews
+LEASE = timedelta(minutes=5)  # how long a lock holds without being renewed
 
 
 class ChangeType(StrEnum):
@@ -52,7 +52,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LockResult:
     """Whether a file may be written."""
 
     allowed: bool
@@ -88,7 +88,7 @@ class ModificationQuery:
 
 
 def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
-    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead."""
+    """Why a file may not be written, as agents read it: who holds it, and what to do instead."""
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
@@ -120,7 +120,7 @@ class FileKeys:
     """Names the files of one project.
 
     A file below the project has its path from there, with `/`; any other its whole real path. A file need not
-    exist. Where the project's file system does not tell cases apart, names are in lower case.
+    exist. Where the project's file system ignores case, names are in lower case.
     """
 
     def __init__(self, project: Path, *, prefix: str = "", folds_case: bool | None = None) -> None:
@@ -147,7 +147,7 @@ class FileKeys:
         return key.removeprefix(self._prefix)
 
     def path(self, key: str) -> Path:
-        """Where the file of a key lies; in another case of letters where cases are not told apart."""
+        """Where the file of a key lies; in another case of letters where case is ignored."""
         return self.project / self.shown(key)
 
     def spelled(self, key: str) -> Path:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import chop_cells
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
@@ -384,7 +383,7 @@ class WatchView(Dialog[str]):
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "s stops the watch · ↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
-    BINDINGS: ClassVar = [Binding("s", "stop", show=False), Binding("q,enter", "leave", show=False)]
+    BINDINGS: ClassVar = [("s", "stop"), ("q,enter", "leave")]
 
     def __init__(self, agent_id: str, agent: str, watcher: Watcher) -> None:
         super().__init__(f"Watch over {agent}")

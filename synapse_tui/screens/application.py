@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Button, Static
 
@@ -259,11 +258,11 @@ class Quit(Dialog[Leave]):
     SUBTITLE: ClassVar[str] = "d detach · y stop · Esc cancels"
     AUTO_FOCUS = "#detach"
     BINDINGS: ClassVar = [
-        Binding("y", "leave_by('stop')", show=False),
-        Binding("d", "leave_by('detach')", show=False),
-        Binding("n", "leave", show=False),
-        Binding("left", "app.focus_previous", show=False),
-        Binding("right", "app.focus_next", show=False),
+        ("y", "leave_by('stop')"),
+        ("d", "leave_by('detach')"),
+        ("n", "leave"),
+        ("left", "app.focus_previous"),
+        ("right", "app.focus_next"),
     ]
 
     def __init__(self, text: str, stop: str) -> None:

@@ -8,7 +8,6 @@ from typing import ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -42,7 +41,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     Subclasses give `body`, and `buttons` and `pressed` where there are more than the one that closes it.
     """
 
-    BINDINGS: ClassVar = [Binding("escape", "leave", "Cancel", show=False)]
+    BINDINGS: ClassVar = [("escape", "leave")]
     AUTO_FOCUS: ClassVar[str | None] = "Input, TextArea, SelectionList, OptionList, Button"
     TITLE_TEXT: ClassVar[str] = ""
     BOX_CLASSES: ClassVar[str] = ""
@@ -217,11 +216,7 @@ class Confirm(Dialog[bool]):
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
     AUTO_FOCUS = "#cancel"
-    BINDINGS: ClassVar = [
-        Binding("y", "yes", show=False),
-        Binding("n", "leave", show=False),
-        Binding("left,right", "app.focus_next", show=False),
-    ]
+    BINDINGS: ClassVar = [("y", "yes"), ("n", "leave"), ("left,right", "app.focus_next")]
 
     def __init__(self, title: str, text: str, yes: str) -> None:
         super().__init__(title)
@@ -332,7 +327,7 @@ class Pick(Dialog[str]):
 class EnterList(Choices):
     """A list in which Enter confirms and a click only marks."""
 
-    BINDINGS: ClassVar = [Binding("enter", "confirm", show=False)]
+    BINDINGS: ClassVar = [("enter", "confirm")]
 
     class Confirmed(Message):
         """Enter was pressed."""
@@ -365,7 +360,7 @@ class Report(Dialog[None]):
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
-    BINDINGS: ClassVar = [Binding("q,enter", "leave", show=False)]
+    BINDINGS: ClassVar = [("q,enter", "leave")]
 
     def __init__(self, title: str, content: Content | Callable[[int], Content], *, action: str = "") -> None:
         super().__init__(title)

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -162,10 +161,10 @@ class FileDialog(Dialog[str]):
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [
-        Binding("r", "choose('release_lock')", show=False),
-        Binding("t", "choose('take_lock')", show=False),
-        Binding("c", "choose('copy_path')", show=False),
-        Binding("q,enter", "leave", show=False),
+        ("r", "choose('release_lock')"),
+        ("t", "choose('take_lock')"),
+        ("c", "choose('copy_path')"),
+        ("q,enter", "leave"),
     ]
 
     def __init__(

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
@@ -118,16 +117,16 @@ class HistoryView(Dialog[None]):
     )
     AUTO_FOCUS = "#query"
     BINDINGS: ClassVar = [
-        Binding("slash", "search", show=False),
-        Binding("p", "project", show=False),
-        Binding("g", "pick('agent')", show=False),
-        Binding("s", "pick('state')", show=False),
-        Binding("t", "pick('span')", show=False),
-        Binding("r", "again", show=False),
-        Binding("c", "copy('answer')", show=False),
-        Binding("m", "copy('message')", show=False),
-        Binding("e", "export", show=False),
-        Binding("q", "leave", show=False),
+        ("slash", "search"),
+        ("p", "project"),
+        ("g", "pick('agent')"),
+        ("s", "pick('state')"),
+        ("t", "pick('span')"),
+        ("r", "again"),
+        ("c", "copy('answer')"),
+        ("m", "copy('message')"),
+        ("e", "export"),
+        ("q", "leave"),
     ]
 
     def __init__(self, actions: HistoryActions) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -358,10 +357,10 @@ class MessageDetail(Dialog[str]):
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [
-        Binding("c", "choose('cancel')", show=False),
-        Binding("h", "choose('hold')", show=False),
-        Binding("s", "choose('send_now')", show=False),
-        Binding("a", "choose('again')", show=False),
+        ("c", "choose('cancel')"),
+        ("h", "choose('hold')"),
+        ("s", "choose('send_now')"),
+        ("a", "choose('again')"),
     ]
 
     def __init__(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -239,11 +238,7 @@ class RestoreQuestion(Question[bool]):
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
     KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
     ENTRY = "#restore"
-    BINDINGS: ClassVar = [
-        Binding("y", "restore", show=False),
-        Binding("n", "leave", show=False),
-        Binding("left,right", "app.focus_next", show=False),
-    ]
+    BINDINGS: ClassVar = [("y", "restore"), ("n", "leave"), ("left,right", "app.focus_next")]
 
     def __init__(self, offer: RestoreOffer) -> None:
         super().__init__()
@@ -295,10 +290,10 @@ class HookQuestion(Question[Consent]):
     KEYS: ClassVar[str] = "y install · n not now · Esc not now"
     ENTRY = "#yes"
     BINDINGS: ClassVar = [
-        Binding("y", "install", show=False),
-        Binding("n", "leave", show=False),
-        Binding("right,down", "app.focus_next", show=False),
-        Binding("left,up", "app.focus_previous", show=False),
+        ("y", "install"),
+        ("n", "leave"),
+        ("right,down", "app.focus_next"),
+        ("left,up", "app.focus_previous"),
     ]
 
     def __init__(self, agent: str) -> None:

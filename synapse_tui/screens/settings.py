@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static, TextArea
@@ -257,7 +256,7 @@ class SettingEditor(Dialog[str]):
     SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
     BOX_CLASSES: ClassVar[str] = "-setting"
     AUTO_FOCUS = "#value"
-    BINDINGS: ClassVar = [Binding("ctrl+s", "save", show=False)]
+    BINDINGS: ClassVar = [("ctrl+s", "save")]
 
     def __init__(
         self, entry: Entry, now: Survey, files: Callable[[], SettingsFiles], before_write: Callable[[], None]

@@ -16,9 +16,9 @@ from textual.widget import Widget
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap
+from synapse_tui.widgets.bars import Level
 from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
-from synapse_tui.widgets.status_bar import Level
 from synapse_tui.widgets.terminal_view import TerminalView
 
 from .dialog import describe

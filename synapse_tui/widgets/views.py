@@ -232,7 +232,7 @@ def _view(
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
-    held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
+    held = [task for task in list(session.tasks) if task.delivery is DeliveryState.HELD]
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
     unparked = [task.updated_at for task in held if task.reason != HELD_BY_USER]

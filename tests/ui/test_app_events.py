@@ -105,21 +105,14 @@ async def test_states_are_shown_in_tab_and_title(bells):
         assert "needs you: permission: Bash" in text_of(app).splitlines()[1]
 
 
-async def test_an_agent_that_waits_in_focus_does_not_ring(bells):
-    host = three_agents()
-    async with running(host) as (_app, pilot):
-        host.agents[CLAUDE].become(AgentState.WAITING)
-        await pilot.pause()
-        assert not bells
-
-
-async def test_an_agent_that_waits_rings_when_nobody_looks_at_the_terminal(bells):
+@pytest.mark.parametrize("looks", [True, False])
+async def test_an_agent_that_waits_in_focus_rings_only_when_nobody_looks_at_the_terminal(bells, looks):
     host = three_agents()
     async with running(host) as (app, pilot):
-        app.app_focus = False
+        app.app_focus = looks
         host.agents[CLAUDE].become(AgentState.WAITING)
         await pilot.pause()
-        assert bells
+        assert bool(bells) is not looks
 
 
 async def test_finished_unseen_has_a_mark_of_its_own():

@@ -69,13 +69,3 @@ async def test_a_narrow_exit_bar_shortens_its_hints_first():
         row = next(row for row in text_of(app).splitlines() if "×" in row and " x " in row)
         assert "claude exited with status 137" in row
         assert exit_bar(app) is not None
-
-
-async def test_help_takes_the_whole_height():
-    async with running(three_agents(), size=(80, 24)) as (app, pilot):
-        await pilot.press("f1")
-        await pilot.pause()
-        box, body = app.screen.query_one(".dialog"), app.screen.query_one(".body")
-        assert box.region.height == 24
-        assert body.region.height == 20
-        assert app.screen.query_one("Button").region.bottom == 23

@@ -117,7 +117,7 @@ class Handler(RequestHandler):
         found = await find_task(call, params.id)
         if found.state.final:
             raise UnsupportedOperationError(f"task {found.id} is {found.state.value} already")
-        async with call.agent.feed.subscribe(found.id) as events:
+        async with call.agent.streams.subscribe(found.id) as events:
             yield task_proto(events.task, await files_of(events.task))
             async with aclosing(steps(events, events.task)) as seen:
                 async for step in seen:
@@ -137,7 +137,7 @@ class Handler(RequestHandler):
         if call.files is not None:
             call.files.close()  # the answer may be a long time in coming
         # Nothing may be awaited between accepting and subscribing: an event in between would be lost.
-        events = call.agent.feed.subscribe(task.id)
+        events = call.agent.streams.subscribe(task.id)
         if not new:
             try:
                 await push_again(params.configuration, call, task.id)
@@ -178,7 +178,7 @@ class Handler(RequestHandler):
         call = self._call(params, context)
         query = query_of(params, call.visitor)
         possible = params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
-        page = within(await call.agent.page(query)) if possible else TaskPage((), "", 0)
+        page = within(await call.agent.tasks.page(query)) if possible else TaskPage((), "", 0)
         files = await files_of(*page.tasks) if params.include_artifacts else NO_FILES
         history = history_length(params)
         return pb.ListTasksResponse(
@@ -394,7 +394,7 @@ async def _ended(call: Call, turn: Turn, task: Task) -> Task:
     stopping = asyncio.ensure_future(call.stopping.wait())
     try:
         await asyncio.wait({over, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return over.result() if over.done() else call.agent.task(task.id)
+        return over.result() if over.done() else call.agent.tasks.get(task.id)
     finally:
         for each in (over, stopping):
             each.cancel()
