@@ -316,7 +316,6 @@ class SynapseApp(Shell):
             self.main.back_to_pane()
 
     def use_keys(self, keymap: Keymap) -> None:
-        """Let other keys hold from now on."""
         self.keymap = keymap
         self.keyboard.use(keymap)
         self.main.show_keys(keymap)
@@ -422,7 +421,6 @@ class SynapseApp(Shell):
     # The terminal
 
     def notify_outside(self, title: str, text: str) -> None:
-        """Let the terminal around the application show a notification."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.notify(title, text)
 

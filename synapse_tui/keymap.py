@@ -48,7 +48,6 @@ _ESCAPE_SEQUENCES = frozenset("[]\\^_")  # after ESC, which Alt sends too, these
 
 
 def read_key(word: str) -> str:
-    """A key in its one spelling."""
     text = word.strip()
     if not text:
         raise ValueError("'': a key is missing")
@@ -224,7 +223,6 @@ def _place(action: Action) -> tuple[int, str]:
 
 
 def read_leader(value: object) -> str:
-    """The leader of the settings."""
     if not isinstance(value, str):
         raise ValueError("must be a text such as ctrl+]")
     try:

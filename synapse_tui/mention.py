@@ -481,7 +481,6 @@ class Overlay(Generic[T]):
         return Step.SENT
 
     def _standing_problem(self) -> str:
-        """What will stop Enter from sending, shown before it is pressed."""
         if not self.composing:
             return ""
         try:

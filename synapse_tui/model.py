@@ -187,6 +187,20 @@ class Task:
         return "\n".join(texts[-1:] if self.replied else texts)
 
 
+class Parked(StrEnum):
+    """Why a waiting message goes on only when a person lets it."""
+
+    NO = ""
+    HELD = "held"
+    """A person held it, or it could not be typed."""
+    RECOVERED = "recovered"
+    """It waits from before a restart, or from before its agent was closed."""
+    INBOX = "inbox"
+    """It is kept for the agent to read, and not typed."""
+    UNCERTAIN = "uncertain"
+    """It may have been sent already."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
     """The place of a waiting message in its agent's outbox.
@@ -194,7 +208,7 @@ class OutboxEntry:
     Attributes:
         task_id: The message's task.
         rank: Messages are typed by rising rank.
-        parked: Whether a person must act before it goes on.
+        hold: Why it does not go on by itself.
         urgent: Whether a person put it before all others.
         entered: Whether Enter may have been pressed on it, and nothing proves yet what became of it.
         prompt: Whether it is the person's own first prompt, typed without a prefix.
@@ -202,10 +216,15 @@ class OutboxEntry:
 
     task_id: str
     rank: float
-    parked: bool = False
+    hold: Parked = Parked.NO
     urgent: bool = False
     entered: bool = False
     prompt: bool = False
+
+    @property
+    def parked(self) -> bool:
+        """Whether a person must act before it goes on."""
+        return self.hold is not Parked.NO
 
 
 @dataclass(frozen=True, slots=True)

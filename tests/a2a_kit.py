@@ -40,14 +40,14 @@ class GivenAgent(FakeAgent):
         """Wait for the next message, and work on it."""
         task = await self.taken()
         self.give(task.id)
-        return self.book.get(task.id)
+        return self.tasks.get(task.id)
 
     def asks(self, task_id: str, reason: str) -> None:
         """A dialog is open in the turn that works on a task."""
-        self.book.change(task_id, state=TaskState.INPUT_REQUIRED, reason=reason)
+        self.tasks.change(task_id, state=TaskState.INPUT_REQUIRED, reason=reason)
 
     def goes_on(self, task_id: str) -> None:
-        self.book.change(task_id, state=TaskState.WORKING, reason="", delivery=DeliveryState.SUBMITTED)
+        self.tasks.change(task_id, state=TaskState.WORKING, reason="", delivery=DeliveryState.SUBMITTED)
 
 
 def said(text: str = "Hello!", **fields: Any) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.service import TaskDesk
-from synapse_tui.messages.streams import TaskFeed
-from synapse_tui.messages.tasks import TaskBook, TaskFinder
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.streams import TaskStreams
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     USER,
@@ -31,8 +31,6 @@ from synapse_tui.model import (
     Sender,
     StateReport,
     Task,
-    TaskPage,
-    TaskQuery,
     TaskState,
 )
 
@@ -54,37 +52,36 @@ class FakeAgent:
         self.ids: Iterator[str] = iter(())
         self.moments = itertools.count()
         self.events = EventBus()
-        self.book = TaskBook(
+        self.tasks = TaskStore(
             self.agent_id,
             self.context_id,
             self.events,
             clock=lambda: T0 + timedelta(milliseconds=next(self.moments)),
             new_id=lambda: next(self.ids, None) or str(uuid.uuid4()),
         )
-        self.outbox = Outbox(self.book)
+        self.outbox = Outbox(self.tasks)
         self.running = ""
         self.newest = ""
-        self.desk = TaskDesk(
-            self.book,
+        self.service = TaskService(
+            self.tasks,
             self.outbox,
             self.agent_id,
             running=lambda: self.running,
             newest=lambda: self.newest,
         )
-        self.feed = TaskFeed(self.book)
-        self.finder = TaskFinder(self.book)
+        self.streams = TaskStreams(self.tasks)
         self.cwd = Path("/nowhere")
         self.intake = Intake(
-            self.agent_id, Profile("fake", "Fake", "fake"), self.book, self.outbox, MessageStyle()
+            self.agent_id, Profile("fake", "Fake", "fake"), self.tasks, self.outbox, MessageStyle()
         )
-        self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
+        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.withdraw, wake=lambda: None)
         self.briefing = Briefing(
-            self.book, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"
+            self.tasks, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"
         )
         self.watcher = Watcher(
             self.agent_id,
             Profile("fake", "Fake", "fake"),
-            book=self.book,
+            tasks=self.tasks,
             outbox=self.outbox,
             events=self.events,
             accept=self.accept,
@@ -99,13 +96,9 @@ class FakeAgent:
         self.timeline.add(self.report, self.now)
 
     @property
-    def tasks(self) -> TaskBook:
-        return self.book
-
-    @property
     def task_ids(self) -> list[str]:
         """Ids of its tasks, oldest first."""
-        return [task.id for task in self.book]
+        return [task.id for task in self.tasks]
 
     @property
     def agent_id(self) -> str:
@@ -120,7 +113,7 @@ class FakeAgent:
         return StateReport(self.state, "fake", "", 0.0)
 
     def explain(self) -> Explanation:
-        running = self.book.get(self.running) if self.running in self.book else None
+        running = self.tasks.get(self.running) if self.running in self.tasks else None
         return explain(self.timeline.passages[-1].report, self.timeline, self.control, running, now=self.now)
 
     def recent_text(self) -> str:
@@ -133,51 +126,39 @@ class FakeAgent:
         self.requests.append(request)
         if request.follows:
             followed = self.intake.take(request).follows
-            return self.book.get(followed)
+            return self.tasks.get(followed)
         if self.to_inbox:
             return self.info(request)
-        task = self.book.create(request)
+        task = self.tasks.create(request)
         if self.answer is not None:
             self.finish(task.id, self.answer)
-        return self.book.get(task.id)
+        return self.tasks.get(task.id)
 
     def finish(self, task_id: str, text: str = "", state: TaskState = TaskState.COMPLETED) -> None:
         artifacts = (Artifact(text),) if text else ()
-        self.book.change(task_id, state=state, delivery=DeliveryState.DONE, artifacts=artifacts)
+        self.tasks.change(task_id, state=state, delivery=DeliveryState.DONE, artifacts=artifacts)
 
     def give(self, task_id: str) -> None:
         """The message was submitted, and the agent works on it."""
-        self.book.change(task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
+        self.tasks.change(task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
         self.running = self.newest = task_id
-
-    def task(self, task_id: str) -> Task:
-        return self.book.get(task_id)
-
-    async def find_task(self, task_id: str) -> Task:
-        return await self.finder.find(task_id)
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        return await self.finder.page(query)
-
-    def list_tasks(self) -> list[Task]:
-        return list(self.book)
 
     def wait(self, text: str, sender: Sender = USER, priority: int = 3) -> Task:
         """Let a message wait in the outbox."""
-        task = self.book.create(MessageRequest(text, sender, priority))
+        task = self.tasks.create(MessageRequest(text, sender, priority))
         self.outbox.put(task)
         return task
 
     def info(self, message: MessageRequest | str, sender: Sender = USER) -> Task:
         """Let a message lie unread in the inbox."""
         request = message if isinstance(message, MessageRequest) else MessageRequest(message, sender, 1)
-        task = self.book.create(request)
+        task = self.tasks.create(request)
         self.outbox.put(task, inbox=True)
-        return self.book.get(task.id)
+        return self.tasks.get(task.id)
 
     async def withdraw(self, task_id: str) -> Task:
         return self.outbox.cancel(task_id)
 
     async def cancel(self, task_id: str) -> Task:
         self.finish(task_id, state=TaskState.CANCELED)
-        return self.book.get(task_id)
+        return self.tasks.get(task_id)

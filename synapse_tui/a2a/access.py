@@ -84,7 +84,6 @@ class Principal:
     max_priority: int = INTERRUPT_PRIORITY
 
     def may_see(self, caller: str) -> bool:
-        """Whether a task made by a caller of that name is any of this one's business."""
         return self.admin or caller == self.name
 
 
@@ -224,7 +223,6 @@ class Access:
             await self._look()
 
     def follow(self, rules: AccessRules) -> None:
-        """Go by other rules from now on."""
         if rules != self.rules:
             self.rules = rules
             state = rules.fault or ("keys are demanded" if rules.enabled else "keys are not demanded")

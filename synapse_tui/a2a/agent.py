@@ -11,10 +11,10 @@ from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
 from synapse_tui.agents.watcher import Watcher
-from synapse_tui.messages.service import TaskDesk
-from synapse_tui.messages.streams import TaskFeed
-from synapse_tui.messages.tasks import TaskBook
-from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.streams import TaskStreams
+from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.model import MessageRequest, StateReport, Task
 
 from .access import Access
 from .bodies import LargeBodies
@@ -62,11 +62,11 @@ class HostedAgent(Protocol):
         """Its working folder; files of messages are written there."""
 
     @property
-    def tasks(self) -> TaskBook:
+    def tasks(self) -> TaskStore:
         """Its tasks that are still known."""
 
     @property
-    def feed(self) -> TaskFeed:
+    def streams(self) -> TaskStreams:
         """What happens to its tasks."""
 
     @property
@@ -74,7 +74,7 @@ class HostedAgent(Protocol):
         """What waits to be typed into it."""
 
     @property
-    def desk(self) -> TaskDesk:
+    def service(self) -> TaskService:
         """Its tasks: waiting, replies, outgoing ones."""
 
     @property
@@ -94,15 +94,6 @@ class HostedAgent(Protocol):
     def accept(self, request: MessageRequest) -> Task:
         """Take a message."""
 
-    def task(self, task_id: str) -> Task:
-        """The newest snapshot of a task."""
-
-    async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only."""
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first."""
-
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task: take it out of the outbox, or stop the turn that works on it."""
 
@@ -111,7 +102,7 @@ CardForm = Literal["dual", "v1"]
 """Whether cards have the fields of A2A 0.3 besides those of 1.0."""
 
 
-def no_desk(_agent_id: str) -> TaskDesk | None:
+def no_service(_agent_id: str) -> TaskService | None:
     """Knows no agent."""
     return None
 
@@ -126,7 +117,7 @@ class Services:
     """What the servers of a host share.
 
     Attributes:
-        desk_of: Gives the tasks of an agent of this host; None for any other.
+        service_of: Gives the tasks of an agent of this host; None for any other.
         access: The rules about callers; None for those of a program without settings.
         network: Where and how agents are served.
         card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
@@ -138,7 +129,7 @@ class Services:
         large: Room for large bodies.
     """
 
-    desk_of: Callable[[str], TaskDesk | None] = no_desk
+    service_of: Callable[[str], TaskService | None] = no_service
     access: Access | None = None
     push: PushService | None = None
     network: Network = LOOPBACK

@@ -240,7 +240,6 @@ async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[st
 
 
 def why_json(found: Explanation) -> dict[str, Any]:
-    """The reason of a state, the outbox and the running task."""
     report = found.report
     return {
         "why": {

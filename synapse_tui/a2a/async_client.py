@@ -53,7 +53,6 @@ class AsyncClient:
         self._secure: dict[bool, asyncio.Task[httpx.AsyncClient]] = {}
 
     async def close(self) -> None:
-        """End all connections."""
         await self._plain.aclose()
         for made in await asyncio.gather(*self._secure.values(), return_exceptions=True):
             if isinstance(made, httpx.AsyncClient):

@@ -481,7 +481,6 @@ def check_content_type(headers: Headers) -> None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that has been read to an application that wants to read it."""
     given = False
 
     async def again() -> MutableMapping[str, Any]:

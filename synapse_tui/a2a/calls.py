@@ -62,11 +62,9 @@ class PeerTask:
 
     @property
     def text(self) -> str:
-        """All artifacts as one text."""
         return "\n".join(self.texts)
 
     def answers(self, task_id: str) -> bool:
-        """Whether it stands for the answer to another agent's task with that id or prefix."""
         metadata = self.fields.get("metadata")
         found = metadata.get("in_reply_to") if isinstance(metadata, dict) else None
         return isinstance(found, str) and bool(task_id) and found.startswith(task_id.lower())
@@ -165,7 +163,6 @@ class Missing(ValueError):
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether an endpoint is on this machine."""
     return urlsplit(endpoint).hostname in _LOOPBACK
 
 
@@ -238,7 +235,6 @@ def reply(task_id: str, answer: Reply, contents: Mapping[str, bytes] = NO_CONTEN
 
 
 def answer(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call[PeerTask]:
-    """End the outgoing task of the agent that asked, in a form that the original understands too."""
     about: dict[str, object] = {
         "status": reply.state.value,
         "in_reply_to": outgoing_id,
@@ -269,12 +265,10 @@ def tasks() -> Call[list[PeerTask]]:
 
 
 def task(task_id: str) -> Call[PeerTask]:
-    """Read a task."""
     return Call("GET", f"/tasks/{_checked(task_id)}", read_task)
 
 
 def cancel(task_id: str) -> Call[PeerTask]:
-    """Cancel a task."""
     return Call("POST", f"/tasks/{_checked(task_id)}/cancel", read_task)
 
 
@@ -284,13 +278,11 @@ def wait(seen: PeerTask, seconds: float) -> Call[PeerTask]:
 
 
 def external_send(alias: str, text: str, *, response_expected: bool) -> Call[PeerTask]:
-    """Have a host send a message to an external agent."""
     body = {"message": _encodable(text), "metadata": {"response_expected": response_expected}}
     return Call("POST", f"/external/agents/{quote(alias, safe='')}/send", read_task, _json(body))
 
 
 def external_task(alias: str, seen: PeerTask, seconds: float) -> Call[PeerTask]:
-    """Read the task of such a message as soon as it differs from what was seen."""
     path = f"/external/agents/{quote(alias, safe='')}/tasks/{_checked(seen.task_id)}"
     return _waiting(path, seen.updated_at, seconds)
 
@@ -304,7 +296,6 @@ def status(*, why: bool = False) -> Call[dict[str, Any]]:
 
 
 def card() -> Call[dict[str, Any]]:
-    """An agent's card."""
     return Call("GET", "/.well-known/agent-card.json", lambda value: _object(value, "a card"))
 
 
@@ -359,7 +350,6 @@ def mark_read(task_ids: Sequence[str]) -> Call[list[PeerTask]]:
 
 
 def begin_watch(fields: Mapping[str, object]) -> Call[dict[str, Any] | None]:
-    """Begin to watch an agent."""
     return Call("POST", "/watch", _watch, _json(fields))
 
 
@@ -370,12 +360,10 @@ def watch(*, seen: int = -1, seconds: float = 0.0) -> Call[dict[str, Any] | None
 
 
 def end_watch() -> Call[dict[str, Any] | None]:
-    """End a watch."""
     return Call("DELETE", "/watch", _watch)
 
 
 def webhooks() -> Call[list[dict[str, Any]]]:
-    """An agent's webhooks."""
     return Call("GET", "/webhooks", lambda value: _list(value, "webhooks"))
 
 
@@ -386,12 +374,10 @@ def webhook_deliveries(webhook_id: str = "", *, limit: int) -> Call[list[dict[st
 
 
 def add_webhook(fields: Mapping[str, object]) -> Call[dict[str, Any]]:
-    """Add a webhook to an agent."""
     return Call("POST", "/webhooks", lambda value: _object(value, "a webhook"), _json(fields))
 
 
 def remove_webhook(webhook: str) -> Call[dict[str, Any]]:
-    """Remove a webhook of an agent, by its id or its URL."""
     word = quote(webhook, safe="")
     target = f"/webhooks?url={word}" if "://" in webhook else f"/webhooks/{word}"
     return Call("DELETE", target, lambda value: _object(value, "a webhook"))

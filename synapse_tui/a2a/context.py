@@ -130,7 +130,6 @@ class Visitor:
 
     @property
     def sees_all(self) -> bool:
-        """Whether every task is its business."""
         return self.principal.admin or bool(self.sender_id)
 
     def may_see(self, task: Task) -> bool:
@@ -192,7 +191,6 @@ def _files(request: Request) -> BodyFiles | None:
 
 
 def visitor_of(request: Request) -> Visitor:
-    """Who makes a request that the gate let in."""
     state = request.state
     return Visitor(state.principal, state.sender_id, state.is_ours)
 
@@ -239,7 +237,7 @@ async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> T
         return find_task(agent, task_id, caller)
     except TaskNotFound as unknown:
         with contextlib.suppress(TaskNotFound):
-            task = await agent.find_task(task_id)
+            task = await agent.tasks.find(task_id)
             if caller.may_see(task):
                 return task
         raise unknown
@@ -257,7 +255,7 @@ Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snap
 async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
     """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves."""
     # A plus sign that was not escaped is a space by now.
-    found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    found = await while_wanted(request, agent.service.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
         return task
     newest, there = found
@@ -290,7 +288,7 @@ def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
     """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
     mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
     if mine:
-        agent.desk.collected(task)
+        agent.service.collected(task)
 
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
@@ -316,17 +314,17 @@ def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) 
 
 def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
     before: dict[str, str] = {agent.agent_id: ""}
-    desks = deque([(agent.agent_id, agent.desk)])
-    while desks:
-        who, desk = desks.popleft()
-        for target in desk.awaited():
+    waiting = deque([(agent.agent_id, agent.service)])
+    while waiting:
+        who, service = waiting.popleft()
+        for target in service.awaited():
             if target in before:
                 continue
             before[target] = who
             if target == sender:
                 return _steps(before, target)
-            if (further := services.desk_of(target)) is not None:
-                desks.append((target, further))
+            if (further := services.service_of(target)) is not None:
+                waiting.append((target, further))
     return []
 
 

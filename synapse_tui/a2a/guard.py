@@ -71,7 +71,6 @@ class WebGuard:
         return host
 
     def _check_origin(self, headers: Headers) -> None:
-        """Browsers send Origin and Sec-Fetch-Site, programs send neither."""
         origins = [origin.lower() for origin in headers.get("origin", ())]
         sites = [] if origins and self._pages.issuperset(origins) else headers.get("sec-fetch-site", ())
         foreign = any(site not in ("none", "same-origin") for site in sites)

@@ -78,11 +78,9 @@ class Network:
 
     @property
     def exposed(self) -> bool:
-        """Whether other machines can reach the agents."""
         return any(not ipaddress.ip_address(address).is_loopback for address in self.bind)
 
     def endpoint(self, port: int) -> str:
-        """The URL by which the registry names the server of a port."""
         return f"{self.scheme}://127.0.0.1:{port}"
 
     def check(self, rules: AccessRules) -> None:
@@ -223,7 +221,6 @@ class LoopbackSockets:
 
     @property
     def endpoint(self) -> str:
-        """The URL that the registry names."""
         return f"{self.scheme}://{LOOPBACK_IPV4}:{self.port}"
 
     def keep(self) -> tuple[int, ...]:

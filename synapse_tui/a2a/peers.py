@@ -141,7 +141,6 @@ OwnerOf = Callable[[Address, Address], Awaitable[Owner]]
 
 
 async def owner_of(client: Address, server: Address) -> Owner:
-    """Look up who owns the client's end of a connection."""
     if not sys.platform.startswith("linux"):
         return Owner.UNKNOWN
     try:

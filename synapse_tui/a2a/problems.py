@@ -76,7 +76,6 @@ class Answer:
 
 
 def answer_for(error: errors.SynapseError) -> Answer:
-    """The answer that tells a caller of an error."""
     if isinstance(error, HttpProblem):
         return _answer(error.status, error.code, error, error.headers)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)

@@ -131,7 +131,7 @@ async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str
     if task.state.final:
         yield _event("task", task_json(task))
         return
-    async with agent.feed.subscribe(task.id) as events:
+    async with agent.streams.subscribe(task.id) as events:
         yield _event("task", task_json(events.task))
         async for event in events:
             if isinstance(event, Chunk):
@@ -178,13 +178,13 @@ async def create_outgoing(body: SendBody, agent: Agent, verified_id: VerifiedId)
             "target_endpoint": target.target_endpoint,
         },
     )
-    return SentTask(task=task_json(agent.desk.open(request, target.target_agent)))
+    return SentTask(task=task_json(agent.service.open(request, target.target_agent)))
 
 
 @reply_router.get("/reply")
 async def list_awaiting(agent: Agent) -> dict[str, Any]:
     """The tasks that this agent can reply to; the first is the one that `POST /reply` answers."""
-    return {"tasks": [task_json(task) for task in agent.desk.awaiting()]}
+    return {"tasks": [task_json(task) for task in agent.service.awaiting()]}
 
 
 @reply_router.post("/reply")
@@ -206,8 +206,8 @@ async def _reply(
     agent: HostedAgent, task_id: str, body: SendBody, verified_id: str, files: BodyFiles | None
 ) -> SentTask:
     _check_own(agent, verified_id)
-    meant = agent.desk.replied_to(task_id)
-    task = agent.desk.reply(meant.id, await _reply_of(agent, meant.id, body, files))
+    meant = agent.service.replied_to(task_id)
+    task = agent.service.reply(meant.id, await _reply_of(agent, meant.id, body, files))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 
@@ -237,7 +237,7 @@ def answered_by(agent: HostedAgent, body: SendBody) -> str:
     if not isinstance(found, str) or not found:
         return ""
     with contextlib.suppress(SynapseError):
-        if agent.desk.outgoing(found).id == found:
+        if agent.service.outgoing(found).id == found:
             return found
     return ""
 
@@ -255,7 +255,7 @@ async def take_answer(
         HttpProblem: The answer is not from the one who was asked.
     """
     metadata = check_metadata(body.metadata)
-    task = agent.desk.outgoing(find_task(agent, reply_to).id)
+    task = agent.service.outgoing(find_task(agent, reply_to).id)
     sender = sender_of(metadata, verified_id, is_ours=is_ours)
     trusted = sender.verified or (task.id == reply_to.lower() and not is_ours(task.target))
     if sender.sender_id != task.target or not trusted:
@@ -273,7 +273,7 @@ async def take_answer(
         in_reply_to="" if named == task.id else named,
         reason=_word(metadata, "reason") or (_word(error, "message") if isinstance(error, dict) else ""),
     )
-    taken = agent.desk.answered(task.id, answer, verified=sender.verified)
+    taken = agent.service.answered(task.id, answer, verified=sender.verified)
     if taken is None:
         taken = agent.accept(late_message(answer, sender))
     return await agent.control.saved(taken)
@@ -387,7 +387,7 @@ async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, A
     task = await find_kept_task(agent, task_id, caller)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
-    canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
+    canceled = agent.service.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
     return task_json(await agent.control.saved(canceled))
 
 
@@ -440,8 +440,8 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
         task = agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
     if request.follows:
-        message = await agent.control.saved(agent.task(request.task_id))
-        return SentTask(task=task_json(agent.task(task.id)), follow_up=task_json(message))
+        message = await agent.control.saved(agent.tasks.get(request.task_id))
+        return SentTask(task=task_json(agent.tasks.get(task.id)), follow_up=task_json(message))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 

@@ -74,7 +74,6 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 
 
 def room_of_process() -> int:
-    """How many connections this process can have."""
     return max(open_files_limit() - RESERVED - OVERFLOW, OVERFLOW)
 
 
@@ -114,16 +113,13 @@ class ConnectionLimits:
             self._idle.setdefault(connection, time.monotonic())
 
     def busy(self, connection: LimitedProtocol) -> None:
-        """A request of it is under way."""
         self._idle.pop(connection, None)
 
     def gone(self, connection: LimitedProtocol) -> None:
-        """It has ended."""
         self.busy(connection)
         self._closing.discard(connection)
 
     def tight(self, descriptor: int) -> bool:
-        """Whether a new descriptor is one of those that should stay free."""
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
@@ -159,7 +155,6 @@ class ConnectionLimits:
         return strangers > each + more or self.strangers > in_all + more
 
     def scarce(self, here: int) -> bool:
-        """Whether idle connections should make room."""
         return here > self._each * 3 // 4 or self.taken > self._in_all * 3 // 4
 
 
@@ -193,7 +188,6 @@ class LimitedProtocol(H11Protocol):
         self._unread = _Timer(self.loop, room.timeouts.unread, self._cut)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or turn it away."""
         self._room.taken += 1
         self._room.idle(self)
         super().connection_made(transport)
@@ -209,7 +203,6 @@ class LimitedProtocol(H11Protocol):
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
         self._room.taken -= 1
         self._room.gone(self)
         self._room.strangers -= self.stranger
@@ -455,7 +448,6 @@ class AgentServer:
 
     @property
     def running(self) -> bool:
-        """Whether it takes requests."""
         return self._server.started and self._task is not None and not self._task.done()
 
     async def start(self) -> None:

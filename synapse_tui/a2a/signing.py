@@ -59,7 +59,6 @@ class SignedRequest:
     digest: str = ""
 
     def code(self, token: str, timestamp: str, nonce: str) -> str:
-        """The HMAC in hexadecimal digits."""
         digest = self.digest or hashlib.sha256(self.body).hexdigest()
         text = f"{timestamp}.{nonce}.{self.method}.{self.port}.{self.target}.{digest}"
         return hmac.new(token.encode(), text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
@@ -116,7 +115,6 @@ class SignatureChecker:
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def is_ours(self, sender: str) -> bool:
-        """Whether an id is that of an agent of this host, which can prove itself by its signature."""
         return sender.startswith(_AGENT_PREFIX) and bool(self.token_of(sender))
 
     def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:

@@ -104,7 +104,6 @@ def _of_an_agent(agent: HostedAgent, order: WatchOrder) -> WatchOrder:
 
 
 def watch_json(report: WatchReport) -> dict[str, Any]:
-    """A watch as the dialect writes it."""
     order = report.order
     return {
         "agent": report.agent_id,
@@ -208,7 +207,6 @@ async def list_deliveries_of(
 
 
 def webhook_json(webhook: Webhook) -> dict[str, Any]:
-    """A webhook as the dialect writes it."""
     return {
         "id": webhook.webhook_id,
         "url": webhook.url,
@@ -221,7 +219,6 @@ def webhook_json(webhook: Webhook) -> dict[str, Any]:
 
 
 def delivery_json(webhook: Webhook, delivery: Delivery) -> dict[str, Any]:
-    """A delivery as the dialect writes it."""
     delivered = delivery.state is PushState.DELIVERED
     return {
         "id": delivery.id,

@@ -203,7 +203,6 @@ def part_json(part: Part) -> dict[str, Any]:
 
 
 def text_json(text: str) -> dict[str, Any]:
-    """A text part."""
     return {"type": "text", "text": sound(text)}
 
 
@@ -312,7 +311,6 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of the metadata that a caller gave."""
     return {key: value for key, value in metadata.items() if key not in _RESERVED}
 
 
@@ -323,7 +321,6 @@ def _children(value: object) -> list[object]:
 
 
 def task_json(task: Task) -> dict[str, Any]:
-    """A task as the dialect writes it."""
     return {
         "id": task.id,
         "context_id": task.context_id,

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from synapse_tui.content import artifact_from_json, message_from_json, to_json
 from synapse_tui.errors import HandoverError
+from synapse_tui.messages.rows import entry_from
 from synapse_tui.model import (
     AgentSpec,
     DeliveryState,
@@ -49,16 +50,16 @@ class AdoptedSession:
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
-    """What a session needs of a handover."""
     try:
         handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
         signals = signals_from_json(handover.signals)
+        reasons = {str(task["id"]): str(task["reason"]) for task in handover.tasks}
         process = Adopted(handle, handover.terminal, signals, _known(ExitStatus, handover.exit))
         return AdoptedSession(
             process,
             handover.context_id,
             tuple(task_from_json(dict(task)) for task in handover.tasks),
-            tuple(entry for found in handover.outbox if (entry := _known(OutboxEntry, found))),
+            tuple(entry_from(found, reasons.get(str(found["task_id"]), "")) for found in handover.outbox),
             dict(handover.extra.get("turn") or {}),  # type: ignore[call-overload]  # a table or an error
             bool(handover.extra.get("unseen")),
             _passages(handover.extra.get("timeline")),
@@ -74,21 +75,19 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
 
 
 def spec_of(handover: AgentHandover) -> AgentSpec:
-    """What was asked for when the agent was opened."""
     content = handover.spec
     args = content.get("args")
     return AgentSpec(
         handover.profile,
         name=handover.name,
         args=tuple(map(str, args)) if isinstance(args, list) else (),
-        # A version that told no agent anything handed it over in the middle of its work: it is left alone.
+        # A version without instructions handed it over in the middle of its work: it is left alone.
         told_as=str(content.get("told_as", handover.agent_id)),
         began=began if isinstance(began := content.get("began"), float) else 0.0,
     )
 
 
 def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
-    """The last signals of an agent's state, by kind."""
     status, progress = signals.get("status"), signals.get("progress")
     found: Json = {}
     if isinstance(status, ProgramStatus):
@@ -99,7 +98,6 @@ def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
 
 
 def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
-    """Those signals again."""
     found: list[TerminalEvent] = []
     if "status" in content:
         found.append(ProgramStatus(str(content["status"]["state"]), dict(content["status"]["fields"])))
@@ -126,7 +124,6 @@ def task_to_json(task: Task) -> Json:
 
 
 def task_from_json(content: Json) -> Task:
-    """A task again."""
     known = {entry.name for entry in dataclasses.fields(Task)}
     return Task(
         **{name: value for name, value in content.items() if name in known}

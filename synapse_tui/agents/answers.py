@@ -12,7 +12,7 @@ from synapse_tui.content import Artifact
 
 from .composer import skeleton
 
-MAX_ROWS = 5_000  # rows that are kept; the oldest go first
+MAX_ROWS = 5_000  # rows kept in memory; the oldest go first
 MIN_FOUND = 2  # different rows that must be found again for a move to be believed
 MAX_CANDIDATES = 8
 NEAR = 400  # how many of the last rows are searched for those on the screen
@@ -23,7 +23,7 @@ STICKY = 3  # rows at the top that may be held there while the text passes below
 class StitchedRows:
     """The text that passes over a screen, as far as it was seen.
 
-    A row that leaves the screen because the terminal scrolls is told. Where an agent paints moved text in
+    The terminal reports rows that it scrolls off the screen. Where an agent paints moved text in
     place, the move is found by looking for the rows that changed among those known.
     """
 
@@ -35,7 +35,6 @@ class StitchedRows:
         self._scrolled = 0
 
     def state(self) -> dict[str, object]:
-        """All of it as JSON."""
         return {
             "rows": self.rows,
             "truncated": self.truncated,
@@ -54,7 +53,6 @@ class StitchedRows:
         return stitched
 
     def scrolled(self, row: str) -> None:
-        """The terminal moved a row over its upper edge."""
         self.rows[self._top : self._top + 1] = [row]
         self._top += 1
         self._scrolled += 1
@@ -62,7 +60,6 @@ class StitchedRows:
             self._forget(self._top - MAX_ROWS)
 
     def look(self, screen: Sequence[str]) -> bool:
-        """Take in what the screen shows now."""
         new, old = list(screen), self._screen
         moved, self._scrolled = self._scrolled, 0
         if new == old and not moved:
@@ -98,7 +95,7 @@ class StitchedRows:
         for index in changed:
             for place in places.get(new[index], ()):
                 found.setdefault(place - index, set()).add(new[index])
-        # Rows that are all alike tell nothing: each text counts once.
+        # Repeated rows prove nothing: each text counts once.
         likely = sorted(found, key=lambda top: (-len(found[top]), abs(top - self._top)))
         return [top for top in likely[:MAX_CANDIDATES] if top >= 0 and len(found[top]) >= MIN_FOUND]
 
@@ -124,7 +121,6 @@ class StitchedRows:
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many rows the two begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -177,7 +173,6 @@ def _begins_piece(rows: Sequence[str], place: int) -> bool:
 
 
 def indent_of(row: str) -> int:
-    """Blanks before the text of a row."""
     return len(row) - len(row.lstrip())
 
 
@@ -197,7 +192,7 @@ _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
 _SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
 _ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
-# what some agents show in place of the end of a long message
+# what some agents show instead of the end of a long message
 _NOTE = re.compile(
     r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
     r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
@@ -264,7 +259,6 @@ def _begins_echo(row: str, want: str) -> bool:
 
 
 def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
-    """Rows up to the one under the answer that tells that the agent works."""
     ends = [
         place
         for pattern, reach in working
@@ -437,7 +431,6 @@ class AnswerCollector:
         self._kept: list[str] | None = None
 
     def state(self) -> dict[str, object]:
-        """What was collected so far, as JSON."""
         return {
             "idle": self._idle,
             "framed": bool(self._frame),
@@ -460,11 +453,9 @@ class AnswerCollector:
         self._kept = None
 
     def scrolled(self, row: str) -> None:
-        """A row has left the screen at its top."""
         self._seen.scrolled(row.rstrip())
 
     def observe(self) -> bool:
-        """Look at the screen."""
         rows = self._screen()
         below = self._count_below(len(rows))
         if below:
@@ -474,13 +465,11 @@ class AnswerCollector:
         return self._seen.look(_rows(rows))
 
     def peek(self) -> str:
-        """The answer as far as it can be seen."""
         return self._read(())[0]
 
     def so_far(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
     ) -> tuple[Callable[[], str], int]:
-        """The answer as far as it can be told while the agent works."""
         still = copy(self)
         still._seen = StitchedRows.resumed(self._seen.state())
         cuts = tuple(prompts), tuple(steered_by)
@@ -492,13 +481,11 @@ class AnswerCollector:
         return read, len(still._seen.rows)
 
     def echoed(self) -> bool:
-        """Whether the agent shows the message in its conversation."""
         return self._read(())[1]
 
     def finish(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> Artifact:
-        """The answer."""
         self.observe()
         text, found = self._read(prompts, steered_by, exited=exited)
         return Artifact(text, truncated=self._seen.truncated or not found)

@@ -215,7 +215,6 @@ _COLORLESS = 0x1A  # channels of a grey differ by less
 
 
 def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
-    """Whether what stands in the composer is a suggestion."""
     style = rules.placeholder
     text = " ".join(texts).strip()
     if not text or box.scrolled:
@@ -272,13 +271,11 @@ class ScreenText:
 
     @classmethod
     def of(cls, terminal: Terminal) -> ScreenText:
-        """The text of a screen as it is now."""
         text = cls()
         text.take(terminal)
         return text
 
     def take(self, terminal: Terminal) -> Change:
-        """Read what changed."""
         if self._tracker is None or terminal is not self._terminal:
             self._terminal = terminal
             self._tracker = DamageTracker(terminal.screen, scrolls=False)
@@ -315,10 +312,10 @@ class ScreenText:
         return text
 
 
-CHOICES = "list of choices"  # name of a dialog that only its structure tells
+CHOICES = "list of choices"  # name of a dialog known only by its structure
 _WRAP_SLACK = 4  # cells that agents leave free at the right of a wrapped row, at most
 _TITLE_LENGTH = 200
-_LONG_PASTE = 200  # no agent puts a stand-in without numbers in place of a text shorter than this
+_LONG_PASTE = 200  # no agent replaces a shorter text by a stand-in without numbers
 _SCROLLED_ROWS = 3  # A composer that shows only the end of a long draft shows at least so many rows of it
 
 
@@ -365,7 +362,6 @@ class ComposerReader:
         self._reading = ComposerReading(visible=False)
 
     def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
-        """Read the composer."""
         if terminal.modes.synchronized:
             return ComposerReading(visible=False)  # half a frame proves nothing
         rules = self._profile.composer
@@ -395,7 +391,6 @@ class ComposerReader:
 
 
 def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
-    """Read the composer off a terminal's screen, once."""
     return ComposerReader(profile).read(terminal, ScreenText.of(terminal))
 
 
@@ -498,10 +493,10 @@ def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
         return False
     lines = text.count("\n") + 1
     wanted = {"lines": (lines,), "more": (lines - 1,), "chars": (len(text), len(text.encode()))}
-    told = {name: int(number) for name, number in found.groupdict().items() if number is not None}
-    if not told:
+    numbers = {name: int(number) for name, number in found.groupdict().items() if number is not None}
+    if not numbers:
         return len(text) >= _LONG_PASTE
-    return all(number in wanted[name] for name, number in told.items() if name in wanted)
+    return all(number in wanted[name] for name, number in numbers.items() if name in wanted)
 
 
 # characters that a composer must at least show of the end of a text when it is too small for all of it
@@ -544,7 +539,7 @@ def skeleton(text: str) -> str:
 
 
 class Proof:
-    """Tells whether a text stands in a composer.
+    """Judges whether a text stands in a composer.
 
     What agent and terminal lay out in different widths (joined emoji, marks) may cost its neighbours: cells
     are overwritten, or keep what stood there. So from the first such character on a few may be missing or too
@@ -577,7 +572,6 @@ class Proof:
         return bool(skeleton(draft)) and self._is(draft)
 
     def begun(self, draft: str, screen: str) -> bool:
-        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does."""
         head = self._want[:HEAD]
         if not head:
             return False
@@ -589,7 +583,7 @@ class Proof:
         )
 
     def on(self, screen: str) -> bool:
-        """Whether the text stands anywhere on a screen: all that can be told without a known composer."""
+        """Whether the text stands anywhere on a screen: all that can be judged without a known composer."""
         return self._want in skeleton(screen)
 
     def _is(self, draft: str) -> bool:

@@ -38,7 +38,7 @@ from .profiles.profile import Profile
 from .state import StateDetector, Timeline
 
 _LINE_END = b"\r\n"
-# what is in no rendered history; the file might have been changed by somebody
+# what is in no rendered history; another program might have changed the file
 _FOREIGN = re.compile(
     rb"\x1b(?!\[[0-9;:]*m|\[K|\[[01]\"q|\[\?2027[hl]|\]8;[^\x00-\x1f\x7f]*\x1b\\|\\)"
     rb"|[\x00-\x09\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
@@ -50,7 +50,7 @@ class Past:
     """Lines of before, from a file."""
 
     history: bytes  # the lines, as `terminal.History.render` makes them
-    saved_at: datetime  # when they were kept, aware
+    saved_at: datetime  # when they were saved, aware
 
     def show(self, terminal: Terminal) -> None:
         """Put the lines and a mark below them into the scrollback of a new terminal.
@@ -78,13 +78,11 @@ class Pulse:
         self._waiters: set[asyncio.Future[bool]] = set()
 
     def fire(self) -> None:
-        """Wake everyone who waits now."""
         for waiter in tuple(self._waiters):
             if not waiter.done():
                 waiter.set_result(True)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the next change."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
@@ -104,15 +102,15 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
 
 
 MAX_PROCESSES = 32  # how many processes of an agent are looked at
-KEPT = 1.0  # seconds for which it is remembered how much they had done
+REMEMBERED = 1.0  # seconds for which it is remembered how much they had done
 STALE = 2.0  # seconds after which it is asked anew which processes these are
 
 
 class Activity:
-    """Tells for how long the programs that read a terminal have done nothing at all.
+    """Measures for how long the programs that read a terminal have done nothing at all.
 
     A program that runs and sleeps again between two looks is found out by the processor time that it used.
-    Where the system does not tell, time passes and nothing else is known.
+    Where the system does not say, only time passes.
     """
 
     def __init__(self, leader: int, clock: Callable[[], float]) -> None:
@@ -123,7 +121,6 @@ class Activity:
         self._samples: deque[tuple[float, int]] = deque()
 
     async def refresh(self) -> None:
-        """Find out anew which programs these are, now and then."""
         if self._clock() - self._listed < STALE:
             return
         pids = await asyncio.to_thread(readers_of, self._leader)
@@ -137,10 +134,10 @@ class Activity:
         # Between two clocks: on a busy machine looking may take as long as a rest, and what happens meanwhile
         # must not count as having happened before it.
         begun, samples = self._clock(), self._samples
-        # In this order: the time of a program that runs is told late, that of one that sleeps is exact.
+        # In this order: the time of a running program is reported late, that of a sleeping one is exact.
         runs = any(_state(pid) == b"R" for pid in self._pids)
         used = sum(map(_processor_time, self._pids))
-        while samples and samples[0][0] < begun - KEPT:
+        while samples and samples[0][0] < begun - REMEMBERED:
             samples.popleft()
         samples.append((self._clock(), used))
         if runs:
@@ -153,7 +150,7 @@ def readers_of(leader: int) -> tuple[int, ...]:
     """The processes of a session whose input is its terminal.
 
     The keys may be read by a child that an agent started itself anew as; the commands and servers that it
-    runs are left out where the system tells what their input is. Reads the whole process table: to be called
+    runs are left out where the system shows what their input is. Reads the whole process table: to be called
     in a thread.
     """
     terminal = _input(leader)
@@ -170,7 +167,7 @@ def _input(pid: int) -> str:
 
 
 def _processor_time(pid: int) -> int:
-    """Nanoseconds of processor time that a process has used, all threads together; -1 where not told."""
+    """Nanoseconds of processor time that a process has used, all threads together; -1 where unknown."""
     try:
         # The clock of another process, clock_getcpuclockid(3): its pid inverted, and the kind of clock.
         return time.clock_gettime_ns((~pid << 3) | 2)
@@ -218,7 +215,7 @@ class AtRest:
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """`AgentTerminal.settled`: what was begun before is then on the screen.
 
-        Where the system does not tell what programs do, the time passes.
+        Where the system does not show what programs do, it just waits.
         """
         await self._activity.refresh()
         deadline = self._clock() + limit
@@ -324,7 +321,7 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
-        # tells the end of the process once its last output is taken in
+        # reports the end of the process once its last output is taken in
         self._end: asyncio.Task[None] | None = None
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
@@ -343,7 +340,7 @@ class AgentConsole:
             self._go_on(launch.adopted)
         else:
             self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
-        self.terminal.half_blanks = profile.quirks.half_blanks  # what was fed before is no output of its own
+        self.terminal.half_blanks = profile.quirks.half_blanks  # what was fed before is not its output
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
 
@@ -360,30 +357,26 @@ class AgentConsole:
             timeline=self._timeline,
             report=self._timeline.last,
         )
-        for told in adopted.signals:
-            self._signal(told)
+        for event in adopted.signals:
+            self._signal(event)
         self._update()
 
     @property
     def signals(self) -> Mapping[str, TerminalEvent]:
-        """What the terminal told of the agent's state, each the last of its kind."""
         return self._signals
 
     # -- what delivery sees (view.AgentTerminal) ---
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
         return not self._gone and self.process.exit is None
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
         return self.detector.report
 
     @property
     def modes(self) -> Modes:
-        """Modes that the agent has set."""
         return self.terminal.modes
 
     def now(self) -> float:
@@ -391,7 +384,6 @@ class AgentConsole:
         return self._clock()
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen, as of the last whole frame."""
         return self.detector.reading
 
     def empty_for(self) -> float:
@@ -399,7 +391,6 @@ class AgentConsole:
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
     def tail(self) -> str:
-        """The rows of the screen, joined by line feeds."""
         return "\n".join(row.rstrip() for row in self.terminal.display)
 
     def body(self) -> list[str]:
@@ -417,7 +408,6 @@ class AgentConsole:
             log.warning("agent does not read", extra={"pid": self.process.pid, "error": error.message})
 
     def signal(self, number: int) -> None:
-        """Send a signal to the agent's foreground process group."""
         self.process.signal(number)
 
     def look_for_key(self) -> None:
@@ -438,7 +428,7 @@ class AgentConsole:
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+        """Whether the agent has not read yet all that it was sent, as far as the system shows."""
         return self.process.unread
 
     async def drained(self, seconds: float) -> bool:
@@ -455,7 +445,6 @@ class AgentConsole:
         return await self._pulse.wait(seconds)
 
     def wake(self) -> None:
-        """Let everyone who waits for a change look again."""
         self._pulse.fire()
 
     # -- what the session does ---
@@ -473,7 +462,6 @@ class AgentConsole:
         return len(below) - below[::-1].index(True) if any(below) else 0
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size, in cells."""
         self._resized_early |= self.detector.report.state is AgentState.STARTING
         self.terminal.resize(columns, lines)
         self.process.resize(columns, lines)
@@ -481,7 +469,7 @@ class AgentConsole:
         self._update()
 
     def hooked(self, kind: HookKind, call: str) -> None:
-        """Take what a hook of the agent's tells: all look again at once, before the hook is answered."""
+        """Take an event of the agent's hooks: everything looks again before the hook is answered."""
         self.detector.hooked(kind, call, self._clock())
         self._update()
         self._pulse.fire()
@@ -492,16 +480,14 @@ class AgentConsole:
             self._scheduler.focused = self.process.fd
         elif not focused and self._scheduler.focused == self.process.fd:
             self._scheduler.focused = None
-        told = focused or not self._profile.quirks.hides_cursor
-        if told and (data := encode_focus(focused, self.terminal.modes)):
+        reported = focused or not self._profile.quirks.hides_cursor
+        if reported and (data := encode_focus(focused, self.terminal.modes)):
             self.write(data)
 
     def charge(self, seconds: float) -> None:
-        """Count the time of painting the screen as the agent's."""
         self._scheduler.charge(self.process.fd, seconds)
 
     def report_scrolled(self, wanted: bool) -> None:
-        """Whether rows that leave the screen are told."""
         self.terminal.screen.report_scrolled_lines = wanted
 
     def hand_over(self) -> Handle | None:
@@ -511,7 +497,6 @@ class AgentConsole:
         return handle
 
     async def stop(self) -> ExitStatus:
-        """End the process."""
         status = await self.process.terminate()
         if self._end is not None:
             await asyncio.wait([self._end])

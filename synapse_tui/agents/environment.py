@@ -1,4 +1,4 @@
-"""The environment of an agent's process: what it is told of us, and what it must not hear of elsewhere."""
+"""The environment of an agent's process: our variables in, those of outer agents and secrets out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from string import Template
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.database.location import without_password
-from synapse_tui.database_url import VARIABLE as DATABASE_VARIABLE
 from synapse_tui.errors import UnsafePath
 from synapse_tui.files import private_folder, read_own, write_private
 from synapse_tui.paths import UserPaths
+from synapse_tui.settings.schema import VARIABLE as DATABASE_VARIABLE
 
 _START_UP = """\
 # Written by synapse-tui, and read by bash as BASH_ENV: start-up files may have set PATH anew before.
@@ -122,7 +122,6 @@ def child_environment(
     hooks: Path | None = None,
     paths: UserPaths | None = None,
 ) -> dict[str, str]:
-    """The environment for an agent."""
     command = installed_command()
     folder = command_folder(command, paths or UserPaths.of_environment())
     env = {name: value for name, value in base.items() if not _removed(name)}

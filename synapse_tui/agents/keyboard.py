@@ -18,7 +18,7 @@ APART = 0.3
 KEY_GAP = 0.02  # seconds between two keys that were held back, at the most: faster ones are taken for a paste
 # the same before and after Enter, Escape and a paste: together with others they mean something else
 END_GAP = 0.15
-# seconds that an agent has to read a key before another one that must be read apart from it is sent
+# seconds that an agent has to read a key before the next one that must be read apart from it
 READS = 3.0
 READ_AGAIN = 0.005  # seconds between two looks whether it has
 # seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft
@@ -35,7 +35,7 @@ _REPORTS = re.compile(
 )
 _PASTES = re.compile(rb"\x1b\[200~.*?\x1b\[201~", re.DOTALL)
 _ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
-# The kitty keyboard protocol has names of its own for the keys.
+# The kitty keyboard protocol encodes the keys differently.
 _ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
 _ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
 _STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
@@ -55,15 +55,14 @@ def presses_enter(data: bytes) -> bool:
 
 def without_enter(data: bytes) -> bytes:
     """Some keys without Enter; line ends in pastes stay."""
-    kept, place = [], 0
+    left, place = [], 0
     for paste in _PASTES.finditer(data):
-        kept += [_ENTER.sub(b"", data[place : paste.start()]), paste[0]]
+        left += [_ENTER.sub(b"", data[place : paste.start()]), paste[0]]
         place = paste.end()
-    return b"".join([*kept, _ENTER.sub(b"", data[place:])])
+    return b"".join([*left, _ENTER.sub(b"", data[place:])])
 
 
 def presses_stop(data: bytes) -> bool:
-    """Whether this is Escape or Ctrl+C, with which people stop a turn."""
     return _STOP.fullmatch(data) is not None
 
 
@@ -113,14 +112,14 @@ class DialogGuard:
         self.typing_begins = False
         self._typed_at = float("-inf")
         self._burst = float("-inf")  # when the typing began that goes on
-        # the dialog that is open; None also when it was answered: the same once more is another one
+        # the dialog that is open; None also when it was answered: the same dialog again counts as new
         self._seen: Dialog | None = None
         self._gone_at: float | None = None
         self._opened_at = ALWAYS  # when it opened; `ALWAYS` for a menu that the user asked for
         self._asked_until = NEVER  # until when a dialog that opens is one that the user's last key asked for
 
     def typed(self) -> None:
-        """A key is typed now; whom it goes to is asked next."""
+        """A key is typed now; its receiver is decided next."""
         self._read()  # a dialog may have been drawn a moment ago
         now = self._clock()
         self.typing_begins = now - self._typed_at >= DELIBERATE
@@ -129,7 +128,6 @@ class DialogGuard:
         self._typed_at = now
 
     def look(self, *, fresh: bool = False) -> Dialog | None:
-        """Note which dialog is open."""
         if fresh:
             self._read()
         dialog, now = self._dialog(), self._clock()
@@ -140,7 +138,7 @@ class DialogGuard:
         back = self._gone_at is None or now - self._gone_at < FLICKER
         self._gone_at = None
         if dialog is not None and (dialog != self._seen or not back):
-            # Its title may change as the user moves in it; else nobody asks for a permission with a menu key.
+            # Its title may change as the user moves in it; else no permission dialog opens by a menu key.
             moved = back and self._seen is not None and self._seen.name == dialog.name
             asked = now < self._asked_until and (not dialog.grants or (moved and self._opened_at != ALWAYS))
             self._seen, self._told_kept = dialog, False
@@ -153,7 +151,6 @@ class DialogGuard:
         return self._burst - instant >= DELIBERATE
 
     def meant_for(self, dialog: Dialog, data: bytes) -> bool:
-        """Whether keys that were just typed are meant for the dialog that is open."""
         if self._opened_at == ALWAYS:
             return True
         # What types several keys at once is text: it fills in a question, but gives no permission.
@@ -163,7 +160,6 @@ class DialogGuard:
         )
 
     def answered(self, dialog: Dialog, data: bytes) -> None:
-        """Keys were sent to the dialog that is open."""
         if _is_report(data):
             return
         goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None
@@ -173,7 +169,6 @@ class DialogGuard:
             self._seen = None
 
     def passed(self, data: bytes) -> None:
-        """Keys are sent to the composer now."""
         if _is_report(data):
             return
         self._asked_until = NEVER
@@ -192,7 +187,6 @@ class DialogGuard:
         return max(0.0, max(self._opened_at, self._typed_at) + DELIBERATE - now)
 
     def tell_kept(self) -> None:
-        """Keys are held back because of the dialog that is open."""
         if not self._told_kept:
             self._told_kept = True
             self._kept()
@@ -235,7 +229,7 @@ class Keyboard:
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
-        self._aside_at: float | None = None  # since when what is held back does not keep back what is typed
+        self._aside_at: float | None = None  # since when held keys do not hold back new ones
         self._following: object | None = None
         # whether what follows was held back, and is not just typed to an agent that is busy
         self._held_back = False
@@ -249,7 +243,6 @@ class Keyboard:
 
     @property
     def last_key(self) -> float:
-        """When the last key was typed."""
         return self._last_key
 
     @property
@@ -259,7 +252,6 @@ class Keyboard:
 
     @property
     def held(self) -> tuple[bytes, ...]:
-        """What is held back, as it was typed."""
         return tuple(held.data for held in self._held)
 
     @property
@@ -292,7 +284,6 @@ class Keyboard:
             self._wrote = False
 
     def hold(self) -> None:
-        """Hold back what comes from now on, and what still follows."""
         self._holding, self._following, self._aside_at = True, None, None
         self.guard.expect_no_menu()
 
@@ -311,11 +302,10 @@ class Keyboard:
 
     def drop_enters(self) -> None:
         """Take every Enter out of what is held back: it was not meant for what it would go to now."""
-        kept = [_Held(held.at, without_enter(held.data)) for held in self._held]
-        self._held = deque(held for held in kept if held.data)
+        left = [_Held(held.at, without_enter(held.data)) for held in self._held]
+        self._held = deque(held for held in left if held.data)
 
     def resume(self, held: Iterable[bytes]) -> None:
-        """Hold back what another keyboard of the same agent held back."""
         self.hold()
         now = self._clock()
         self._held.extend(_Held(now + place * END_GAP, data) for place, data in enumerate(held))
@@ -414,10 +404,10 @@ class Keyboard:
 
     def _keep(self, data: bytes) -> None:
         # An Enter without text before it was impatient: later it would send a draft that stands there.
-        kept = data if self._wrote else without_enter(data)
-        if kept and not presses_stop(kept):
+        left = data if self._wrote else without_enter(data)
+        if left and not presses_stop(left):
             self.hold()
-            self._held.append(_Held(self._clock(), kept))
+            self._held.append(_Held(self._clock(), left))
         self.guard.tell_kept()
 
     def _send(self, data: bytes) -> None:

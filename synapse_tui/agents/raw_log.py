@@ -62,7 +62,6 @@ class TimesWriter:
         self._last = 0
 
     def begun(self, record: Begun) -> str:
-        """The line of a beginning."""
         self._last = int(record.time * 1000)
         sign = "@" if record.anew else "="
         return f"{sign}{self._last} {record.offset} {record.columns}x{record.lines}\n"
@@ -72,7 +71,6 @@ class TimesWriter:
         return f"{self._since(time)} {count}\n"
 
     def resized(self, time: float, columns: int, lines: int) -> str:
-        """The line of a change of size."""
         return f"{self._since(time)} {columns}x{lines}\n"
 
     def _since(self, time: float) -> int:
@@ -112,12 +110,10 @@ class TimesReader:
 
 
 def previous_path(log_path: Path) -> Path:
-    """The file that was full before the present one of a log was begun."""
     return log_path.with_name(f"{log_path.name}.1")
 
 
 def times_path(log_path: Path) -> Path:
-    """The file beside a log that says when its bytes were put out."""
     return log_path.with_name(f"{log_path.name}.times")
 
 
@@ -145,7 +141,7 @@ class _Item(NamedTuple):
 
 
 class RawLog:
-    """Appends to one file, in order, and notes the times in another; of each two files are kept."""
+    """Appends to one file, in order, and notes the times in another; of each there are two files at most."""
 
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time
@@ -165,7 +161,6 @@ class RawLog:
         self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
 
     def resized(self, columns: int, lines: int) -> None:
-        """Note that its terminal has another size, in cells."""
         self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
 
     def write(self, data: bytes) -> None:
@@ -173,7 +168,6 @@ class RawLog:
         self._queue.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
 
     async def close(self) -> None:
-        """Return when all is written."""
         await self._queue.close()
 
     def _note_gap(self) -> None:

@@ -21,8 +21,12 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
-from synapse_tui.messages.streams import Progress
-from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.follow_ups import FollowUps
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.rows import entry_values
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.streams import Progress, TaskStreams
+from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
@@ -43,21 +47,21 @@ from synapse_tui.workspace import AgentHandover, SavedAgent
 from .adoption import AdoptedSession, signals_to_json, task_to_json
 from .composer import ComposerReading
 from .console import AgentConsole, ConsoleListener, Launch, Past
+from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
 from .delivery.gate import EXITED, dialog_for_keys, dialog_open
-from .delivery.intake import MessageStyle, typed_text
+from .delivery.intake import Intake, MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
-from .delivery.outbox_control import Explanation, explain
+from .delivery.outbox_control import Explanation, OutboxControl, explain
 from .delivery.typist import Pace
 from .environment import with_profile
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
 from .raw_log import RawLog
 from .state import Timeline
-from .tasking import Acts, Tasking
 from .transcript import AnswerReader
 from .turns import TurnTracker
-from .watcher import Post
+from .watcher import WatchedProcess, Watcher
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -102,7 +106,6 @@ class EventLimit:
         self._seconds: dict[type[Event], _Second] = {}
 
     def publish(self, event: Event) -> None:
-        """Publish an event, perhaps later."""
         kind = type(event)
         second = self._seconds.get(kind)
         if second is None:
@@ -128,7 +131,7 @@ DRAWS = 3.0  # seconds in which a program may draw its first screen, or its scre
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
 
 
-class AgentSession(TaskAccess):
+class AgentSession:
     """One agent from its opening to its closing, through any number of restarts.
 
     A restart makes its process, and what works for that, anew: console, keyboard, turns and delivery.
@@ -170,22 +173,41 @@ class AgentSession(TaskAccess):
         self.endpoint = environ.get("SYNAPSE_ENDPOINT", f"http://127.0.0.1:{port}")
         self.cwd = cwd
         self.context_id = adopted.context_id if adopted is not None else make_id()
-        self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
+        self.tasks = TaskStore(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self._style = style or MessageStyle()
-        tasking = Tasking(
+        self.outbox = Outbox(self.tasks)
+        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
+        self.streams = TaskStreams(self.tasks)
+        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
+        self.briefing = Briefing(
             self.tasks,
-            agent_id,
-            profile,
-            events,
-            Acts(self._take, self.cancel, self._wake, lambda: self.turns if self._launched else None),
-            style=self._style,
+            self.outbox,
+            accept=self._take,
+            wake=self._wake,
+            wanted=profile.instructions and profile.receives,
             told_as=spec.told_as,
             began=spec.began,
         )
-        self.outbox, self.control, self.desk = tasking.outbox, tasking.control, tasking.desk
-        self.briefing, self.watcher, self.feed = tasking.briefing, tasking.watcher, tasking.feed
-        super().__init__(self.tasks, tasking.finder)
-        self._tasking = tasking
+        self.watcher = Watcher(
+            agent_id,
+            profile,
+            tasks=self.tasks,
+            outbox=self.outbox,
+            events=events,
+            accept=self._take,
+            cancel=self.cancel,
+            wake=self._wake,
+        )
+        self._follow_ups = FollowUps(self.tasks, self.outbox, self.watcher, self._works_on)
+        self.service = TaskService(
+            self.tasks,
+            self.outbox,
+            agent_id,
+            running=self._running,
+            newest=lambda: self.turns.newest if self._launched else "",
+            goes_on=lambda task_id: bool(self._follow_ups.waiting(task_id)),
+            answered=self._answered,
+        )
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
@@ -217,7 +239,6 @@ class AgentSession(TaskAccess):
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
         return self.console.report
 
     @property
@@ -238,7 +259,6 @@ class AgentSession(TaskAccess):
     # -- life ---
 
     def start(self, columns: int, lines: int) -> None:
-        """Start the process, or go on with the one that was handed over."""
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
@@ -271,7 +291,7 @@ class AgentSession(TaskAccess):
             terminal=dump(terminal),
             signals=signals_to_json(self.console.signals),
             tasks=tuple(task_to_json(task) for task in self.tasks),
-            outbox=tuple(asdict(self.outbox.entry(task.id)) for task in self.outbox),
+            outbox=tuple(entry_values(self.outbox.entry(task.id)) for task in self.outbox),
             context_id=self.context_id,
             port=self.port,
             environ=dict(self.environ),
@@ -298,7 +318,7 @@ class AgentSession(TaskAccess):
 
     def _launch(self) -> None:
         # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
-        first, self._launched = not self._launched, False
+        first = not self._launched
         resume = self.profile.resume if first and self.spec.resume else ()
         launch = Launch(
             argv=(self.profile.command, *self.profile.args, *self.hook_args, *resume, *self.spec.args),
@@ -315,7 +335,7 @@ class AgentSession(TaskAccess):
         turns = TurnTracker(
             self.tasks,
             loop.time,
-            keeper=self._tasking.follow_ups,
+            keeper=self._follow_ups,
             reader=self._reader,
             queues=self.profile.working_input == "queue",
         )
@@ -329,15 +349,15 @@ class AgentSession(TaskAccess):
             scheduler=self._scheduler,
             timeline=self.timeline,
         )
-        self._progress = Progress(self.feed, lambda: turns.running, turns.writing, loop.call_later)
+        self._progress = Progress(self.streams, lambda: turns.running, turns.writing, loop.call_later)
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
-        self.watcher.attach(Post(self.console, self.keyboard, turns, self.console.collector))
+        self.watcher.attach(WatchedProcess(self.console, self.keyboard, turns, self.console.collector))
         self.delivery = Delivery(
             self.console,
             self.keyboard,
             self.profile,
-            book=self.tasks,
+            tasks=self.tasks,
             outbox=self.outbox,
             turns=turns,
             compose=self._compose,
@@ -386,11 +406,10 @@ class AgentSession(TaskAccess):
             self._events.publish(Notice(text, "warning", self.agent_id))
 
     async def stop(self) -> None:
-        """End the process and everything that works for the session."""
         if self._launched:
             await self._end()
-        self._tasking.follow_ups.exited(EXITED)
-        self.feed.close()
+        self._follow_ups.exited(EXITED)
+        self.streams.close()
         if self._log is not None:
             await self._log.close()
 
@@ -400,9 +419,10 @@ class AgentSession(TaskAccess):
         if profile is not None and profile != self.profile:
             self.environ = with_profile(self.environ, self.profile, profile)
             self.profile = profile
-            self._tasking.use(profile)
+            self._intake.profile = self.watcher.profile = profile
+            self.briefing.wanted = profile.instructions and profile.receives
             self._reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
-        self._tasking.follow_ups.exited("agent restarted")
+        self._follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
         if self.damage_listener is not None:
@@ -417,7 +437,6 @@ class AgentSession(TaskAccess):
     # -- the person at the keyboard ---
 
     def user_input(self, data: bytes) -> None:
-        """Take the human's keys, pastes and mouse events, already encoded for the agent."""
         if self._launched and self.console.alive:
             self.keyboard.press(data)
             self.console.wake()
@@ -440,7 +459,6 @@ class AgentSession(TaskAccess):
         return self.report.state is AgentState.READY and reading.empty and is_shortcut(data)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size, in cells."""
         terminal = self.console.terminal
         if (columns, lines) == self._size == (terminal.columns, terminal.lines):
             return
@@ -451,7 +469,6 @@ class AgentSession(TaskAccess):
         self.console.resize(columns, lines)
 
     def focus(self, focused: bool) -> None:
-        """Tell that the human looks at this agent, or no longer does."""
         if focused:
             self.unseen = False
         if focused != self._focused:
@@ -469,7 +486,6 @@ class AgentSession(TaskAccess):
             self.console.hooked(kind, call)
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen."""
         return self.console.reading()
 
     def recent_text(self) -> str:
@@ -477,8 +493,7 @@ class AgentSession(TaskAccess):
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
 
     def explain(self) -> Explanation:
-        """Why it is in its state, and what keeps its messages back."""
-        now = self._tasking.running()
+        now = self._running()
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
 
@@ -491,14 +506,14 @@ class AgentSession(TaskAccess):
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        task = self._tasking.intake.take(request)
+        task = self._intake.take(request)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
-        return await self._tasking.follow_ups.cancel(self.tasks.get(task_id), self.delivery.cancel)
+        return await self._follow_ups.cancel(self.tasks.get(task_id), self.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
@@ -522,8 +537,19 @@ class AgentSession(TaskAccess):
 
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
-        shown = self._tasking.follow_ups.as_typed(task)
+        shown = self._follow_ups.as_typed(task)
         return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
+
+    def _running(self) -> str:
+        """Id of the task on which the agent works, or that is watched; empty for none."""
+        return (self.turns.running if self._launched else "") or self.watcher.task_id
+
+    def _works_on(self, task_id: str) -> bool:
+        return self._launched and self.turns.works_on(task_id)
+
+    def _answered(self, task_id: str) -> None:
+        if self._launched:
+            self.turns.answered(task_id)
 
     # -- what comes from the agent ---
 
@@ -566,7 +592,7 @@ class AgentSession(TaskAccess):
     def _on_exited(self, status: ExitStatus) -> None:
         self.delivery.explain()
         self.exit = status
-        self._tasking.follow_ups.exited(EXITED)
+        self._follow_ups.exited(EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()
@@ -578,7 +604,6 @@ class AgentSession(TaskAccess):
 
 
 def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
-    """What to open for an agent that was saved."""
     own = saved.args[: len(profile.resume)] == profile.resume
     return AgentSpec(
         profile.name,

@@ -32,11 +32,9 @@ class Passage:
 
     @property
     def state(self) -> AgentState:
-        """The state."""
         return self.report.state
 
     def to_json(self) -> dict[str, object]:
-        """As JSON, for a newer version of the host in the same boot of the machine."""
         report = self.report
         return {
             "state": report.state.value,
@@ -85,7 +83,6 @@ class Timeline:
         return self._passages[-1].report if self._passages else None
 
     def add(self, report: StateReport, now: float) -> None:
-        """Note another state, or another reason for the same."""
         self._passages.append(Passage(report, now, self._today()))
 
     def since(self) -> datetime:
@@ -190,7 +187,7 @@ def _quiet_holds(rule: StateRule, signals: Signals) -> bool:
 def _screen_holds(rule: StateRule, signals: Signals, parts: list[str]) -> bool:
     text = signals.screen.tail(rule.tail)
     for pattern in rule.screen:
-        # A prompt's trailing blank cannot be told from an empty cell.
+        # A prompt's trailing blank looks like an empty cell.
         found = pattern.search(text) or pattern.search(f"{text} ")
         if found is None:
             return False
@@ -229,7 +226,7 @@ def _detail(rule: StateRule, signals: Signals) -> str:
     return signals.status_fields.get("msg", "")[:_MATCHED_LENGTH] if rule.status else ""
 
 
-HOOKED = "hook"  # the rule of a state that only a hook has told
+HOOKED = "hook"  # the rule of a state that only a hook has reported
 # seconds after a prompt, or a tool of its turn, within which the screen shows that the agent works
 WORKS = 3.0
 ASKS = 5.0  # seconds within which a dialog that was announced is on the screen: Codex takes almost one
@@ -238,17 +235,16 @@ _ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
 
 
 class HookHints:
-    """Keeps what was told for as long as it counts."""
+    """What hooks have reported, for as long as it counts."""
 
     def __init__(self) -> None:
         self._works = _NEVER  # until when the agent is taken to work
         self._asks = _NEVER  # until when a dialog is taken to come
         self._call = ""  # the tool call that the dialog is about; empty when that is not known
-        # whether a prompt was told, and no end of its turn: tools of background work tell nothing
+        # whether a prompt was reported, and no end of its turn
         self._in_turn = False
 
     def take(self, kind: HookKind, call: str, now: float) -> None:
-        """Take what a hook tells."""
         if kind in _ENDS:
             self._works, self._in_turn = _NEVER, False
             if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
@@ -260,7 +256,7 @@ class HookHints:
         elif kind is HookKind.ASKED:
             self._asks, self._call = now + ASKS, call
         elif kind in (HookKind.POST, HookKind.FAILED) and call and call == self._call:
-            self._asks = _NEVER  # somebody else has answered: no dialog comes
+            self._asks = _NEVER  # it was answered elsewhere: no dialog comes
 
     def state(self, screen: AgentState | None, now: float) -> AgentState | None:
         """What the agent does by its hooks, where the screen does not say so yet."""
@@ -333,11 +329,10 @@ class StateDetector:
 
     @property
     def reading(self) -> ComposerReading:
-        """The composer as of the last update."""
         return self._reading
 
     def event(self, event: TerminalEvent, now: float) -> None:
-        """Take a signal that the terminal told while it was fed; `update` follows."""
+        """Take a signal of the terminal; `update` follows."""
         if self.report.state is AgentState.EXITED:
             return
         match event:
@@ -352,11 +347,10 @@ class StateDetector:
         self._changed = now
 
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
-        """Take what a hook of the agent's tells; `update` follows."""
+        """Take an event of the agent's hooks; `update` follows."""
         self._hints.take(kind, call, now)
 
     def update(self, terminal: Terminal, now: float) -> StateReport | None:
-        """Decide anew, after output or at the deadline."""
         if self.report.state is AgentState.EXITED:
             return None
         self._look(terminal, now)
@@ -403,7 +397,7 @@ class StateDetector:
 
     def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
-        # While an agent starts, its screen alone tells when that is over; a dialog may come all the same.
+        # While an agent starts, its screen alone shows when that is over; a dialog may come all the same.
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
 
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:

@@ -1,4 +1,4 @@
-"""Reads an agent's answer out of the file in which the agent itself keeps its conversation (JSON lines).
+"""Reads an agent's answer out of the file to which the agent writes its conversation (JSON lines).
 
 What it says there is whole and unformatted, where the screen shows it wrapped and drawn. The profile tells
 where the file lies and which of its lines are the user's and which the agent's: another agent needs no code.
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 TAIL = 8 * 1024 * 1024  # bytes at a file's end that are read: one turn, not the whole conversation
 FILES = 4  # how many files, newest first, are looked into: other agents of that kind may write beside ours
-SLACK = 2.0  # seconds that a file may seem older than what it tells: clocks of file systems are coarse
+SLACK = 2.0  # seconds that a file may seem older than its content: clocks of file systems are coarse
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 _OTHERS = re.compile(r"[\W_]+")
 # types of content blocks that hold text; calls of tools and their results are others
@@ -36,7 +36,7 @@ _TEXTS = frozenset({"", "text", "input_text", "output_text"})
 def read_answer(
     transcript: Transcript, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> str:
-    """What the agent answered to a text, as far as its file tells by now; blocking."""
+    """What the agent answered to a text, as far as its file shows by now; blocking."""
     want = skeleton(text)
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
@@ -180,7 +180,7 @@ class AnswerReader:
     def read(
         self, text: str, screen: Artifact, *, whole: str = "", age: float, done: Callable[[Artifact], None]
     ) -> None:
-        """Find the answer to a text, and tell it: at once where there is no file to read."""
+        """Find the answer to a text and pass it on: at once where there is no file to read."""
         if self._transcript is None:
             done(screen)
             return
@@ -192,7 +192,7 @@ class AnswerReader:
         task.add_done_callback(self._reading.discard)
 
     async def settle(self) -> None:
-        """Return when every answer that is being looked for has been told."""
+        """Wait until every answer that is being looked for was passed on."""
         await asyncio.gather(*self._reading, return_exceptions=True)
 
     async def _read(
@@ -218,7 +218,7 @@ class AnswerReader:
                     artifact = Artifact(found)
                     break
             else:
-                log.info("the answer is the screen's: the agent's file does not tell it")
+                log.info("the answer is the screen's: it is not in the agent's file")
         except Exception:
             log.exception("the agent's file could not be read")
         finally:

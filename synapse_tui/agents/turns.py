@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 from synapse_tui.content import Artifact
+from synapse_tui.messages.follow_ups import Keeper
 from synapse_tui.messages.streams import Writing
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
@@ -19,46 +20,28 @@ from .transcript import AnswerReader
 
 @dataclass(slots=True)
 class Turn:
-    """A turn that works on a task.
-
-    Attributes:
-        task_id: The task.
-        text: What was typed.
-        begun: When Enter was pressed, on the session's clock.
-        answer: Collects what the agent writes.
-        worked: Whether the agent was seen working or asking since.
-        done: Whether the agent itself has told that it is done (OSC 7501), and not since that it works.
-        changed: When the screen last changed.
-        stop_reason: Why the turn is being stopped; empty while it is not.
-        prompts: What the user submitted meanwhile.
-        steered_by: What was submitted into it and changed it.
-        waits: Whether the message waits in the agent's own queue, behind a turn that runs.
-        steers: Whether the message came into the turn of another one, and ends with it.
-        message_id: The message that began it; another one than the task where it goes on with that.
-        again: Whether its answer takes the place of the one before.
-        answered: Whether the agent has answered by itself meanwhile: what it wrote is no answer then.
-        makes_way: Whether it is being stopped for a message that goes on with its task.
-    """
+    """A turn that works on a task."""
 
     task_id: str
-    text: str
-    begun: float
-    answer: AnswerCollector
-    worked: bool = False
+    text: str  # what was typed
+    begun: float  # when Enter was pressed, on the session's clock
+    answer: AnswerCollector  # collects what the agent writes
+    worked: bool = False  # whether the agent was seen working or asking since
+    # whether the agent itself reported that it is done (OSC 7501), and not since that it works
     done: bool = False
-    changed: float = 0.0
-    stop_reason: str = ""
-    prompts: list[str] = field(default_factory=list)
-    steered_by: list[str] = field(default_factory=list)
-    waits: bool = False
-    steers: bool = False
-    message_id: str = ""
-    again: bool = False
+    changed: float = 0.0  # when the screen last changed
+    stop_reason: str = ""  # why the turn is being stopped; empty while it is not
+    prompts: list[str] = field(default_factory=list)  # what the user submitted meanwhile
+    steered_by: list[str] = field(default_factory=list)  # what was submitted into it and changed it
+    waits: bool = False  # whether the message waits in the agent's own queue, behind a turn that runs
+    steers: bool = False  # whether the message came into the turn of another one, and ends with it
+    message_id: str = ""  # the message that began it; another one than the task where it goes on with that
+    again: bool = False  # whether its answer takes the place of the one before
+    # whether the agent has answered by itself meanwhile: what it wrote is no answer then
     answered: bool = False
-    makes_way: bool = False
+    makes_way: bool = False  # whether it is being stopped for a message that goes on with its task
 
     def state(self) -> dict[str, object]:
-        """All of it as JSON."""
         content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return content | {"answer": self.answer.state()}
 
@@ -74,54 +57,18 @@ class Turn:
 _DELIVERIES = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
 
 
-class Keeper(Protocol):
-    """Keeps a task open after its turns; `follow_ups.FollowUps` does so."""
-
-    def begun(self, task: Task) -> str:
-        """A message was submitted: id of the task that its turn works on, its own as a rule."""
-
-    def taken(self, message_id: str, task_id: str) -> None:
-        """A message that goes on with a task is being worked on."""
-
-    def keeps(self, task_id: str) -> str:
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
-
-
-class NoKeeper:
-    """Lets every task end with its turn."""
-
-    def begun(self, task: Task) -> str:
-        """The task itself."""
-        return task.id
-
-    def taken(self, message_id: str, task_id: str) -> None:
-        """Every message is a task of its own."""
-
-    def keeps(self, _task_id: str) -> str:
-        """Nothing."""
-        return ""
-
-
 class Conclusion:
-    """Finds the answers of turns and gives them to their tasks.
-
-    Args:
-        book: Where tasks change.
-        keeper: May keep a task open.
-        reader: Finds better texts of answers than the screen's; None for nobody.
-        clock: Monotonic seconds.
-        runs: Tells whether a turn works on a task.
-    """
+    """Finds the answers of turns and gives them to their tasks."""
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         keeper: Keeper,
         reader: AnswerReader | None,
         clock: Callable[[], float],
         runs: Callable[[str], bool],
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._keeper = keeper
         self._reader = reader
         self._clock = clock
@@ -129,38 +76,28 @@ class Conclusion:
         self._reading: list[str] = []
 
     def reads(self, task_id: str) -> bool:
-        """Whether an answer to a task is being read."""
         return task_id in self._reading
 
     def takes(self, turn: Turn) -> bool:
-        """Whether what a turn writes will be an answer to its task, as far as is known."""
-        if turn.answered or turn.task_id not in self._book:
+        if turn.answered or turn.task_id not in self._tasks:
             return False
-        task = self._book.get(turn.task_id)
+        task = self._tasks.get(turn.task_id)
         return not task.state.final and not is_asked(task)
 
     def position(self, turn: Turn) -> int:
         """Which artifact of its task the answer of a turn will be, from 1."""
-        there = len(self._book.get(turn.task_id).artifacts) - turn.again
+        there = len(self._tasks.get(turn.task_id).artifacts) - turn.again
         return max(there, 0) + 1
 
     def change(self, task_id: str, **fields: object) -> None:
         """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
-        if task_id not in self._book:
+        if task_id not in self._tasks:
             return
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if not task.state.final and not is_asked(task):
-            self._book.change(task_id, **fields)
+            self._tasks.change(task_id, **fields)
 
     def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
-        """A turn is over, and its task with it.
-
-        Args:
-            turn: The turn.
-            state: How it ended.
-            reason: Why; may be empty.
-            exited: Whether the agent's process has ended.
-        """
         if state is TaskState.COMPLETED:
             self._read(turn, lambda artifact: self._end(turn, state, reason, artifact))
         else:
@@ -168,14 +105,6 @@ class Conclusion:
             self._end(turn, state, reason, artifact)
 
     def keep(self, turn: Turn, state: TaskState, reason: str) -> None:
-        """A turn is over, and its task goes on.
-
-        Args:
-            turn: The turn.
-            state: How the task ends if what it is kept for goes away while the answer is read.
-            reason: Why; may be empty.
-        """
-
         def conclude(artifact: Artifact) -> None:
             artifacts = self._with(turn, artifact)
             if self._runs(turn.task_id):
@@ -213,8 +142,7 @@ class Conclusion:
             self._reader.read(turn.text, seen, whole=whole, age=self._clock() - turn.begun, done=done)
 
     def _with(self, turn: Turn, artifact: Artifact) -> tuple[Artifact, ...]:
-        """The artifacts of a turn's task with what the turn wrote."""
-        there = self._book.get(turn.task_id).artifacts if turn.task_id in self._book else ()
+        there = self._tasks.get(turn.task_id).artifacts if turn.task_id in self._tasks else ()
         if not artifact.text or turn.answered:
             return there
         return (*(there[:-1] if turn.again else there), artifact)
@@ -223,7 +151,7 @@ class Conclusion:
 SETTLED = 1.0
 """Seconds without a change on the screen after which an agent that was never seen working has answered."""
 SETTLED_SIGNAL = 0.2
-"""The same when it was seen working, or told that it worked."""
+"""The same when it was seen working, or reported that it worked."""
 UNANSWERED = 15.0
 """Seconds after which a turn that was never seen working and left no text is over."""
 STOPPED_BY_USER = 3.0
@@ -231,28 +159,20 @@ STOPPED_BY_USER = 3.0
 
 
 class TurnTracker:
-    """Moves the task of the running turn through its states by what the detector reports.
-
-    Args:
-        book: Where tasks change.
-        clock: Monotonic seconds.
-        keeper: May keep a task open when its turn is over; None for nobody.
-        reader: Finds better texts of answers than the screen's; None for nobody.
-        queues: Whether the agent queues a message that comes in the midst of a turn; else that steers it.
-    """
+    """Moves the task of the running turn through its states by what the detector reports."""
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         clock: Callable[[], float],
         *,
         keeper: Keeper | None = None,
         reader: AnswerReader | None = None,
         queues: bool = False,
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._clock = clock
-        self._keeper = keeper or NoKeeper()
+        self._keeper = keeper or Keeper()
         self._queues = queues
         self.current: Turn | None = None
         self.newest = ""
@@ -260,17 +180,16 @@ class TurnTracker:
         self._behind: Turn | None = None
         """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
         self._over_before = False
-        """Whether the agent has told that it was done since a message was put into its queue."""
+        """Whether the agent has reported that it was done since a message was put into its queue."""
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
         """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
-        self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
+        self._conclusion = Conclusion(tasks, self._keeper, reader, clock, self._runs)
 
     @property
     def collecting(self) -> bool:
-        """Whether what leaves the screen is wanted."""
         return bool(self._collectors)
 
     @property
@@ -279,11 +198,9 @@ class TurnTracker:
         return self.current.task_id if self.current is not None and not self.current.waits else ""
 
     def queues(self, task_id: str) -> bool:
-        """Whether a task's message waits in the agent's own queue."""
         return any(task_id in (turn.task_id, turn.message_id) and turn.waits for turn in self._turns)
 
     def works_on(self, task_id: str) -> bool:
-        """Whether a turn belongs to a task, or an answer to it is being read."""
         return self._runs(task_id) or self._conclusion.reads(task_id)
 
     def _runs(self, task_id: str) -> bool:
@@ -329,18 +246,12 @@ class TurnTracker:
         return self.current.state() | behind
 
     def resume(self, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> None:
-        """Go on with a turn of which `state` was given.
-
-        Args:
-            state: The turn.
-            collector: Makes what collects the answer to a text.
-        """
+        """Go on with a turn of which `state` was given."""
         self.current = Turn.resumed(state, collector)
         self.newest = self.current.task_id
         self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
 
     def prepare(self, answer: AnswerCollector) -> None:
-        """A message is about to be typed."""
         self._answer = answer
 
     def entering(self) -> None:
@@ -358,10 +269,10 @@ class TurnTracker:
         self.newest = turn.task_id
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
-        for known in map(self._book.get, {turn.task_id, task.id}):
+        for known in map(self._tasks.get, {turn.task_id, task.id}):
             asked = known.id in self._answered and known.state is TaskState.INPUT_REQUIRED
             if not (known.state.final or asked):
-                self._book.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
+                self._tasks.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
             self._into_turn(turn)
         else:
@@ -377,7 +288,6 @@ class TurnTracker:
             self._keeper.taken(turn.message_id, turn.task_id)
 
     def _into_turn(self, turn: Turn) -> None:
-        """A message was submitted while the agent worked: on a task, or on something of the user's."""
         turn.waits, turn.worked = self._queues, not self._queues
         if self.current is None:
             self.current = turn
@@ -396,7 +306,6 @@ class TurnTracker:
         self.on_report(report)
 
     def on_report(self, report: StateReport) -> None:
-        """The agent's state has changed."""
         turn = self.current
         if report.state in (AgentState.READY, AgentState.ERROR):
             self._over_before = True
@@ -409,7 +318,6 @@ class TurnTracker:
             self._move(turn, report)
 
     def _move(self, turn: Turn, report: StateReport) -> None:
-        """Let the turn follow what the screen shows."""
         if report.state is AgentState.PROCESSING:
             self._works(turn, TaskState.WORKING, "")
         elif report.state is AgentState.WAITING:
@@ -420,16 +328,14 @@ class TurnTracker:
             self.end_all(TaskState.FAILED, "agent exited")
         elif report.state is AgentState.READY and turn.stop_reason:
             self._ready(turn)
-        # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
+        # Otherwise check() ends it a moment later: agents report that they are done before they draw it.
 
     def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
-        """The agent is seen working, or asking in the middle of its work."""
         turn.worked = True
         self._taken(turn)
         self._conclusion.change(turn.task_id, state=state, reason=reason)
 
     def on_output(self) -> None:
-        """Output stands on the screen."""
         if self._answer is not None:
             self._answer.observe()
         for turn in self._turns:
@@ -437,17 +343,15 @@ class TurnTracker:
                 turn.changed = self._clock()
 
     def on_scrolled(self, row: str) -> None:
-        """A row left the screen at its top."""
         for answer in self._collectors:
             answer.scrolled(row)
 
     def on_signal(self, event: TerminalEvent) -> None:
-        """The terminal told that the agent works, perhaps for too short a time to become its state."""
         turn = self.current
         if turn is None:
             return
         status = event.state if isinstance(event, ProgramStatus) else ""
-        # It may be told for too short a time to become the agent's state.
+        # It may be reported for too short a time to become the agent's state.
         self._over_before = self._over_before or status in ("idle", "done")
         if status:
             turn.done = status in ("idle", "done")
@@ -455,22 +359,15 @@ class TurnTracker:
             turn.worked = True
 
     def on_prompt(self, text: str) -> None:
-        """The user has submitted a prompt of their own."""
         self.newest = "" if text else self.newest
         if self.current is not None and text:
             self.current.prompts.append(text)
 
     def on_user_stop(self) -> None:
-        """The user has pressed the agent's interrupt key."""
         self._user_stop = self._clock()
 
     def stopping(self, reason: str, follows: str = "") -> None:
-        """The turn is about to be interrupted; when it ends its task is canceled.
-
-        Args:
-            reason: Why; empty when it could not be stopped.
-            follows: The task that goes on with what it is interrupted for: that one is not canceled.
-        """
+        """The turn is about to be interrupted; when it ends its task is canceled."""
         self._over_before = False
         if self.current is not None:
             self.current.stop_reason = reason
@@ -489,25 +386,16 @@ class TurnTracker:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the agent has told since that it was done, also if it went on with its queue at once."""
+        """Whether the agent has reported since that it was done, even if its queue went on at once."""
         return self._over_before
 
     @property
     def told_done(self) -> bool:
-        """Whether the agent itself has told that the turn is over: only its last frame may be missing."""
+        """Whether the agent itself has reported that the turn is over: only its last frame may be missing."""
         return self.current is not None and self.current.worked and self.current.done
 
     def check(self, report: StateReport, *, rests: bool = False) -> float | None:
-        """End a turn of an agent that is ready, once its answer stands.
-
-        Args:
-            report: The agent's state.
-            rests: Whether its programs have done nothing for longer than a frame: what they began is drawn.
-                Of an agent that has told that it is done this proves as much as a screen that stands still.
-
-        Returns:
-            Seconds until it must be checked again without output; None when that is not needed.
-        """
+        """End a turn of an agent that is ready, once its answer stands."""
         self._check_queue(report)
         turn = self.current
         if turn is None or report.state is not AgentState.READY:
@@ -527,7 +415,6 @@ class TurnTracker:
         return patience
 
     def _check_queue(self, report: StateReport) -> None:
-        """Let the message that waits in the agent's queue have its turn, once the one before it is over."""
         waiting = next((turn for turn in self._turns if turn.waits), None)
         if waiting is None or self.current is None or not self._over_before:
             return
@@ -543,7 +430,6 @@ class TurnTracker:
         self.on_report(report)
 
     def _promote(self, turn: Turn) -> None:
-        """A message that waited in the agent's queue has its turn now."""
         turn.waits, turn.worked = False, False
         turn.begun = turn.changed = self._clock()
         self._over_before = False
@@ -556,7 +442,6 @@ class TurnTracker:
             self._conclusion.end(turn, state, reason, exited=self._exited)
 
     def _next(self, end: Callable[[], None]) -> None:
-        """The turn is over: one that steered it ends too, one that waited for its end begins."""
         over, self.current, self._behind = self.current, self._behind, None
         if self.current is None or over is None:
             return
@@ -568,20 +453,12 @@ class TurnTracker:
             end()
 
     def end_all(self, state: TaskState, reason: str) -> None:
-        """The process has ended, and what waits in its queue with it."""
         self._exited = True
         while self.current is not None:
             self.end(state, reason)
 
     def withdraw(self, text: str) -> str:
-        """A message that waited in the agent's queue was found unsent: nobody works on it.
-
-        Args:
-            text: What was found.
-
-        Returns:
-            The message; empty when the agent had begun to work on it, or it is another one.
-        """
+        """A message that waited in the agent's queue was found unsent: it is not being worked on."""
         for turn in self._turns:
             if text.endswith(turn.text) and (turn.waits or not turn.worked):
                 if turn is self.current:
@@ -599,7 +476,6 @@ class TurnTracker:
             self._over(TaskState.COMPLETED)
 
     def _over(self, state: TaskState, reason: str = "") -> None:
-        """The agent has come to rest by itself: its task ends, or waits for the next turn."""
         turn = self.current
         if turn is None or not self._kept(turn):
             self.end(state, reason)
@@ -609,7 +485,6 @@ class TurnTracker:
         self._conclusion.keep(turn, state, reason)
 
     def _kept(self, turn: Turn) -> bool:
-        """Whether a task goes on after a turn."""
         others = [each for each in self._turns if each is not turn and not each.steers]
         same = any(each.task_id == turn.task_id for each in others)
         return same or bool(self._keeper.keeps(turn.task_id))

@@ -40,17 +40,14 @@ class WatchOrder:
 
     @property
     def text(self) -> str:
-        """What the agent is told."""
         return self.nudge or (CONTINUE if self.until else CONTINUE_OR_REPLY)
 
     @property
     def terms(self) -> str:
-        """How often it is nudged, in words."""
         return f"after {seconds_text(self.every)} of rest it is told, at most {self.times} times: {self.text}"
 
 
 def check_order(order: WatchOrder) -> WatchOrder:
-    """Return an order if it can be followed."""
     first, last = EVERY_RANGE
     if not first <= order.every <= last:
         raise InvalidValue(
@@ -69,7 +66,7 @@ def check_order(order: WatchOrder) -> WatchOrder:
         re.compile(order.until)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidValue(
-            f"'{order.until}' is no pattern: {error}", "give a regular expression of Python"
+            f"'{order.until}' is not a pattern: {error}", "give a regular expression of Python"
         ) from error
     return order
 
@@ -133,7 +130,6 @@ class WatchReport:
 
     @property
     def on(self) -> bool:
-        """Whether it goes on."""
         return self.state is WatchState.ON
 
     @property
@@ -152,7 +148,7 @@ class Do(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """What is to be done now."""
 
     do: Do = Do.WAIT
@@ -161,7 +157,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """What an agent does at present."""
 
     now: float  # monotonic seconds
@@ -204,46 +200,40 @@ class Watch:
 
     @property
     def on(self) -> bool:
-        """Whether it goes on."""
         return self.state is WatchState.ON
 
     @property
     def words(self) -> str:
-        """What stands beside the task while its agent rests."""
         return f"watched: {self.sent} of {self.order.times} nudges"
 
     def note(self, text: str) -> None:
-        """Keep something that happened."""
         number = self.steps[-1].number + 1 if self.steps else 1
         self.steps.append(WatchStep(number, self.time(), text))
         self.version += 1
 
-    def look(self, sight: Sight) -> Verdict:
-        """Say what is to be done."""
-        self._count(sight)
+    def look(self, seen: Observation) -> Decision:
+        self._count(seen)
         if self.nudge_id:
-            return self._on_its_way(sight)
-        if sight.hold:
-            self._stand(sight.hold, asks=sight.asks)
-            return Verdict(seconds=sight.soon or None)
+            return self._on_its_way(seen)
+        if seen.hold:
+            self._stand(seen.hold, asks=seen.asks)
+            return Decision(seconds=seen.soon or None)
         if self._rested is None:
-            self._rested = sight.now
+            self._rested = seen.now
             self._hold = ""
             self.version += 1
-        left = self._rested + self.order.every - sight.now
+        left = self._rested + self.order.every - seen.now
         if left > 0:
-            return Verdict(seconds=left)
-        return Verdict(seconds=sight.soon) if sight.soon else self._due()
+            return Decision(seconds=left)
+        return Decision(seconds=seen.soon) if seen.soon else self._due()
 
     def asked(self, nudge_id: str) -> None:
-        """A nudge waits to be typed."""
         self.nudge_id = nudge_id
         self._rested = None
         self._hold = ""
         self.version += 1
 
     def nudged(self) -> None:
-        """The nudge was taken by the agent."""
         self.nudge_id = ""
         self.sent += 1
         self._since = _Since()
@@ -259,14 +249,12 @@ class Watch:
             self.note(f"the nudge was taken back: {self._hold}")
 
     def end(self, state: WatchState, text: str, now: float) -> None:
-        """The watch is over."""
         self.state = state
         self.ended = now
         self._rested = None
         self.note(text)
 
     def report(self, agent_id: str, now: float) -> WatchReport:
-        """How it stands."""
         left = None if self._rested is None else max(0.0, self._rested + self.order.every - now)
         return WatchReport(
             agent_id,
@@ -292,11 +280,11 @@ class Watch:
         last = self.sent >= self.order.times
         return f"{'gives up' if last else 'next nudge'} in {seconds_text(math.ceil(left))}"
 
-    def _on_its_way(self, sight: Sight) -> Verdict:
-        if not sight.hold or sight.typed:
-            return Verdict()
-        self._stand(sight.hold, asks=sight.asks)
-        return Verdict(Do.WAIT if sight.asks else Do.WITHDRAW)
+    def _on_its_way(self, seen: Observation) -> Decision:
+        if not seen.hold or seen.typed:
+            return Decision()
+        self._stand(seen.hold, asks=seen.asks)
+        return Decision(Do.WAIT if seen.asks else Do.WITHDRAW)
 
     def _stand(self, hold: str, *, asks: bool) -> None:
         if self._rested is not None or self._hold != hold:
@@ -306,24 +294,24 @@ class Watch:
             if asks:
                 self.note(f"needs you: {hold}")
 
-    def _due(self) -> Verdict:
+    def _due(self) -> Decision:
         if self.sent and not self._since.judged:
             self._since.judged = True
             helped = self._helped()
             self.helped += helped
             self.in_vain = 0 if helped else self.in_vain + 1
         if self.in_vain >= IN_VAIN:
-            return Verdict(Do.GIVE_UP, reason=f"the last {IN_VAIN} nudges brought nothing")
+            return Decision(Do.GIVE_UP, reason=f"the last {IN_VAIN} nudges brought nothing")
         if self.sent >= self.order.times:
-            return Verdict(Do.GIVE_UP, reason=f"{nudges_text(self.sent)} did not get it done")
-        return Verdict(Do.NUDGE)
+            return Decision(Do.GIVE_UP, reason=f"{nudges_text(self.sent)} did not get it done")
+        return Decision(Do.NUDGE)
 
     def _helped(self) -> bool:
         """Whether the agent has done something since the last nudge; a question counts."""
         return self._since.asked or self._since.worked >= min(WORKED, self.order.every)
 
-    def _count(self, sight: Sight) -> None:
+    def _count(self, seen: Observation) -> None:
         if self._seen is not None and self._seen[1]:
-            self._since.worked += max(0.0, sight.now - self._seen[0])
-        self._seen = sight.now, sight.works
-        self._since.asked = self._since.asked or sight.dialog
+            self._since.worked += max(0.0, seen.now - self._seen[0])
+        self._seen = seen.now, seen.works
+        self._since.asked = self._since.asked or seen.dialog

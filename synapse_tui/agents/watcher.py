@@ -31,7 +31,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
 from .answers import AnswerCollector
@@ -40,7 +40,17 @@ from .delivery.gate import EXITED, NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, d
 from .keyboard import Keyboard
 from .profiles.profile import Profile
 from .turns import TurnTracker
-from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+from .watch import (
+    Do,
+    Observation,
+    Watch,
+    WatchOrder,
+    WatchReport,
+    WatchState,
+    WatchStep,
+    check_order,
+    nudges_text,
+)
 
 if TYPE_CHECKING:
     from .session import AgentSession
@@ -49,7 +59,6 @@ _COUNTS = ("sent", "helped", "in_vain", "version")
 
 
 def watch_to_json(watch: Watch) -> dict[str, Any]:
-    """A watch that goes on."""
     return {
         "order": dataclasses.asdict(watch.order),
         "task_id": watch.task_id,
@@ -77,7 +86,7 @@ SOON = 1.0  # seconds after which a composer that is not to be seen for a moment
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class WatchedProcess:
     """A running process, as a watch sees it."""
 
     view: AgentTerminal
@@ -87,31 +96,28 @@ class Post:
 
     @property
     def report(self) -> StateReport:
-        """The agent's state."""
         return self.view.report
 
     @property
     def busy(self) -> bool:
-        """Whether the agent works, or asks in the middle of its work."""
         return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
 
 
-def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
-    """Look at an agent."""
+def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | None) -> Observation:
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
     if nudge is not None and outbox.is_parked(nudge.id):
-        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+        return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
     typed = nudge is not None and nudge.delivery in BEING_TYPED
     held = why_held(post.view, post.keyboard, profile)
     if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
-        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+        return Observation(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
     asks = post.report.state is AgentState.WAITING
     soon = held.seconds if held is not None and held.seconds is not None else 0.0
-    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
+    return Observation(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
 
 
-def _held_text(post: Post, held: Hold | None) -> str:
+def _held_text(post: WatchedProcess, held: Hold | None) -> str:
     if held is None:
         return ""
     return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
@@ -123,16 +129,16 @@ def _others_text(outbox: Outbox, nudge: Task | None) -> str:
     return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
 
 
-def _turn_text(post: Post) -> str:
+def _turn_text(post: WatchedProcess) -> str:
     return "working" if post.turns.running else ""
 
 
 AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
-def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
+def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
     """The task of an id, if it goes on in that agent."""
-    task = book.get(task_id)
+    task = tasks.get(task_id)
     if task.state.final:
         raise MessageError(
             f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
@@ -142,34 +148,34 @@ def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task
     return task
 
 
-def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
+def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
     """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
-    running = book.get(post.turns.running) if post.turns.running else None
+    running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
     if running is None and post.busy:
-        return _joined(book, post, by)
+        return _joined(tasks, post, by)
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
-    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    given = (task for task in tasks.newest() if task.state.final and not (task.outgoing or task.instructs))
     ended = next(given, None)
     if ended is None:
-        return _made(book, by, AT_KEYBOARD, {})
+        return _made(tasks, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A, 3.4.1): another one goes on from it.
-    task = _made(book, by, ended.text, {"reference_task": ended.id})
-    return book.change(task.id, artifacts=ended.artifacts)
+    task = _made(tasks, by, ended.text, {"reference_task": ended.id})
+    return tasks.change(task.id, artifacts=ended.artifacts)
 
 
-def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
-    task = _made(book, by, AT_KEYBOARD, {})
+def _joined(tasks: TaskStore, post: WatchedProcess, by: Sender) -> Task:
+    task = _made(tasks, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
-    return book.get(task.id)
+    return tasks.get(task.id)
 
 
-def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
-    task = book.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
-    return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
+def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
+    task = tasks.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
 PATIENCE = 5.0  # seconds that a search may take, the start of the process included
@@ -183,7 +189,6 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
 
 
 async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
-    """Search a text."""
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -226,7 +231,7 @@ class Watcher:
         agent_id: str,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         events: EventBus,
         accept: Callable[[MessageRequest], Task],
@@ -236,14 +241,14 @@ class Watcher:
     ) -> None:
         self._agent_id = agent_id
         self.profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._events = events
         self._accept = accept
         self._cancel = cancel
         self._wake = wake
         self._time = time
-        self._post: Post | None = None
+        self._post: WatchedProcess | None = None
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
@@ -255,7 +260,6 @@ class Watcher:
 
     @property
     def on(self) -> bool:
-        """Whether a watch is on."""
         return self._watch is not None and self._watch.on
 
     @property
@@ -276,7 +280,6 @@ class Watcher:
         return self.report
 
     def begin(self, order: WatchOrder) -> WatchReport:
-        """Watch over a task."""
         check_order(order)
         post = self._alive()
         if self._watch is not None and self._watch.on:
@@ -286,9 +289,9 @@ class Watcher:
         if not self.profile.receives:
             raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
         if order.task:
-            task = named_task(self._book, self._outbox, post, order.task)
+            task = named_task(self._tasks, self._outbox, post, order.task)
         else:
-            task = usual_task(self._book, self._outbox, post, order.by)
+            task = usual_task(self._tasks, self._outbox, post, order.by)
         before = self._watch.version if self._watch is not None else 0
         self._watch = Watch(order, task.id, self._time, version=before)
         self._searched = ()
@@ -303,7 +306,6 @@ class Watcher:
         return self._tell()
 
     def ended(self, reason: str) -> None:
-        """The agent has ended, and the watch with it."""
         if self._watch is None or not self._watch.on:
             return
         watch = self._watch
@@ -313,12 +315,10 @@ class Watcher:
 
     # -- for the turns (follow_ups.Watch) ---
 
-    def attach(self, post: Post) -> None:
-        """Watch over that process from now on."""
+    def attach(self, post: WatchedProcess) -> None:
         self._post = post
 
     def begun(self, task: Task) -> None:
-        """A message was taken by the agent, perhaps the nudge."""
         watch = self._watch
         if watch is not None and watch.on and task.id == watch.nudge_id:
             watch.nudged()
@@ -332,7 +332,6 @@ class Watcher:
     # -- for the watchdog ---
 
     def wake(self) -> None:
-        """Something that the watch must know of has changed."""
         self._woken = True
         self._wake()
 
@@ -344,7 +343,6 @@ class Watcher:
             self._woken = False
 
     async def step(self) -> float | None:
-        """Do what is due."""
         watch, post = self._watch, self._post
         if watch is None or not watch.on or post is None:
             return None
@@ -353,7 +351,7 @@ class Watcher:
             self._tell()
         return wait
 
-    async def _step(self, watch: Watch, post: Post) -> float | None:
+    async def _step(self, watch: Watch, post: WatchedProcess) -> float | None:
         task = self._task(watch)
         if task is None or task.state.final:
             self._over(watch, task)
@@ -373,13 +371,13 @@ class Watcher:
                 return verdict.seconds
         return 0.0
 
-    def _sight(self, watch: Watch, post: Post) -> Sight:
-        nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
-        sight = see(post, self.profile, self._outbox, nudge)
+    def _sight(self, watch: Watch, post: WatchedProcess) -> Observation:
+        nudge = self._tasks.get(watch.nudge_id) if watch.nudge_id else None
+        seen = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
-        if sight.hold or task is None or not is_asked(task):
-            return sight
-        return replace(sight, hold="its question waits for an answer")
+        if seen.hold or task is None or not is_asked(task):
+            return seen
+        return replace(seen, hold="its question waits for an answer")
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
@@ -436,7 +434,7 @@ class Watcher:
         task = self._task(watch)
         if task is not None and not task.state.final and not self._goes_on(watch, task):
             delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
-            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+            self._tasks.change(task.id, state=state, delivery=delivery, reason=reason)
         self._drop(watch.nudge_id)
 
     def _goes_on(self, watch: Watch, task: Task) -> bool:
@@ -447,7 +445,7 @@ class Watcher:
     def _drop(self, nudge_id: str) -> None:
         if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
             return
-        if self._book.get(nudge_id).delivery not in BEING_TYPED:
+        if self._tasks.get(nudge_id).delivery not in BEING_TYPED:
             self._outbox.cancel(nudge_id, "the watch is over")
 
     # -- handed over ---
@@ -467,7 +465,7 @@ class Watcher:
 
     # -- small ---
 
-    def _alive(self) -> Post:
+    def _alive(self) -> WatchedProcess:
         if self._post is None or not self._post.view.alive:
             raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
         return self._post
@@ -478,7 +476,7 @@ class Watcher:
         return self._watch
 
     def _task(self, watch: Watch) -> Task | None:
-        return self._book.get(watch.task_id) if watch.task_id in self._book else None
+        return self._tasks.get(watch.task_id) if watch.task_id in self._tasks else None
 
     def _now(self) -> float:
         return self._post.view.now() if self._post is not None else 0.0

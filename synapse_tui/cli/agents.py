@@ -220,7 +220,6 @@ def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
 
 
 def find_agents(word: str) -> list[tuple[RunningSession, str]]:
-    """The agents of running sessions that a word means, each with its session."""
     from .sessions import running_sessions
 
     wanted = fold(word.removeprefix("@"))

@@ -51,7 +51,6 @@ class Caller:
 
     @classmethod
     def of(cls, environ: Mapping[str, str] | None = None) -> Caller:
-        """The caller by its own environment, or else that of its ancestors."""
         values = with_identity(os.environ if environ is None else environ)
         return cls(
             values.get("SYNAPSE_AGENT_ID", ""),
@@ -95,7 +94,6 @@ class Caller:
         return self.project_of(self.registry.list())
 
     def here(self) -> list[Address]:
-        """The agents of this project."""
         records = self.registry.list()
         project = self.project_of(records)
         return [address_of(record, project) for record in records if record.project == project]
@@ -193,7 +191,6 @@ class Caller:
             raise
 
     def find_one(self, target: str) -> Address:
-        """Find the one agent that an address means."""
         found = self.find(target)
         if len(found) != 1:
             raise InvalidValue(f"'{target}' means {len(found)} agents", "name one of them")
@@ -211,7 +208,6 @@ def _folder(environ: Mapping[str, str]) -> Path:
 
 
 def address_of(record: Record, project: str) -> Address:
-    """The address of a record as seen from a project."""
     return Address(
         record.agent_id,
         record.agent_type,

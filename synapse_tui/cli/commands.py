@@ -57,7 +57,6 @@ class TextCommand(Command):
     """A command whose last argument is a text, which may begin with a dash when it has several words."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put texts that begin with a dash behind the options."""
         options = [each for each in self.params if isinstance(each, click.Option)]
         named = {name for each in options for name in (*each.opts, *each.secondary_opts)}
         valued = {name for each in options if not each.is_flag for name in each.opts}

@@ -121,8 +121,6 @@ def _line(item: CompletionItem, prefix: str, fixed: int) -> str:
 
 
 def offering(source: Source) -> Completer:
-    """Offers the words of a source that begin with what was typed, whatever its case."""
-
     def completer(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 

@@ -301,7 +301,6 @@ def _text(value: object) -> str:
 
 
 def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
-    """Let the user edit the file of a layer."""
     import tempfile
 
     path = layers.path(layer)

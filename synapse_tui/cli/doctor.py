@@ -248,7 +248,6 @@ class Progress:
 
 
 def show_report(report: Report, *, kept: bool) -> None:
-    """The table of one agent, and what to change in its profile."""
     proved = f", profile proved with {report.proved}" if report.proved else ""
     show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
     rows = [("CHECK", "RESULT", "TIME", "EVIDENCE"), *map(_row, report.results)]

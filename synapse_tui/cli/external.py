@@ -14,7 +14,7 @@ from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, Externa
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import Task, TaskState
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
@@ -214,7 +214,6 @@ def send_instead(
     sending: Sending,
     as_json: bool,
 ) -> None:
-    """Send to the external agent that an address means."""
     store = ExternalStore(caller.paths.external)
     agent = store.find(target)
     if agent is None:
@@ -272,7 +271,6 @@ class _Gateway(NamedTuple):
 
 
 def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
-    """Send through the host of this agent or project, else from this process."""
     if caller.has_server:
         gateways = [_Gateway(caller.endpoint, caller.agent_id)]
     else:

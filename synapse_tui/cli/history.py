@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
-from synapse_tui.task_words import standing, step_words, task_word
+from synapse_tui.wording import duration, moment, standing, step_words, task_word
 
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked
@@ -281,7 +280,6 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
 
 
 def _agent(caller: Caller, name: str) -> str:
-    """The id of a running agent by any of its names, else the id or type as it is."""
     try:
         [found] = caller.find(name)
     except (SynapseError, ValueError):

@@ -17,7 +17,7 @@ from .completion import offering
 from .output import end_with, fail, note, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.hooks.install import HookInstaller, Place, Standing
+    from synapse_tui.hooks.install import HookInstaller, HookStatus, HookTarget
 
 _UNKNOWN = "unknown"  # the file cannot be read
 _NAMES = click.argument(
@@ -55,7 +55,7 @@ def install_command(*, agents: Sequence[str], as_json: bool) -> None:
         raise InvalidValue("name an agent", f"one or more of {', '.join(Dialect)}")
     installer = _installer()
 
-    def install(dialect: Dialect, place: Place) -> None:
+    def install(dialect: Dialect, place: HookTarget) -> None:
         installer.install(place)
         if place.note:
             note(f"synapse: {dialect}: {place.note}")
@@ -117,7 +117,7 @@ def _installer() -> HookInstaller:
     return HookInstaller(UserPaths.of_environment().hooks)
 
 
-def _chosen(names: Sequence[str]) -> list[tuple[Dialect, Place]]:
+def _chosen(names: Sequence[str]) -> list[tuple[Dialect, HookTarget]]:
     from synapse_tui.hooks.install import place_of
 
     unknown = [name for name in names if name not in set(Dialect)]
@@ -128,7 +128,7 @@ def _chosen(names: Sequence[str]) -> list[tuple[Dialect, Place]]:
 
 
 def _each(
-    chosen: Sequence[tuple[Dialect, Place]], work: Callable[[Dialect, Place], object]
+    chosen: Sequence[tuple[Dialect, HookTarget]], work: Callable[[Dialect, HookTarget], object]
 ) -> dict[Dialect, ConfigError]:
     """Do something for each agent; gives the errors: one broken file does not affect the others."""
     problems: dict[Dialect, ConfigError] = {}
@@ -142,14 +142,14 @@ def _each(
 
 def _show(
     installer: HookInstaller,
-    chosen: Sequence[tuple[Dialect, Place]],
+    chosen: Sequence[tuple[Dialect, HookTarget]],
     problems: Mapping[Dialect, ConfigError],
     *,
     as_json: bool,
 ) -> None:
-    from synapse_tui.hooks.install import Standing
+    from synapse_tui.hooks.install import HookStatus
 
-    found: dict[Dialect, Standing] = {}
+    found: dict[Dialect, HookStatus] = {}
     unread = _each(chosen, lambda dialect, place: found.update({dialect: installer.standing(place)}))
     wrong = {**unread, **problems}
     states = {dialect: found[dialect].value if dialect in found else _UNKNOWN for dialect, _ in chosen}
@@ -158,7 +158,7 @@ def _show(
             [
                 {
                     "agent": dialect.value,
-                    "installed": found[dialect] is not Standing.MISSING if dialect in found else None,
+                    "installed": found[dialect] is not HookStatus.MISSING if dialect in found else None,
                     "state": states[dialect],
                     "path": str(place.path),
                     "problem": wrong[dialect].message if dialect in wrong else "",

@@ -83,10 +83,9 @@ def send_command(*, agent: str, as_json: bool) -> None:
 
 
 def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
-    """The instructions that an agent of a type would get, were it opened here now."""
     from synapse_tui.agents.environment import installed_command
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
-    from synapse_tui.instructions import Selection, Shelves, compose, placeholders
+    from synapse_tui.instructions import Selection, TextFolders, compose, placeholders
     from synapse_tui.paths import shipped_profiles
     from synapse_tui.settings import load_settings
 
@@ -114,7 +113,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     composed = compose(
         Selection.of(settings, profile.name),
         placeholders(own, everyone, project=project, command=installed_command()),
-        Shelves(folder, caller.paths.synapse, trust.trusts),
+        TextFolders(folder, caller.paths.synapse, trust.trusts),
     )
     return {
         "text": composed.text,

@@ -88,7 +88,6 @@ def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_
 
 
 def find_log(caller: Caller, agent: str) -> Path:
-    """The log of a live agent by any address, or of an ended one by id, type and port, or type."""
     folder = caller.paths.logs
     try:
         files = [path for path in folder.iterdir() if path.suffix == ".log" and parse_agent_id(path.stem)]
@@ -113,7 +112,6 @@ def find_log(caller: Caller, agent: str) -> Path:
 
 
 def _transcript(caller: Caller, log: Path) -> Transcript:
-    """The terminal that takes the text out of a log, set up for the kind of agent."""
     from synapse_tui.agents.profiles.finding import load_profiles
     from synapse_tui.recording.transcript import Transcript
 

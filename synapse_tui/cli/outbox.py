@@ -25,7 +25,7 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
-from synapse_tui.model import IN_INBOX
+from synapse_tui.model import Parked
 
 from .caller import Caller
 from .commands import Command, did_you_mean, json_option
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from synapse_tui.a2a.client import Client
     from synapse_tui.messages.archive import Archive
-    from synapse_tui.messages.records import Kept
+    from synapse_tui.messages.records import Undelivered
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 _EVERY = "all"
@@ -154,8 +154,8 @@ class Outbox:
         self.waiting: list[tuple[Address, dict[str, Any]]] = []
         self.done: list[tuple[Address, PeerTask]] = []
         self.places: dict[str, int] = {}
-        self.kept: list[Kept] = []
-        self.canceled: list[Kept] = []
+        self.kept: list[Undelivered] = []
+        self.canceled: list[Undelivered] = []
         self.left: list[str] = []
         self.without: list[Address] = []
         self.errors: list[SynapseError] = []
@@ -221,8 +221,9 @@ class Outbox:
         for each in found:
             if action != "cancel":
                 raise MessageError(
-                    f"message {each.task.short_id} is kept for {each.whom}, which is not open: no {action}",
-                    f"open it again: {each.whom.command}; or cancel the message: synapse outbox cancel",
+                    f"message {each.task.short_id} is kept for {each.addressee},"
+                    f" which is not open: no {action}",
+                    f"open it again: {each.addressee.command}; or cancel the message: synapse outbox cancel",
                 )
             self.canceled.append(self._stored.cancel(each))
         return bool(found)
@@ -274,14 +275,15 @@ class Outbox:
         ]
 
     def report(self, *, as_json: bool, listed: bool) -> None:
-        """Print the results on stdout, and what failed on stderr."""
         for error in self.errors:
             fail(error, name="synapse")
         if as_json:
             show_json(self._json(listed=listed))
         elif listed and (self.waiting or self.kept):
             rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
-            rows += [_row(each.whom.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept]
+            rows += [
+                _row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept
+            ]
             heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
             show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not (self.errors or self.left):
@@ -299,7 +301,7 @@ class Outbox:
             where = f", now at place {place}" if place else ""
             show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]}){where}")
         for kept in self.canceled:
-            show(f"{kept.whom}: {kept.task.state.value} (task {kept.task.short_id})")
+            show(f"{kept.addressee}: {kept.task.state.value} (task {kept.task.short_id})")
 
     def _json(self, *, listed: bool) -> object:
         rows: list[dict[str, Any]] = [
@@ -307,7 +309,8 @@ class Outbox:
             for agent, message in (self.waiting if listed else ())
         ]
         rows += [
-            {"agent": each.whom.agent_id, "task_id": each.task.id, **_kept_json(each)} for each in self.kept
+            {"agent": each.addressee.agent_id, "task_id": each.task.id, **_kept_json(each)}
+            for each in self.kept
         ]
         for agent, task in self.done:
             place = {"position": self.places[task.task_id]} if task.task_id in self.places else {}
@@ -317,7 +320,9 @@ class Outbox:
         for each in self.canceled:
             kept = each.task
             rows.append(
-                _done_json(each.whom.agent_id, kept.id, kept.state.value, kept.delivery.value, kept.reason)
+                _done_json(
+                    each.addressee.agent_id, kept.id, kept.state.value, kept.delivery.value, kept.reason
+                )
             )
         return rows + [{"error": error_json(error)} for error in self.errors]
 
@@ -338,7 +343,6 @@ def left_out(message: dict[str, Any], action: str) -> str:
 
 
 def status_of(message: dict[str, Any]) -> str:
-    """The delivery of a message, and why it is held."""
     reason = str(message.get("reason", ""))
     return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
 
@@ -369,9 +373,9 @@ class KeptMessages:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._read: Sequence[Kept] | None = None
+        self._read: Sequence[Undelivered] | None = None
 
-    def find(self, address: str) -> Sequence[Kept]:
+    def find(self, address: str) -> Sequence[Undelivered]:
         """The messages for the agents that an address would mean; an empty one means all.
 
         A history that cannot be read is reported, and hinders nothing else.
@@ -387,14 +391,14 @@ class KeptMessages:
             return self._read
         return [each for each in self._read if wanted in map(fold, _names(each))]
 
-    def is_in_all(self, kept: Kept) -> bool:
+    def is_in_all(self, kept: Undelivered) -> bool:
         """Whether `cancel all` means a message: not what lies in an inbox, as with open agents."""
-        return self._may_cancel(kept) and kept.task.reason != IN_INBOX
+        return self._may_cancel(kept) and kept.hold is not Parked.INBOX
 
-    def _may_cancel(self, kept: Kept) -> bool:
+    def _may_cancel(self, kept: Undelivered) -> bool:
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
-    def cancel(self, kept: Kept) -> Kept:
+    def cancel(self, kept: Undelivered) -> Undelivered:
         """Cancel a message; gives it as it is then."""
         if not self._may_cancel(kept):
             raise MessageError(
@@ -404,7 +408,7 @@ class KeptMessages:
         with self._archive() as archive:
             return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
 
-    def _all(self) -> Sequence[Kept]:
+    def _all(self) -> Sequence[Undelivered]:
         with self._archive() as archive:
             found = archive.kept(self._caller.project)
         # Asked after the history was read: an agent that was opened meanwhile has its messages already.
@@ -412,7 +416,7 @@ class KeptMessages:
         return [
             each
             for each in found
-            if not any(each.whom.is_meant(agent.agent_id, agent.name) for agent in here)
+            if not any(each.addressee.is_meant(agent.agent_id, agent.name) for agent in here)
         ]
 
     @contextmanager
@@ -429,13 +433,12 @@ class KeptMessages:
             archive.close()
 
 
-def _kept_json(kept: Kept) -> dict[str, Any]:
-    """A kept message as servers describe one that waits for an open agent."""
+def _kept_json(kept: Undelivered) -> dict[str, Any]:
     task = kept.task
     return {
         "id": task.id,
         "open": False,
-        "name": kept.whom.called or "",
+        "name": kept.addressee.called or "",
         "position": 0,
         "sender": {
             "sender_id": task.sender.sender_id,
@@ -448,7 +451,7 @@ def _kept_json(kept: Kept) -> dict[str, Any]:
         "reason": task.reason,
         "held": True,
         "uncertain": kept.uncertain,
-        "unread": task.reason == IN_INBOX,
+        "unread": kept.hold is Parked.INBOX,
         "text": task.text[:_TEXT_START],
         "length": len(task.text),
         "created_at": task.created_at.isoformat(),
@@ -456,14 +459,14 @@ def _kept_json(kept: Kept) -> dict[str, Any]:
     }
 
 
-def _kept_status(kept: Kept) -> str:
-    who = f"'{kept.whom.called}'" if kept.whom.called else "agent"
+def _kept_status(kept: Undelivered) -> str:
+    who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
     return f"kept: {who} not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
 
 
-def _names(kept: Kept) -> tuple[str, ...]:
-    agent_id = kept.whom.agent_id
-    return agent_id, agent_id.removeprefix("synapse-"), kept.agent_type, kept.whom.called or agent_id
+def _names(kept: Undelivered) -> tuple[str, ...]:
+    agent_id = kept.addressee.agent_id
+    return agent_id, agent_id.removeprefix("synapse-"), kept.agent_type, kept.addressee.called or agent_id
 
 
 # -- inbox ---

@@ -235,7 +235,6 @@ def _encodable(text: str) -> str:
 
 
 def is_interactive() -> bool:
-    """Whether a person can answer questions."""
     return sys.stdin.isatty()
 
 

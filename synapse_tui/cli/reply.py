@@ -229,7 +229,6 @@ def state_of(state: str | None, *, failed: bool, rejected: bool) -> TaskState:
 
 
 def read_content(files: Sequence[str], urls: Sequence[str], data: Sequence[str]) -> Content:
-    """Read the files and check the URLs and JSON values of a reply."""
     import mimetypes
 
     contents: dict[str, bytes] = {}

@@ -13,7 +13,7 @@ from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import ALL, Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .caller import Caller, address_of
 from .commands import Command, TextCommand, json_option
@@ -200,10 +200,10 @@ def _show_one_or_all(values: list[dict[str, object]]) -> None:
 def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
     from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.instructions import load_rules
-    from synapse_tui.instructions.files import Shelves
+    from synapse_tui.instructions.files import TextFolders
 
     trust = TrustStore(caller.paths.trusted)
-    loaded = load_rules(Shelves(Path(caller.project) / ".synapse", caller.paths.synapse, trust.trusts))
+    loaded = load_rules(TextFolders(Path(caller.project) / ".synapse", caller.paths.synapse, trust.trusts))
     for fault in loaded.faults:
         note(f"synapse: left out: {fault}")
     return loaded.rules.pick(text), loaded.file

@@ -39,7 +39,7 @@ from synapse_tui.model import (
     check_priority,
 )
 from synapse_tui.registry import is_live
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .caller import Caller
 from .commands import Function, one_of, stacked
@@ -330,7 +330,6 @@ class _Delivery:
             self._own = self._client.call(order.caller.endpoint, call)
 
     def _asked(self, task_id: str) -> PeerTask | None:
-        """The sender's own open task that waits for the answer of another agent's task."""
         tasks = self._client.call(self._order.caller.endpoint, calls.tasks())
         asking = (task for task in reversed(tasks) if task.question[0])
         return next((task for task in asking if task.answers(task_id)), None)
@@ -374,7 +373,6 @@ class _Delivery:
         return self._client.call(self._target.endpoint, call)
 
     def _with_follow_up(self, task: PeerTask) -> PeerTask:
-        """The receiver's task, with the progress of the message that continues it."""
         if self._follow_up is not None and not self._follow_up.state.final:
             with contextlib.suppress(PeerError):
                 self._follow_up = self._client.call(
@@ -416,7 +414,6 @@ class _Delivery:
         return Outcome(self._target, self._seen(), error)
 
     def _refused(self, error: SynapseError) -> SynapseError:
-        """The refusal of a server in the words of the command."""
         if not isinstance(error, PeerRefused) or isinstance(error, PeerBusy):
             return error
         if error.status == _EXITED:
@@ -683,7 +680,6 @@ def ids_of(task: PeerTask) -> str:
 
 
 def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
-    """Print all messages as JSON on stdout, and what went wrong on stderr too."""
     values = [outcome_json(outcome) for outcome in outcomes]
     show_json(values if array or len(values) > 1 else values[0])
     for outcome in outcomes:
@@ -692,7 +688,6 @@ def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
-    """What became of one message, as data."""
     data: dict[str, object] = {"target": outcome.target.agent_id}
     if outcome.task:
         task = outcome.task
@@ -710,7 +705,6 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
 
 
 def peer_task(task: Task) -> PeerTask:
-    """A task of this process as a host would describe it."""
     return PeerTask(
         task.id,
         task.context_id,

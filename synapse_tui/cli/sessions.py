@@ -341,7 +341,6 @@ def attach_terminal(
 def _connected(
     place: SessionPlace, logs: Path, folder: Path | None, environ: dict[str, str]
 ) -> socket.socket:
-    """A connection to a host of this version, or of one that understands this one."""
     if folder is None:
         info = host_info(place, timeout=VERSION_SECONDS)
         if info is None:
@@ -546,7 +545,6 @@ def _ask_to_end(place: SessionPlace, by: str) -> bool:
 
 
 def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> How:
-    """Wait for the end of a process that was asked, and enforce it."""
     from synapse_tui.pty.guardian_process import Family, alive, end_family, send
 
     if answered and _gone([host.key], END_SECONDS):

@@ -11,8 +11,8 @@ import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
-from synapse_tui.durations import duration, moment
 from synapse_tui.errors import SynapseError
+from synapse_tui.wording import duration, moment
 
 from .caller import Caller
 from .commands import Command, json_option
@@ -139,7 +139,6 @@ def _passage(passage: Mapping[str, Any], now: datetime) -> str:
 
 
 def _waiting(outbox: Mapping[str, Any]) -> str:
-    """How many messages wait, and why the next one does."""
     waiting, unread = int(_number(outbox, "waiting")), int(_number(outbox, "unread"))
     parts = [f"{waiting}: {_text(outbox, 'reason')}"] if waiting else []
     return ", ".join([*parts, *([f"{unread} unread"] if unread else [])])

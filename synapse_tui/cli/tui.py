@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from synapse_tui import __version__
-from synapse_tui.agents.profiles.specs import parse_spec
+from synapse_tui.agents.profiles.profile import parse_spec
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 
@@ -133,14 +133,12 @@ def _attach(
 
 
 def settled(spec: AgentSpec, base: Path) -> AgentSpec:
-    """The agent with an absolute folder, for another process."""
     return dataclasses.replace(spec, cwd=Path(os.path.realpath(spec.cwd or base)))
 
 
 def build_specs(
     words: Sequence[str], *, base: Path, extra: tuple[str, ...] | None, port: int | None, prompt: str
 ) -> list[AgentSpec]:
-    """The agents that a command line asks for."""
     if not base.is_dir():
         raise ConfigError(f"'{base}' is no folder", "give an existing one with --cwd")
     specs = [parse_spec(word, base=base) for word in words]
@@ -178,7 +176,6 @@ def subcommand(word: str) -> click.Command:
 
 
 def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
-    """The command that completes these words, and the words by which it is called."""
     if words and words[0] in SUBCOMMANDS:
         return subcommand(words[0]), f"synapse-tui {words[0]}"
     return command, "synapse-tui"

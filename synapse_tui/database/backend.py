@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine
 from sqlmodel import Session, SQLModel
 
-from .location import BUSY, Location
 from .naming import Naming
-from .schema import NOTHING, STEPS, Adopted, Step
 
 Clock = Callable[[], datetime]
 """Gives the time now, aware."""
@@ -34,19 +31,10 @@ class Backend(Protocol):
         """What things are called in it."""
 
     def open(self) -> tuple[Engine, str]:
-        """Open the database, made where there is none, with today's tables.
-
-        Returns:
-            The engine, and where a broken file was moved to; empty as a rule.
-
-        Raises:
-            HistoryError: It cannot be used, or a newer version has written it.
-            OSError: There is no such folder and it cannot be made.
-            sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
-        """
+        """Open the database, made where there is none, with today's tables."""
 
     def identity(self) -> object:
-        """Which file it is: one that was removed would be written to and found by nobody."""
+        """Which file it is: one that was removed would be written to and never found."""
 
     def is_broken(self, error: BaseException) -> bool:
         """Whether an error says that it is no sound database; being locked or out of space is none."""
@@ -58,42 +46,10 @@ class Backend(Protocol):
         """Whether a transaction failed because of another one, so that it is to be tried again."""
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:
-        """The time by which leases are counted, which is the same for all who share the database.
-
-        Args:
-            session: A transaction that has done nothing yet.
-            clock: The time of this machine, aware.
-            alone: What no two transactions may do at a time: this one waits for others that do.
-        """
+        """The time by which leases are counted, which is the same for all who share the database."""
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - each has its own class of it
         """An `INSERT` that takes `on_conflict_do_update`."""
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
         """What helps to find a fault."""
-
-
-def backend_of(
-    location: Location,
-    *,
-    steps: Sequence[Step] = STEPS,
-    adopted: Adopted = NOTHING,
-    busy: float = BUSY,
-    durable: bool = True,
-) -> Backend:
-    """The backend of a database.
-
-    Args:
-        location: Where it is.
-        steps: The migrations of a file; a server has one set of tables for all.
-        adopted: Files of another program that are taken as well.
-        busy: Seconds that another process, or the server, is waited for.
-        durable: Whether each commit to a file must survive a power cut.
-    """
-    if isinstance(location, Path):
-        from synapse_tui.database.sqlite import Sqlite  # noqa: PLC0415 - only one of them is needed
-
-        return Sqlite(location, steps, adopted, busy=busy, durable=durable)
-    from synapse_tui.database.postgres import Postgres  # noqa: PLC0415 - only one of them is needed
-
-    return Postgres(location, busy=busy)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from synapse_tui.database_url import VARIABLE, problem_of
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
+from synapse_tui.settings.schema import VARIABLE, problem_of
 
 SETTING = f"env.{VARIABLE}"
 BUSY = 10.0
@@ -20,20 +20,15 @@ _NO_URL = "of-the-host"
 
 @dataclass(frozen=True, slots=True)
 class TeamDatabase:
-    """A PostgreSQL database that several machines share.
+    """A PostgreSQL database that several machines share."""
 
-    Attributes:
-        url: Its URL as libpq reads it (section 34.1.1.2 of its manual); may hold a password.
-        machine: The name of this machine (`machine.machine_name`).
-        project: Folder of the project, a real path.
-    """
-
+    # its URL as libpq reads it (section 34.1.1.2 of its manual); may hold a password
     url: str = field(repr=False)
-    machine: str
-    project: Path
+    machine: str  # the name of this machine (`machine.machine_name`)
+    project: Path  # folder of the project, a real path
 
     def __str__(self) -> str:
-        """Where it is, without user and password; of a URL that cannot be read nothing is told."""
+        """Where it is, without user and password; nothing of a URL that cannot be read."""
         if problem_of(self.url):
             return f"of {VARIABLE}"
         parts = urlsplit(self.url)
@@ -66,24 +61,12 @@ class _Texts(Protocol):
 
 
 def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path) -> Location:
-    """Where the history and the locks are.
-
-    Args:
-        settings: The settings that hold.
-        file: The database of this machine, where they name no server.
-        paths: Folders of the user.
-        project: Folder of the project.
-    """
+    """Where the history and the locks are."""
     url = settings.text(SETTING).strip()
     return TeamDatabase(url, machine_name(paths.machines), project) if url else file
 
 
 def connection_url(database: TeamDatabase) -> str:
-    """The URL for libpq.
-
-    Raises:
-        DatabaseNameError: It is none; the message shows no part of it, since that could be the password.
-    """
     problem = problem_of(database.url)
     if problem is not None:
         raise problem

@@ -8,24 +8,106 @@ and files of a repository are named by its remote.
 from __future__ import annotations
 
 import os
+import re
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
-from synapse_tui.repository import find_repository
 from synapse_tui.safety.locks import FileKeys
 
 from .location import Location, TeamDatabase
+
+_SHORT = re.compile(r"(?:[^@/\s]+@)?([^:/\s]{2,}):(?!//)(.+)")
+"""`git@github.com:team/app.git`, as git-clone(1) knows it; one letter is a drive, not a host."""
+_REMOTE = re.compile(r'remote "(.+)"')
+_FIRST = "origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A working copy of a repository that has a remote.
+
+    Attributes:
+        folder: The top of the working copy, a real path.
+        name: `github.com/team/app`, without user, password and port.
+    """
+
+    folder: Path
+    name: str
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """The repository of a folder.
+
+    Args:
+        folder: A real path.
+
+    Returns:
+        None where there is none, or none with a remote on a host.
+    """
+    for place in (folder, *folder.parents):
+        mark = place / ".git"
+        if mark.exists():
+            urls = _remotes(mark)
+            names = [urls.pop(_FIRST, ""), *(urls[name] for name in sorted(urls))]
+            found = next((name for url in names if (name := remote_name(url))), "")
+            return Repository(place, found) if found else None
+    return None
+
+
+def remote_name(url: str) -> str:
+    """The name of a remote: host and path in lower case; empty for one that is on no host."""
+    short = _SHORT.fullmatch(url.strip())
+    try:
+        parts = urlsplit(url.strip()) if short is None else None
+        host, path = (
+            (short[1], short[2]) if short else (parts.hostname or "", parts.path) if parts else ("", "")
+        )
+    except ValueError:
+        return ""
+    if parts is not None and parts.scheme not in ("http", "https", "ssh", "git", "git+ssh", "ssh+git"):
+        return ""
+    path = path.strip("/").removesuffix(".git").strip("/")
+    return f"{host}/{path}".casefold() if host and path else ""
+
+
+def _remotes(mark: Path) -> dict[str, str]:
+    parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
+    with suppress(OSError, ConfigParserError, ValueError):
+        # git indents what stands in a section, which means a continued line to this parser.
+        text = (_common_folder(mark) / "config").read_text(encoding="utf-8", errors="replace")
+        parser.read_string("\n".join(line.strip() for line in text.splitlines()))
+    found = {}
+    for section in parser.sections():
+        name = _REMOTE.fullmatch(section)
+        if name and (url := parser.get(section, "url", fallback="")):
+            found[name[1]] = url.strip('"')
+    return found
+
+
+def _common_folder(mark: Path) -> Path:
+    folder = mark
+    if mark.is_file():
+        told = mark.read_text(encoding="utf-8", errors="replace").partition("gitdir:")[2].strip()
+        folder = (mark.parent / told).resolve()
+    with suppress(OSError):
+        return (folder / (folder / "commondir").read_text(encoding="utf-8").strip()).resolve()
+    return folder
 
 
 class Naming(Protocol):
     """Translates between the names of this machine and those in the database."""
 
     def agent(self, agent_id: str) -> str:
-        """An agent of this machine, or one that another method of this told."""
+        """An agent of this machine, or one that another method of this gave."""
 
     def agent_id(self, name: str) -> str:
-        """An agent as it is told here; one of another machine keeps that machine's name behind it."""
+        """An agent as it is shown here; one of another machine keeps that machine's name behind it."""
 
     def is_here(self, name: str) -> bool:
         """Whether an agent or a process is one of this machine, so that its life can be looked at."""
@@ -43,7 +125,7 @@ class Naming(Protocol):
         """A project of this machine, by a name that all working copies of it share."""
 
     def folder(self, project: str) -> str:
-        """A project as it is told here; of another machine with that machine's name before it."""
+        """A project as it is shown here; of another machine with that machine's name before it."""
 
     def file(self, key: str) -> str:
         """A file, by its key (`file_safety.FileKeys`)."""
@@ -70,62 +152,46 @@ class LocalNaming:
     machines = ""
 
     def agent(self, agent_id: str) -> str:
-        """The agent."""
         return agent_id
 
     def agent_id(self, name: str) -> str:
-        """The agent."""
         return name
 
     def is_here(self, name: str) -> bool:  # noqa: ARG002 - a Naming
-        """Yes."""
         return True
 
     def owner(self, process: str) -> str:
-        """The process."""
         return process
 
     def process(self, owner: str) -> str:
-        """The process."""
         return owner
 
     def project(self, folder: str) -> str:
-        """The project."""
         return folder
 
     def shared_project(self, folder: str) -> str:
-        """The project."""
         return folder
 
     def folder(self, project: str) -> str:
-        """The project."""
         return project
 
     def file(self, key: str) -> str:
-        """The file."""
         return key
 
     def spelled(self, key: str) -> str:  # noqa: ARG002 - a Naming
-        """Nothing."""
         return ""
 
     def key(self, name: str) -> str:
-        """The file."""
         return name
 
 
 class FileNaming(LocalNaming):
-    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them.
-
-    Args:
-        project: Folder of the project.
-    """
+    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them."""
 
     def __init__(self, project: Path) -> None:
         self._keys = FileKeys(project)
 
     def file(self, key: str) -> str:
-        """Its path."""
         return str(self._keys.spelled(key))
 
     def spelled(self, key: str) -> str:
@@ -143,9 +209,6 @@ class TeamNaming:
     Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
     of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems know but one
     case; all others `laptop-3f9a1c:/home/me/notes.txt`.
-
-    Args:
-        database: The database; the files of the project are looked at when the first file is named.
     """
 
     def __init__(self, database: TeamDatabase) -> None:
@@ -164,17 +227,14 @@ class TeamNaming:
 
     @property
     def machines(self) -> str:
-        """How the names of this machine's projects begin."""
         return f"{self._machine}:"
 
     @property
     def files(self) -> str:
-        """How the names of this project's files begin."""
         name, top = self._top
         return f"{name}:" if name else f"{self._machine}:{top}/"
 
     def agent(self, agent_id: str) -> str:
-        """The agent and its machine."""
         return agent_id if "@" in agent_id or not agent_id else f"{agent_id}@{self._machine}"
 
     def agent_id(self, name: str) -> str:
@@ -182,19 +242,15 @@ class TeamNaming:
         return name.removesuffix(f"@{self._machine}")
 
     def is_here(self, name: str) -> bool:
-        """Whether this machine stands in the name."""
         return name.startswith(f"{self._machine}:") or name.endswith(f"@{self._machine}")
 
     def owner(self, process: str) -> str:
-        """The machine and the process."""
         return f"{self._machine}:{process}"
 
     def process(self, owner: str) -> str:
-        """The process."""
         return owner.removeprefix(f"{self._machine}:")
 
     def project(self, folder: str) -> str:
-        """The machine and the folder."""
         return f"{self._machine}:{folder}"
 
     def shared_project(self, folder: str) -> str:
@@ -212,7 +268,6 @@ class TeamNaming:
         return self.spelled(key).casefold() if self._shared(key) is not None else self.spelled(key)
 
     def spelled(self, key: str) -> str:
-        """The same with the capitals that it has here."""
         shared = self._shared(key)
         return f"{self._machine}:{self._keys.path(key)}" if shared is None else f"{self._top[0]}:{shared}"
 
@@ -235,5 +290,4 @@ class TeamNaming:
 
 
 def naming_of(location: Location) -> Naming:
-    """The names in a database."""
     return TeamNaming(location) if isinstance(location, TeamDatabase) else LocalNaming()

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, create_engine
 
-from synapse_tui.database_url import VARIABLE
 from synapse_tui.errors import HistoryError
+from synapse_tui.settings.schema import VARIABLE
 
 from .backend import Clock
 from .location import TeamDatabase, connection_url
@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 LONGEST_CONNECT = 5.0
 """Seconds after which a server that does not answer is taken for gone."""
 REST = 1.0
-"""Seconds in which a server that was not reached is not called again: who asks is told at once."""
+"""Seconds in which a server that was not reached is not called again: requests fail at once."""
 _SLACK = 0.5
-"""Seconds by which the server ends a statement earlier than we do: its word tells more."""
+"""Seconds by which the server ends a statement earlier than we do: its error says more."""
 _INSTALL = "install it: pip install 'synapse-tui[postgres]'"
 _SETUP = "docs/database.md has the SQL that makes user and database"
 _ADVICE: tuple[tuple[str, str, str], ...] = (
@@ -70,11 +70,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
 
 
 def load_driver() -> Any:  # noqa: ANN401 - a module
-    """The module `psycopg`.
-
-    Raises:
-        HistoryError: It is not installed.
-    """
+    """The module `psycopg`."""
     try:
         import psycopg  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -85,12 +81,7 @@ def load_driver() -> Any:  # noqa: ANN401 - a module
 
 
 class Connector:
-    """Makes connections to a server.
-
-    Args:
-        database: Which one.
-        patience: Seconds that an answer is waited for.
-    """
+    """Makes connections to a server."""
 
     def __init__(self, database: TeamDatabase, patience: float) -> None:
         self._database = database
@@ -98,26 +89,21 @@ class Connector:
         self._failed: tuple[float, HistoryError] | None = None
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A connection.
-
-        Raises:
-            HistoryError: There is none.
-        """
         if self._failed is not None and time.monotonic() - self._failed[0] < REST:
-            told = self._failed[1]
+            failure = self._failed[1]
         else:
             driver = load_driver()
             try:
                 return self._connect(driver)
             except driver.Error as error:
-                told = self._fail(error)
+                failure = self._fail(error)
         # Not from the driver's own error: that keeps its connection open for as long as it is kept itself.
-        raise HistoryError(told.message, told.hint)
+        raise HistoryError(failure.message, failure.hint)
 
     def _fail(self, error: BaseException) -> HistoryError:
-        told = self.explain(error) or self._unreachable(error)
-        self._failed = time.monotonic(), told
-        return told
+        failure = self.explain(error) or self._unreachable(error)
+        self._failed = time.monotonic(), failure
+        return failure
 
     def explain(self, error: BaseException) -> HistoryError | None:
         """An error of the server in words for people; None where they can do nothing about it."""
@@ -170,7 +156,6 @@ class Connector:
         )
 
     def _clean(self, text: str) -> str:
-        """A text of the driver in one line and without the password."""
         for secret in sorted(self._database.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         parts = (part.strip() for part in text.splitlines())
@@ -191,11 +176,6 @@ def _timed(
     """The class of connections that wait no longer than that for an answer.
 
     The server's own limits do not hold where the server itself stands still.
-
-    Args:
-        driver: The module `psycopg`.
-        patience: Seconds to wait.
-        fail: Told when one has waited for so long.
     """
 
     class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
@@ -248,12 +228,7 @@ _HELD = """WITH held AS MATERIALIZED (
 
 
 class Postgres:
-    """A server; its clock counts for leases, and what must not happen twice at a time waits for a lock there.
-
-    Args:
-        database: Which one.
-        busy: Seconds that an answer is waited for.
-    """
+    """A server; its clock counts for leases, and its advisory locks keep transactions apart."""
 
     def __init__(self, database: TeamDatabase, *, busy: float) -> None:
         self.shown = str(database)
@@ -283,7 +258,6 @@ class Postgres:
         return engine, ""
 
     def identity(self) -> object:
-        """Always the same."""
         return self._database
 
     def is_broken(self, error: BaseException) -> bool:
@@ -295,13 +269,12 @@ class Postgres:
         return f"the tables of {self.shown} were gone"
 
     def is_race(self, error: BaseException) -> bool:
-        """Whether another transaction was in the way."""
         if isinstance(error, StaleDataError):
             return True
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
-        """The time of the server, once nobody else does what is to be done alone."""
+        """The time of the server, once no other process does what must be done alone."""
         keys = sorted(map(_lock_key, set(alone)))  # in one order, or two could wait for each other
         found: datetime = session.connection().execute(text(_HELD), {"keys": keys}).scalar_one()
         return found.astimezone(UTC)
@@ -311,7 +284,6 @@ class Postgres:
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
-        """Versions, and whether texts are searched by their trigrams."""
         ask = connection.exec_driver_sql
         return {
             "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),
@@ -390,6 +362,5 @@ def _try_trigrams(connection: Connection) -> None:
 
 
 def _lock_key(name: str) -> int:
-    """The number of an advisory lock."""
     digest = hashlib.sha256(f"synapse-tui:{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -143,43 +143,22 @@ class ForeignFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Files of another program that are used together with it.
+    """Files of another program that are used together with it."""
 
-    Attributes:
-        tables: The tables by which such a file is known.
-        version: How many steps it counts as having taken.
-    """
-
-    tables: frozenset[str] = frozenset()
-    version: int = 0
+    tables: frozenset[str] = frozenset()  # the tables by which such a file is known
+    version: int = 0  # how many steps it counts as having taken
 
 
 NOTHING = Adopted()
 
 
 def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adopted = NOTHING) -> None:
-    """Take the steps that a file has not taken yet, in the caller's transaction.
-
-    Raises:
-        ForeignFile: It has tables, and they are not ours.
-        HistoryError: It has taken more steps than are known here.
-    """
+    """Take the steps that a file has not taken yet, in the caller's transaction."""
     place = str(connection.engine.url.database)
     take_steps(connection, _version(connection, adopted), steps, place=place)
 
 
 def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
-    """Take the steps that are left, in the caller's transaction.
-
-    Args:
-        connection: The database; it has the table of its version.
-        taken: How many it has taken.
-        steps: All steps.
-        place: Which database it is, for people.
-
-    Raises:
-        HistoryError: It has taken more steps than are known here.
-    """
     if taken > len(steps):
         raise HistoryError(
             f"{place} was written by a newer synapse-tui (version {taken} of its tables)",
@@ -204,7 +183,6 @@ def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
 
 
 def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
-    """Whether a database with these tables is of the program whose files are used too."""
     return bool(adopted.tables) and adopted.tables <= set(tables)
 
 

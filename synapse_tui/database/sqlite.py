@@ -40,24 +40,7 @@ def open_engine(
     busy: float = BUSY,
     durable: bool = True,
 ) -> tuple[Engine, str]:
-    """Open a database, made where there is none.
-
-    Args:
-        path: The file; made with mode 0600, and so are folders that are missing, with 0700. One whose name a
-            person has chosen is never moved or changed where it holds something else.
-        steps: Its migrations.
-        adopted: Files of another program that are taken as well.
-        busy: Seconds that a lock of another process is waited for.
-        durable: Whether each commit must survive a power cut; the end of any process they all survive.
-
-    Returns:
-        The engine, and where a broken file was moved to; empty as a rule.
-
-    Raises:
-        HistoryError: A newer version has written it, or it is a file of somebody else.
-        OSError: There is no such folder and it cannot be made.
-        sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
-    """
+    """Open a database, made where there is none."""
     _refuse_foreign(path, adopted)
     try:
         return _open(path, steps, adopted, busy, durable), ""
@@ -80,11 +63,6 @@ def is_broken(error: BaseException) -> bool:
 
 
 def move_aside(path: Path) -> str:
-    """Give a broken database another name, with what belongs to it.
-
-    Returns:
-        Where it is now.
-    """
     moved = path.with_name(f"{path.name}.broken-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     for suffix in ("-wal", "-shm", ""):
         part = path.with_name(path.name + suffix)
@@ -94,11 +72,7 @@ def move_aside(path: Path) -> str:
 
 
 def _refuse_foreign(path: Path, adopted: Adopted) -> None:
-    """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks.
-
-    Raises:
-        HistoryError: It is a database of another program, or, where a person has named it, no database.
-    """
+    """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks."""
     if not path.is_file() or not path.stat().st_size:
         return
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
@@ -107,7 +81,7 @@ def _refuse_foreign(path: Path, adopted: Adopted) -> None:
         except sqlite3.Error as error:
             if is_broken(error) and path.name not in OWN_NAMES:
                 raise _foreign(path) from error
-            return  # it is locked, or cannot be read: whoever opens it is told
+            return  # it is locked, or cannot be read: opening it reports that
     if is_foreign(tables, adopted):
         raise _foreign(path)
 
@@ -172,9 +146,6 @@ def _beginner(busy: float) -> Callable[[Connection], None]:
 
     SQLite's own way of waiting sleeps longer the longer it has waited, so of many writers the oldest may wait
     for ever. Ours all sleep alike, so each has its turn.
-
-    Args:
-        busy: Seconds that a lock of another process is waited for.
     """
 
     def begin(connection: Connection) -> None:
@@ -205,15 +176,7 @@ def _needs_no_wait(driver: sqlite3.Connection) -> bool:
 
 
 class Sqlite:
-    """A file. Its transactions that may write come one at a time (`BEGIN IMMEDIATE`), so none needs more.
-
-    Args:
-        path: The file.
-        steps: Its migrations.
-        adopted: Files of another program that are taken as well.
-        busy: Seconds that a lock of another process is waited for.
-        durable: Whether each commit must survive a power cut; the end of any process they all survive.
-    """
+    """A file. Its transactions that may write come one at a time (`BEGIN IMMEDIATE`), so none needs more."""
 
     def __init__(
         self, path: Path, steps: Sequence[Step], adopted: Adopted, *, busy: float, durable: bool
@@ -227,7 +190,6 @@ class Sqlite:
         self._durable = durable
 
     def open(self) -> tuple[Engine, str]:
-        """Open the file."""
         return open_engine(
             self._path, steps=self._steps, adopted=self._adopted, busy=self._busy, durable=self._durable
         )
@@ -245,15 +207,13 @@ class Sqlite:
         return is_broken(error)
 
     def give_up(self) -> str:
-        """Give the file another name."""
         return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
-        """Never: who waits too long for another is told that the file is locked."""
+        """Never: waiting too long for another process fails as locked."""
         return False
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
-        """The time of this machine."""
         return clock()
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
@@ -261,7 +221,6 @@ class Sqlite:
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
-        """Version and soundness of the file."""
         ask = connection.exec_driver_sql
         return {
             "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),

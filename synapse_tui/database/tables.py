@@ -66,7 +66,7 @@ class TaskRow(SQLModel, table=True):
     response_expected: bool
     meta: dict[str, Any] = Field(default_factory=dict, sa_column=Column("metadata", JSON, nullable=False))
     owner: str
-    """Process that works on it; when that is gone, or `aftermath.NOBODY`, it goes on no more by itself."""
+    """Process that works on it; when that is gone, or `recovery.NOBODY`, it goes on no more by itself."""
     created_at: datetime
     updated_at: datetime
     submitted_at: datetime | None = None
@@ -75,7 +75,7 @@ class TaskRow(SQLModel, table=True):
     replied: bool = Field(default=False, sa_column_kwargs={"server_default": "0"})
     """Whether the agent answered by itself."""
     reply: str = Field(default="", index=True, sa_column_kwargs={"server_default": ""})
-    """Whether the sender has been told how it ended; `due` when it has not."""
+    """Whether the sender got a reply about its end; `due` when not yet."""
     caller: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Whose key brought it; empty for the user of this machine."""
     follows: str = Field(default="", sa_column_kwargs={"server_default": ""})
@@ -91,9 +91,9 @@ class TaskRow(SQLModel, table=True):
     session: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Session of the agent to which it was sent; `context_id` may be the caller's own conversation."""
     kept: bool = Field(default=True, sa_column_kwargs={"server_default": "1"})
-    """Whether it stays in the history once it has ended and all who wait for it were told."""
+    """Whether it stays in the history once it has ended and replies and notifications are settled."""
     called: str | None = None
-    """Name of the agent that it is for, empty for one without a name; None where nobody noted it."""
+    """Name of the agent that it is for, empty for one without a name; None where it was not recorded."""
 
 
 class ChangeRow(SQLModel, table=True):
@@ -134,7 +134,7 @@ class SchemaRow(SQLModel, table=True):
 
 
 class SubscriptionRow(SQLModel, table=True):
-    """Who is told; the file is private, for it holds secrets."""
+    """A receiver of notifications; the file is private, for it holds secrets."""
 
     __tablename__ = "push_configs"
 
@@ -153,7 +153,7 @@ class SubscriptionRow(SQLModel, table=True):
     secret: str
     persist: bool
     owner: str
-    """Process that tells; when that is gone, another one goes on."""
+    """Process that sends; when that is gone, another one goes on."""
     created_at: datetime
     ended_at: datetime | None = None
 

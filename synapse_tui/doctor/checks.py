@@ -100,7 +100,6 @@ async def _trust(examination: Examination) -> bool:
 
 
 def judge_start(begin: Begin, profile: Profile) -> Verdict:
-    """Say what the beginning proves."""
     if begin.ready:
         trusted = ", after the scratch folder was trusted" if begin.trusted else ""
         return ok(f"READY after {begin.seconds:.1f} s by the rule '{begin.rule}'{trusted}")
@@ -168,7 +167,6 @@ async def leave(examination: Examination) -> Verdict:
 
 
 def judge_end(end: End, profile: Profile) -> Verdict:
-    """Say what the end proves."""
     if end.left:
         processes = "process lives" if len(end.left) == 1 else "processes live"
         advice = Advice("quirks.daemon", "true", "it leaves a background process")
@@ -183,7 +181,6 @@ def judge_end(end: End, profile: Profile) -> Verdict:
 
 
 def processes_with(variable: str, value: str) -> tuple[str, ...]:
-    """Command lines of the living processes of this user in whose environment a variable has a value."""
     found: list[str] = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -274,7 +271,6 @@ async def _closes(examination: Examination, keys: tuple[bytes, ...]) -> bool:
 
 
 def judge_dialog(dialog: Dialog, profile: Profile) -> Verdict:
-    """Say what the command that needs a permission proves."""
     if not dialog.asked:
         return _judge_unasked(dialog)
     keys = key_names(profile.deny)
@@ -381,7 +377,6 @@ async def _begin(examination: Examination) -> Work:
 
 
 def judge_working(work: Work, profile: Profile) -> Verdict:
-    """Say what the long turn proves."""
     task = work.seen.task
     if work.steady:
         return ok(f"PROCESSING for {STEADY:g} s without a break")
@@ -430,7 +425,6 @@ class Stop:
 
 
 async def interrupt(examination: Examination) -> Verdict:
-    """The profile's interrupt stops a turn, and the agent lives on."""
     task = examination.slow
     if task is None:
         work = await _begin(examination)
@@ -476,7 +470,6 @@ async def _try_others(examination: Examination) -> tuple[bytes, ...]:
 
 
 def judge_stop(stop: Stop, profile: Profile) -> Verdict:
-    """Say what came of the interrupt."""
     keys = key_names(profile.interrupt.keys)
     if not stop.alive:
         return failed(
@@ -526,7 +519,6 @@ UNKNOWN_SECONDS = 1.0  # Seconds of UNKNOWN after the first READY that are too m
 
 
 async def signals(examination: Examination) -> Verdict:
-    """Every state was decided by a rule."""
     recorder = examination.recorder
     return judge_signals(recorder.uses, recorder.reports, unknown_seconds(examination), examination.profile)
 
@@ -547,7 +539,6 @@ def judge_signals(
     unknown: float,
     profile: Profile,
 ) -> Verdict:
-    """Say what the rules did."""
     decided = [name for name, use in uses.items() if use.decided]
     agreed = [rule.name for rule in profile.states if _agreed(uses[rule.name], rule.state)]
     never = [name for name in uses if name not in decided and name not in agreed]
@@ -637,7 +628,6 @@ async def _approve(examination: Examination, wanted: str) -> bool:
 
 
 def judge_reply(seen: Replying, profile: Profile) -> Verdict:
-    """Say what came of the command."""
     how = "after its permission was given" if seen.approved else "without asking"
     if seen.replied and seen.wanted in seen.text:
         return ok(f"`synapse reply` arrived, {how}: {brief(seen.text)}")

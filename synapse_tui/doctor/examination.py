@@ -78,11 +78,9 @@ class Recorder:
         await asyncio.gather(self._task, return_exceptions=True)
 
     def since(self, at: float) -> list[Sample]:
-        """The samples from a time on."""
         return [sample for sample in self.samples if sample.at >= at]
 
     def take(self) -> Sample:
-        """Take a sample now."""
         session = self._session
         console, terminal, reading = session.console, session.terminal, session.reading()
         self._text.take(terminal)
@@ -144,7 +142,6 @@ class Transcripts:
         self._begun = time.time()
 
     async def look_for(self, typed: str, codes: tuple[str, str]) -> str:
-        """Look whether a message was recorded."""
         if self._transcript is None:
             return ""
         prompts = await asyncio.to_thread(
@@ -269,11 +266,9 @@ class Prompts:
         }
 
     def codes(self) -> tuple[str, str]:
-        """Two codes that stand nowhere else."""
         return self._make_code(), self._make_code()
 
     def make(self, name: str, *, command: str = "") -> Question:
-        """Fill in a message."""
         prompt = self._prompts[name]
         first, second = self.codes()
         text = filled(
@@ -321,7 +316,6 @@ def lengthened(question: Question) -> Question:
 
 
 def random_code() -> str:
-    """A code that stands nowhere else by chance and is easily copied."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(5))
 
 
@@ -435,7 +429,6 @@ class Examination:
     # -- acting ---
 
     async def press(self, *keys: bytes) -> None:
-        """Press keys as a person would who has read what the agent asks."""
         guard = self.session.keyboard.guard
         await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
         for key in keys:
@@ -451,11 +444,9 @@ class Examination:
         return task
 
     async def ask(self, question: Question, *, as_prompt: bool = False) -> Seen:
-        """Send a message and wait for the end of its turn."""
         return await self.follow(self.send(question.text, as_prompt=as_prompt), question, as_prompt=as_prompt)
 
     async def follow(self, task: Task, question: Question, *, as_prompt: bool = False) -> Seen:
-        """Wait for the end of the turn of a message that was sent."""
         begun = since = self.now
         draft, stands = "", (DeliveryState.QUEUED, TaskState.SUBMITTED, "")
         states, reported = [self.state], len(self.recorder.reports)
@@ -505,13 +496,12 @@ class Examination:
         return b""
 
     def task(self, task: Task) -> Task:
-        """The current state of a task."""
-        return self.session.task(task.id)
+        return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
         """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
         self.slow = None
-        for task in self.session.list_tasks():
+        for task in list(self.session.tasks):
             if not task.state.final:
                 await self.session.cancel(task.id)
         if self.alive and self.state is not AgentState.READY:
@@ -524,6 +514,5 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 
     async def close(self) -> None:
-        """Stop recording."""
         self._unsubscribe()
         await self.recorder.close()

@@ -37,7 +37,6 @@ class Verdict:
 
 
 def ok(evidence: str) -> Verdict:
-    """It holds."""
     return Verdict(Outcome.OK, evidence)
 
 
@@ -88,7 +87,6 @@ class Report:
         return list(dict.fromkeys(advice for result in self.results for advice in result.verdict.advice))
 
     def json(self) -> dict[str, Any]:
-        """The report as data."""
         return {
             "agent": self.agent,
             "version": self.version,

@@ -71,12 +71,10 @@ class Scratch:
             subprocess.run(command, cwd=self.folder, check=False, capture_output=True, timeout=30)  # noqa: S603
 
     def clear(self) -> None:
-        """Remove everything that was made."""
         for folder in (self.folder, self.home, self.outside):
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self, *, keep: bool) -> None:
-        """Let others examine the agent."""
         if not keep:
             self.clear()
         os.close(self._lock)
@@ -144,11 +142,9 @@ class Order:
                 raise InvalidValue(f"there is no check '{name}'", f"use {', '.join(NAMES)}")
 
     def wants(self, check: Check) -> bool:
-        """Whether a check is to be done."""
         return check.always or self.asks_for(check.name)
 
     def asks_for(self, name: str) -> bool:
-        """Whether the check of a name is to be done."""
         return not self.checks or name in self.checks
 
     @property
@@ -169,7 +165,6 @@ async def examine(
     begun: Begun = lambda _name: None,
     done: Done = lambda _result: None,
 ) -> Report:
-    """Examine one agent."""
     prompts = Prompts(profile.doctor, order.texts, order.expects)
     scratch = await asyncio.to_thread(Scratch.make, paths, profile.name)
     try:
@@ -251,7 +246,6 @@ async def _check_all(examination: Examination, order: Order, begun: Begun, done:
 
 
 async def _obstacle(examination: Examination, check: Check, *, started: bool) -> Verdict | None:
-    """Bring the agent to rest before a check, or say why it cannot be done."""
     if check.always:
         return None
     if not started:

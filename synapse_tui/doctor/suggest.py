@@ -65,7 +65,6 @@ def suggest_stand_in(draft: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a YAML scalar in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -50,7 +50,6 @@ def _no_composer(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
 
 
 def prompt_of(row: str) -> str:
-    """A pattern for the start of a row up to what is typed."""
     indent = len(row) - len(row.lstrip())
     sign = row[indent : indent + 1]
     if not sign or sign.isalnum():
@@ -137,7 +136,6 @@ COMMANDS = {"/": "help "}
 
 
 async def submit(examination: Examination) -> Verdict:
-    """A message is submitted and answered."""
     seen = await examination.ask(examination.prompts.make("submit"))
     if NO_ENTER in seen.task.reason:
         seen = dataclasses.replace(seen, entered=await examination.other_enter())
@@ -148,7 +146,6 @@ async def submit(examination: Examination) -> Verdict:
 
 
 async def multiline(examination: Examination) -> Verdict:
-    """Several lines, with Japanese and emoji, arrive as one message."""
     seen = await examination.ask(examination.prompts.make("multiline"))
     return judge_pieces(seen, examination.profile)
 
@@ -209,7 +206,6 @@ def _worked(seen: Seen) -> bool:
 
 
 def brief(text: str) -> str:
-    """The beginning of a text on one line, in quotes."""
     line = " ".join(text.split())
     return f"'{line[:_SHOWN]}…'" if len(line) > _SHOWN else f"'{line}'"
 
@@ -218,7 +214,6 @@ def brief(text: str) -> str:
 
 
 async def hazards(examination: Examination) -> Verdict:
-    """Texts that begin like a command or end in a mention are taken for what they are."""
     found: list[tuple[str, Seen]] = []
     for sign in LEADING:
         question = examination.prompts.make("hazard")
@@ -234,7 +229,6 @@ async def hazards(examination: Examination) -> Verdict:
 
 
 def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdict:
-    """Say what the messages with a hazard prove."""
     verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
@@ -284,7 +278,7 @@ async def answer(examination: Examination) -> Verdict:
     frame = frozenset(row.strip() for sample in idle for row in sample.rows)
     pieces = [
         artifact.text
-        for task in examination.session.list_tasks()
+        for task in list(examination.session.tasks)
         for artifact in task.artifacts
         if not task.replied
     ]
@@ -301,7 +295,6 @@ async def answer(examination: Examination) -> Verdict:
 
 
 def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact of a turn proves."""
     verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
     if verdict.outcome is Outcome.FAILED:
         return verdict

@@ -70,7 +70,6 @@ def read_version(text: str) -> str:
 
 
 def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str, ...]:
-    """What a person should know of a profile, each in a few words."""
     remarks: list[str] = []
     if not installed:
         how = f": {profile.install}" if profile.install else ""

@@ -133,7 +133,6 @@ class OuterTerminalChanged(events.Event, bubble=False):
 
 
 def textual_mouse(event: MouseEvent, previous: tuple[int, int]) -> events.MouseEvent:
-    """Textual's event of a mouse event."""
     return _MOUSE_CLASSES[event.kind](
         None,
         event.x,

@@ -58,7 +58,7 @@ class TerminalLink:
     """Holds a terminal from `open` to `close`; whoever draws on it may change in between.
 
     Attributes:
-        listener: Who hears of what; None for nobody, then what comes in is lost.
+        listener: receives what comes in; None drops it.
     """
 
     def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:

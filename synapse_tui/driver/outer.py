@@ -44,7 +44,6 @@ class OuterTerminal:
 
     @property
     def dark(self) -> bool | None:
-        """Whether it shows light text on a dark ground."""
         if self.scheme_dark is not None or self.background is None:
             return self.scheme_dark
         red, green, blue = self.background
@@ -125,7 +124,6 @@ def is_limited(environ: Mapping[str, str]) -> bool:
 
 
 def queries(environ: Mapping[str, str]) -> str:
-    """What the terminal is asked at the start, as far as it can take the questions."""
     if is_limited(environ):
         return ""
     if environ.get("TERM_PROGRAM") == "Apple_Terminal":  # prints a `p` for DECRQM
@@ -191,7 +189,6 @@ class Handshake:
         self.waiting = False  # whether answers of the terminal are still on their way
 
     def begin(self) -> str:
-        """The modes that every terminal takes or ignores, and the questions."""
         wanted = [ALTERNATE_SCREEN, PLAIN, HIDDEN_CURSOR, NO_LINE_WRAP]
         if self._mouse:
             wanted.append(MOUSE)
@@ -203,7 +200,6 @@ class Handshake:
         return "".join(self._enter(mode) for mode in wanted) + questions
 
     def take(self, reply: bytes) -> Reaction:
-        """Learn from a whole reply, as the tokenizer gives it."""
         if match := _OSC.fullmatch(reply):
             return self._take_color(int(match["number"]), match["body"].decode("utf-8", "replace"))
         if match := _VERSION.fullmatch(reply):
@@ -250,7 +246,6 @@ class Handshake:
             self._missed[match.lastgroup or ""] = match[0]
 
     def resume(self) -> str:
-        """What brings a terminal that has missed some of the output to the present state."""
         synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
         settings = "".join(self._missed.values())
         self._missed.clear()

@@ -73,7 +73,6 @@ class OutputQueue:
         return True
 
     def flush(self) -> None:
-        """Write what waits, as far as the terminal takes it now."""
         if self._open and not self._watching:
             self._write_waiting()
 
@@ -156,7 +155,6 @@ class OutputQueue:
 
 
 def is_hangup(error: OSError) -> bool:
-    """Whether the error means that the terminal is gone."""
     return error.errno in {errno.EIO, errno.ENXIO, errno.EBADF, errno.EPIPE}
 
 
@@ -292,7 +290,6 @@ def forget_input(descriptor: int, *, quiet: float = 0.02, pause: float = 0.2, li
 
 
 def cooked(attributes: Attributes) -> Attributes:
-    """The same attributes with echo, lines, signals and flow control on, as a shell expects them."""
     changed = list(attributes)
     changed[_LFLAG] |= termios.ECHO | termios.ECHOE | termios.ECHOK
     changed[_LFLAG] |= termios.ICANON | termios.IEXTEN | termios.ISIG
@@ -311,5 +308,4 @@ def still_raw(descriptor: int) -> bool:
 
 
 def is_raw(attributes: Attributes) -> bool:
-    """Whether the attributes are those of a full-screen program."""
     return not attributes[_LFLAG] & termios.ICANON

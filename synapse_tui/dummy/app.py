@@ -38,7 +38,6 @@ class Keyboard:
         self._draft = ""
 
     def read(self) -> None:
-        """Take what the terminal has."""
         data = self._read()
         if not data:
             self._app.loop.unread(self._app.tty.descriptor)
@@ -195,7 +194,6 @@ class Journal:
         os.write(self._descriptor, line.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
-        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -361,7 +359,6 @@ class DummyApp:
         self.paint()
 
     def end(self) -> None:
-        """Give the terminal back."""
         self.runner.stop(at_once=True)
         self.signals.end()
         modes = ("\x1b[?2004l" if self.options.paste else "") + ("\x1b[<u" if self.options.kitty else "")
@@ -370,13 +367,11 @@ class DummyApp:
         self.journal.write("exit", code=self.exit_code, signal=self.exit_signal)
 
     def leave(self, code: int = 0, number: int = 0) -> None:
-        """End the program after what is going on now."""
         self.exit_code = code
         self.exit_signal = number
         self.loop.running = False
 
     def ended_by(self, number: int) -> None:
-        """A signal asks for the end, or the terminal is gone."""
         if not self.options.stubborn:
             self.leave(number=number)
 
@@ -394,7 +389,6 @@ class DummyApp:
             self._spinner = self.loop.later(SPIN, self._spin)
 
     def paint(self) -> None:
-        """Bring the screen up to date."""
         if self.runner.on_alternate_screen or self._resize is not None:
             return
         columns, lines = self.tty.size
@@ -414,7 +408,6 @@ class DummyApp:
         self.painter.paint(finished, panel(view, self.style, columns, lines))
 
     def repaint(self) -> None:
-        """Draw everything anew."""
         if self.runner.on_alternate_screen:
             return
         self.painter.restart()
@@ -426,14 +419,12 @@ class DummyApp:
         return self.dialogs[0] if self.dialogs else None
 
     def open_dialog(self, dialog: Dialog) -> None:
-        """Let a dialog take the keys, after those that are open already."""
         self.dialogs.append(dialog)
         if len(self.dialogs) == 1:
             self._resting = self.state
             self._show_dialog(dialog)
 
     def close_dialog(self) -> None:
-        """The dialog on the screen was answered."""
         answered = self.dialogs.pop(0)
         if self.dialogs:
             self._show_dialog(self.dialogs[0])
@@ -496,7 +487,6 @@ class DummyApp:
         self.start_turn(text)
 
     def start_turn(self, text: str) -> None:
-        """Work on a message."""
         self.transcript.add("user", text)
         self.journal.write("turn", text=text)
         self.set_state("working")
@@ -531,7 +521,6 @@ def main(
     arguments: Sequence[str] | None = None,
     make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
 ) -> int:
-    """Run the dummy agent."""
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")

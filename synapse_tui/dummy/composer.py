@@ -82,7 +82,6 @@ class Composer:
             self.insert(text)
 
     def set(self, text: str) -> None:
-        """Replace everything."""
         self._atoms.clear()
         self._cursor = 0
         self.paste(text)
@@ -98,7 +97,6 @@ class Composer:
         return text
 
     def press(self, key: str) -> bool:
-        """Take an editing key."""
         action = self._actions().get(key)
         if action is not None:
             action()

@@ -111,7 +111,6 @@ class StatusSignals:
         self._shown = ""
 
     def show(self, state: State) -> None:
-        """Tell a new state by all means that are on."""
         self._set_title(_TITLES.get(state, _SPINNER[0]))
         if self._status:
             self._write(f"\x1b]7501;state={_PROGRAM_STATES.get(state, state)}\x1b\\")
@@ -119,7 +118,6 @@ class StatusSignals:
             self._write(f"\x1b]9;4;{_PROGRESS.get(state, '3')}\x1b\\")
 
     def spin(self, step: int) -> None:
-        """Move the spinner of the title."""
         self._set_title(_SPINNER[step % 2])
 
     def end(self) -> None:
@@ -138,7 +136,6 @@ class StatusSignals:
             self._write(f"\x1b]0;{title}\x1b\\")
 
     def force_title(self, text: str) -> None:
-        """Set any title, whatever else is off."""
         self._shown = printable(text)
         self._write(f"\x1b]0;{self._shown}\x1b\\")
 
@@ -185,11 +182,9 @@ class TurnRunner:
         return None if self._turn is None else self._app.loop.clock() - self._started
 
     def start(self, text: str) -> None:
-        """Begin a turn."""
         self.begin(text, self._perform(text))
 
     def begin(self, text: str, turn: Turn) -> None:
-        """Begin a turn of these steps."""
         self.text = text
         self._started = self._app.loop.clock()
         self._turn = turn
@@ -287,7 +282,6 @@ class TurnRunner:
             self._app.transcript.add("output", output)
 
     def _run(self, command: str) -> Turn:
-        """Run a command in a shell and show its output."""
         self._show_tool(command)
         try:
             self._command = ShellCommand(command, self._app.loop, self._more_output, self._command_ended)
@@ -352,7 +346,6 @@ class TurnRunner:
         yield WIDE + "\n"
 
     def _emit(self, directive: Directive) -> Turn:
-        """Send a sequence that draws nothing."""
         if directive.name == "title":
             self._app.signals.force_title(directive.argument)
         else:
@@ -388,7 +381,6 @@ class TurnRunner:
         yield None
 
     def _flood_rows(self, until: float, number: int) -> None:
-        """Write many rows, then look for keys, then go on."""
         columns, _ = self._app.tty.size
         rows = [
             f"\x1b[32m{index:8d}\x1b[39m {'flood ' * 40}"[: columns + 9]

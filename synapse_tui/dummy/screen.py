@@ -26,19 +26,15 @@ class Style:
         self._color = color
 
     def accent(self, text: str) -> str:
-        """The agent's own colour."""
         return self._sgr("36", text)
 
     def warn(self, text: str) -> str:
-        """For what asks for attention."""
         return self._sgr("33", text)
 
     def bold(self, text: str) -> str:
-        """Strong."""
         return f"\x1b[1m{text}\x1b[22m"
 
     def dim(self, text: str) -> str:
-        """Weak."""
         return f"\x1b[2m{text}\x1b[22m" if text else ""
 
     def _sgr(self, code: str, text: str) -> str:
@@ -183,7 +179,6 @@ class MainScreenPainter:
         """Nothing to do: the main screen is there already."""
 
     def end(self) -> None:
-        """Leave the cursor on an empty row below everything."""
         self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
@@ -248,11 +243,9 @@ class AlternateScreenPainter:
         self._cursor: tuple[int, int] | None = None
 
     def begin(self) -> None:
-        """Switch to the alternate screen."""
         self._write("\x1b[?1049h\x1b[2J\x1b[H")
 
     def end(self) -> None:
-        """Switch back."""
         self._write("\x1b[?1049l\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:

@@ -69,7 +69,6 @@ def permission(command: str) -> Dialog:
 
 
 def question(text: str) -> Dialog:
-    """Ask a person something."""
     asked, *options = [part.strip() for part in text.split("|")]
     return Dialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
 
@@ -168,7 +167,6 @@ def directives(text: str) -> list[Directive]:
 
 
 def answer(text: str, *, turn: int, reply: str = "") -> str:
-    """The answer to a message."""
     if reply:
         return reply.replace("{text}", text)
     match = _SENDER.match(text)

@@ -47,11 +47,9 @@ class Loop:
         return timer
 
     def read(self, descriptor: int, callback: Callable[[], None]) -> None:
-        """Call back whenever a descriptor can be read."""
         self._readers[descriptor] = callback
 
     def unread(self, descriptor: int) -> None:
-        """Stop that."""
         self._readers.pop(descriptor, None)
 
     def on_signal(self, number: int, callback: Callable[[], None]) -> None:
@@ -103,7 +101,6 @@ class Tty:
         tty.setraw(self.descriptor, termios.TCSAFLUSH)
 
     def restore(self) -> None:
-        """Give the terminal back as it was found."""
         if self._saved is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self.descriptor, termios.TCSANOW, self._saved)
@@ -152,7 +149,6 @@ class LateTty(Tty):
         self._late.append(text)
 
     def restore(self) -> None:
-        """Show the rest, and give the terminal back."""
         self._show()
         super().restore()
 
@@ -216,7 +212,6 @@ class KeyDecoder:
         return self._pasted is None and self._buffer.startswith(b"\x1b")
 
     def feed(self, data: bytes) -> list[Token]:
-        """Take what was read and return what is complete."""
         self._buffer += data
         tokens: list[Token] = []
         while self._buffer and self._step(tokens):

@@ -35,7 +35,6 @@ def _regional(char: str) -> bool:
 
 
 def clusters(text: str) -> list[str]:
-    """Split text into what a person sees as characters."""
     if text.isascii():
         return list(text)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""The agents' own hooks: what they tell of their tools, in one vocabulary, and what they are answered."""
+"""The agents' hooks: their events in one vocabulary, and the answers to them."""
 
 from .dialects import (
     Dialect,

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-PATIENCE = 2.0  # seconds that all of it may take
+TIMEOUT = 2.0  # seconds that all of it may take
 MOST = 16 * 1024 * 1024
 EVENTS = ("start", "pre", "post", "prompt", "asked", "idle", "end")
 USAGE = (
@@ -20,13 +20,12 @@ USAGE = (
 
 
 def run(event: str, dialect: str) -> int:
-    """Hand an event to the host."""
-    told = _read(0)
+    event_data = _read(0)
     agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
     if not agent or not place:
         return 0
     try:
-        answer = ask(place, event, dialect, agent, told)
+        answer = ask(place, event, dialect, agent, event_data)
     except OSError:
         return 0
     if answer:
@@ -34,15 +33,15 @@ def run(event: str, dialect: str) -> int:
     return 0
 
 
-def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
+def ask(place: str, event: str, dialect: str, agent: str, event_data: bytes) -> bytes:
     """Ask a host in one exchange: a line that ends in the length of the words, the words; then the answer."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(TIMEOUT)
         connection.connect(place)
         connection.settimeout(_left(deadline))
-        connection.sendall(f"{event} {dialect} {agent} {len(told)}\n".encode() + told)
+        connection.sendall(f"{event} {dialect} {agent} {len(event_data)}\n".encode() + event_data)
         answer = b""
         connection.settimeout(_left(deadline))
         while part := connection.recv(65536):
@@ -75,7 +74,7 @@ def main(words: "list[str]") -> int:
         os.write(2, f"{USAGE}\n".encode())
         return 2
     _signal.signal(_signal.SIGALRM, _give_up)
-    _signal.setitimer(_signal.ITIMER_REAL, PATIENCE)
+    _signal.setitimer(_signal.ITIMER_REAL, TIMEOUT)
     return run(words[0], words[2])
 
 

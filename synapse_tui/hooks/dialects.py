@@ -50,12 +50,12 @@ class FileWrite:
 
     path: str
     change: ChangeType = ChangeType.MODIFY
-    lines: str = ""  # the lines that were touched, where the agent tells them after the tool; else empty
+    lines: str = ""  # the touched lines, where the agent reports them; else empty
 
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """What a hook tells."""
+    """An event of a hook."""
 
     kind: HookKind
     dialect: Dialect
@@ -92,7 +92,7 @@ def files_of_patch(text: str) -> tuple[FileWrite, ...]:
 
 Fields = Mapping[str, Any]
 
-# events that share the word of the command line with another one
+# events that share their word on the command line
 _KINDS: Mapping[str, HookKind] = MappingProxyType(
     {
         "SessionStart": HookKind.START,
@@ -116,11 +116,10 @@ _SHELLS = frozenset({"Bash", "bash", "run_shell_command", "shell", "exec_command
 _PATCHERS = frozenset({"apply_patch", "patch"})
 
 
-def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
-    """Read what a hook was told."""
-    fields = json.loads(told) if told.strip() else {}
+def read_event(word: str, dialect: Dialect, data: bytes) -> HookEvent:
+    fields = json.loads(data) if data.strip() else {}
     if not isinstance(fields, dict):
-        raise ValueError("a hook is told a JSON object")
+        raise ValueError("a hook reads a JSON object")
     kind = _KINDS.get(_text(fields, "hook_event_name"), HookKind(word))
     tool = _text(fields, "tool_name", "toolName", "tool")
     arguments = _arguments(fields)
@@ -201,8 +200,8 @@ def _opencode_lines(fields: Fields) -> str:
 def _deed(tool: str, arguments: Fields) -> str:
     if not tool:
         return ""
-    told = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+    data = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)
+    return hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _text(fields: Fields, *names: str) -> str:
@@ -224,7 +223,7 @@ _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
             HookKind.PROMPT: "UserPromptSubmit",
             HookKind.START: "SessionStart",
         },
-        # What BeforeTool adds is never told to the model.
+        # What BeforeTool adds never reaches the model.
         Dialect.GEMINI: {
             HookKind.POST: "AfterTool",
             HookKind.PROMPT: "BeforeAgent",
@@ -242,7 +241,6 @@ _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
 
 
 def denial_answer(dialect: Dialect, reason: str) -> bytes:
-    """What makes an agent drop a tool call and tell its model why."""
     match dialect:
         case Dialect.CLAUDE | Dialect.CODEX:
             answer: Mapping[str, object] = {
@@ -262,12 +260,11 @@ def denial_answer(dialect: Dialect, reason: str) -> bytes:
 
 
 def takes_context(dialect: Dialect, kind: HookKind) -> bool:
-    """Whether an agent tells its model what a hook of that kind adds."""
     return kind in _EVENTS[dialect]
 
 
 def context_answer(dialect: Dialect, kind: HookKind, text: str) -> bytes:
-    """What adds words for the model; nothing where the agent would not tell it."""
+    """The answer that adds words for the model; empty where they would not reach it."""
     name = _EVENTS[dialect].get(kind)
     if name is None or not text:
         return b""

@@ -1,7 +1,7 @@
 """Our hooks in an agent's own configuration, beside those of the user: for agents that no host starts.
 
-What a file was before is kept, so that it can be put back byte for byte as long as nobody else has changed
-it; else our own groups are taken out of it, and nothing more.
+The former content of a file is saved, so that it can be put back byte for byte as long as no other program
+has changed it; else our own groups are taken out of it, and nothing more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
 PROGRAM = b"client.py"
 
 
-class Standing(StrEnum):
+class HookStatus(StrEnum):
     """How our hooks stand in an agent's configuration."""
 
     MISSING = "not installed"
@@ -41,7 +41,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HookTarget:
     """Where an agent takes hooks from."""
 
     path: Path
@@ -50,28 +50,27 @@ class Place:
     note: str = ""  # what the user must do besides; empty for nothing
 
 
-def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
-    """Where an agent takes hooks of the user from."""
+def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> HookTarget:
 
     def folder(variable: str, usual: str) -> Path:
         return Path(environ.get(variable) or home / usual)
 
     match dialect:
         case Dialect.CLAUDE:
-            return Place(folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", claude_hooks())
+            return HookTarget(folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", claude_hooks())
         case Dialect.CODEX:
             note = "Codex runs them once you have trusted them: /hooks in Codex"
-            return Place(folder("CODEX_HOME", ".codex") / "hooks.json", codex_hooks(), note=note)
+            return HookTarget(folder("CODEX_HOME", ".codex") / "hooks.json", codex_hooks(), note=note)
         case Dialect.GEMINI:
             files = {name: _written(content) for name, content in gemini_extension().items()}
-            return Place(home / ".gemini" / "extensions" / NAME, files=files)
+            return HookTarget(home / ".gemini" / "extensions" / NAME, files=files)
         case Dialect.OPENCODE:
             config = folder("XDG_CONFIG_HOME", ".config") / "opencode"
-            return Place(config / "plugin" / "synapse.js", files={"": opencode_plugin()})
+            return HookTarget(config / "plugin" / "synapse.js", files={"": opencode_plugin()})
         case Dialect.COPILOT:
             own = {"version": 1, "hooks": copilot_hooks()}
             place = folder("COPILOT_HOME", ".copilot") / "hooks" / "synapse.json"
-            return Place(place, files={"": _written(own)})
+            return HookTarget(place, files={"": _written(own)})
 
 
 class HookInstaller:
@@ -80,51 +79,50 @@ class HookInstaller:
     def __init__(self, state: Path) -> None:
         self._state = state
 
-    def standing(self, place: Place) -> Standing:
-        """How our hooks stand there."""
+    def standing(self, place: HookTarget) -> HookStatus:
         if place.hooks is None:
             paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
             if not place.path.exists():
-                return Standing.MISSING
+                return HookStatus.MISSING
             same = all(_bytes(path) == data for path, data in paths.items())
-            return Standing.INSTALLED if same else Standing.OLD
+            return HookStatus.INSTALLED if same else HookStatus.OLD
         data = _bytes(place.path)
         if data is None or PROGRAM not in data:
-            return Standing.MISSING  # whatever else stands there, and in whatever form
+            return HookStatus.MISSING  # whatever else stands there, and in whatever form
         content = _document(place.path)
         ours = {name: [group for group in groups if _is_ours(group)] for name, groups in _groups(content)}
         found = {name: groups for name, groups in ours.items() if groups}
         if not found:
-            return Standing.MISSING
-        return Standing.INSTALLED if found == dict(place.hooks) else Standing.OLD
+            return HookStatus.MISSING
+        return HookStatus.INSTALLED if found == dict(place.hooks) else HookStatus.OLD
 
-    def install(self, place: Place) -> None:
+    def install(self, place: HookTarget) -> None:
         """Put our hooks there, behind those of the user; older ones of ours are replaced."""
         if place.hooks is None:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
             return
         _check_writable(place.path)
-        if self.standing(place) is not Standing.MISSING:
+        if self.standing(place) is not HookStatus.MISSING:
             self.remove(place)
         before = _bytes(place.path)
         content = _document(place.path)
         hooks = content.setdefault("hooks", {})
         if not isinstance(hooks, dict):
-            raise ConfigError(f"{place.path}: 'hooks' is no table", "correct the file first")
+            raise ConfigError(f"{place.path}: 'hooks' is not a table", "correct the file first")
         for name, groups in place.hooks.items():
             theirs = hooks.get(name, [])
             if not isinstance(theirs, list):
-                raise ConfigError(f"{place.path}: 'hooks.{name}' is no list", "correct the file first")
+                raise ConfigError(f"{place.path}: 'hooks.{name}' is not a list", "correct the file first")
             # At the end: Codex knows the user's own hooks by their place.
             hooks[name] = [*theirs, *_list(groups)]
         after = _text(content, before)
         self._remember(place.path, before, after)
         _write(place.path, after)
 
-    def remove(self, place: Place) -> bool:
+    def remove(self, place: HookTarget) -> bool:
         """Take our hooks out; gives whether there were any."""
-        if self.standing(place) is Standing.MISSING:
+        if self.standing(place) is HookStatus.MISSING:
             return False
         try:
             if place.hooks is None:
@@ -139,13 +137,13 @@ class HookInstaller:
 
     def _restore(self, path: Path) -> None:
         _check_writable(path)
-        kept = self._recall(path)
+        saved = self._recall(path)
         now = _bytes(path)
-        if kept is not None and now is not None and hashlib.sha256(now).hexdigest() == kept[1]:
-            if kept[0] is None:
+        if saved is not None and now is not None and hashlib.sha256(now).hexdigest() == saved[1]:
+            if saved[0] is None:
                 path.resolve().unlink()  # of a link that led nowhere before, what it leads to
             else:
-                _write(path, kept[0])
+                _write(path, saved[0])
             self._memory(path).unlink(missing_ok=True)
             return
         content = _document(path)
@@ -159,14 +157,14 @@ class HookInstaller:
         return self._state / f"before-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.json"
 
     def _remember(self, path: Path, before: bytes | None, after: bytes) -> None:
-        kept = {
+        saved = {
             "path": str(path),
             "before": None if before is None else base64.b64encode(before).decode(),
             "after": hashlib.sha256(after).hexdigest(),
         }
         try:
             private_folder(self._state)
-            write_private(self._memory(path), json.dumps(kept).encode())
+            write_private(self._memory(path), json.dumps(saved).encode())
         except OSError as error:
             raise ConfigError(
                 f"what {path} was cannot be noted in {self._state}: {error.strerror}; nothing was changed",
@@ -176,18 +174,18 @@ class HookInstaller:
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
         try:
             check_safe(self._memory(path))
-            kept = json.loads(self._memory(path).read_bytes())
-            before = kept["before"]
-            return (None if before is None else base64.b64decode(before)), str(kept["after"])
+            saved = json.loads(self._memory(path).read_bytes())
+            before = saved["before"]
+            return (None if before is None else base64.b64decode(before)), str(saved["after"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
 def _take_out(content: dict[str, Any]) -> None:
     for name, groups in _groups(content):
-        kept = [left for left in map(_without_ours, groups) if left is not None]
-        if kept or not groups:
-            content["hooks"][name] = kept
+        saved = [left for left in map(_without_ours, groups) if left is not None]
+        if saved or not groups:
+            content["hooks"][name] = saved
         else:
             del content["hooks"][name]
     if not content.get("hooks", True):
@@ -204,8 +202,8 @@ def _without_ours(group: object) -> object:
     if not _is_ours(group):
         return group
     hooks = group.get("hooks") if isinstance(group, dict) else None
-    kept = [hook for hook in _list(hooks) if not _is_ours(hook)]
-    return {**group, "hooks": kept} if isinstance(group, dict) and kept else None
+    saved = [hook for hook in _list(hooks) if not _is_ours(hook)]
+    return {**group, "hooks": saved} if isinstance(group, dict) and saved else None
 
 
 def _is_ours(group: object) -> bool:
@@ -218,8 +216,8 @@ def _document(path: Path) -> dict[str, Any]:
         content = json.loads(data) if data and data.strip() else {}
     except ValueError as error:
         raise ConfigError(
-            f"{path} is no valid JSON: {error}",
-            "correct it first (comments could not be kept); nothing was changed",
+            f"{path} is not valid JSON: {error}",
+            "correct it first (comments would be lost); nothing was changed",
         ) from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} holds no JSON object", "correct it first; nothing was changed")
@@ -258,7 +256,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         make_folder(path.parent)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        # A link stays a link: people keep such files among their dotfiles.
+        # A link stays a link: people have such files among their dotfiles.
         write_private(path.resolve(), data)
         path.chmod(mode)
     except OSError as error:
@@ -300,7 +298,7 @@ class HookConsent:
         self._asked: set[Dialect] = set()
 
     async def wanted(self, dialect: Dialect | None) -> bool:
-        """Whether a person is to be asked now; tells so once, and brings up to date what was agreed to."""
+        """Whether a person is to be asked now; once only; updates hooks that were agreed to."""
         if dialect not in INSTALLED or dialect in self._asked:
             return False
         self._asked.add(dialect)
@@ -311,16 +309,15 @@ class HookConsent:
             return False
 
     async def answer(self, dialect: Dialect, answer: Consent) -> Path | None:
-        """Remember an answer, and do what it says."""
         return await asyncio.to_thread(self._take, dialect, answer)
 
     def _look(self, dialect: Dialect) -> bool:
         place, answered = self._place(dialect), self._answers().get(dialect)
         standing = HookInstaller(self._folder).standing(place)
-        if standing is Standing.OLD and answered == Consent.YES:
+        if standing is HookStatus.OLD and answered == Consent.YES:
             HookInstaller(self._folder).install(place)
         # One that was agreed to and is missing was taken out again: no reason to ask.
-        return standing is not Standing.INSTALLED and answered is None
+        return standing is not HookStatus.INSTALLED and answered is None
 
     def _take(self, dialect: Dialect, answer: Consent) -> Path | None:
         place = self._place(dialect)
@@ -337,7 +334,7 @@ class HookConsent:
                 ) from error
         return place.path if answer is Consent.YES else None
 
-    def _place(self, dialect: Dialect) -> Place:
+    def _place(self, dialect: Dialect) -> HookTarget:
         return place_of(dialect, self._home, self._environ)
 
     def _answers(self) -> dict[str, str]:

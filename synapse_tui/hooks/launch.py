@@ -68,7 +68,7 @@ def prepare(
     *,
     trusted: Mapping[str, str] = MappingProxyType({}),
 ) -> LaunchHooks:
-    """Write what an agent needs to call us, and tell how to start it."""
+    """Write what an agent needs to call us; gives how to start it."""
     private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
@@ -93,8 +93,6 @@ def prepare(
 
 
 def claude_hooks() -> dict[str, object]:
-    """Hooks in the words of Claude Code, for a plugin or a settings file."""
-
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {"type": "command", "command": command_line(event, Dialect.CLAUDE), "timeout": TIMEOUT}
         return [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
@@ -125,7 +123,6 @@ _CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets thes
 
 
 def codex_hooks() -> dict[str, object]:
-    """Hooks in the words of Codex, as data."""
     hooks: dict[str, object] = {}
     for name, event, matcher in _CODEX:
         timeout = 3 if name in _CODEX_SHORT else TIMEOUT
@@ -135,7 +132,7 @@ def codex_hooks() -> dict[str, object]:
 
 
 def codex_keys() -> list[str]:
-    """What Codex calls our hooks of the command line where it keeps which ones are trusted."""
+    """What Codex calls our hooks of the command line where it records which ones are trusted."""
     return [f"{LAYER}:{_snake(name)}:0:0" for name, _, _ in _CODEX]
 
 
@@ -171,7 +168,6 @@ def gemini_hooks() -> dict[str, object]:
 
 
 def gemini_extension() -> Mapping[str, object]:
-    """The files of the extension that Gemini CLI needs, by their names below its folder."""
     return {
         "gemini-extension.json": {"name": NAME, "version": VERSION, "description": ABOUT},
         "hooks/hooks.json": {"hooks": gemini_hooks()},
@@ -179,7 +175,6 @@ def gemini_extension() -> Mapping[str, object]:
 
 
 def copilot_hooks() -> dict[str, object]:
-    """Hooks in the words of Copilot CLI."""
 
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {"type": "command", "bash": command_line(event, Dialect.COPILOT), "timeoutSec": TIMEOUT}
@@ -198,15 +193,14 @@ def copilot_hooks() -> dict[str, object]:
 
 
 def opencode_plugin() -> bytes:
-    """The plugin that opencode loads."""
     return (Path(__file__).parent / "opencode_plugin.js").read_bytes()
 
 
 def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str]:
     own = {name.lower() for name in environ}
-    patience = {name: value for name, value in NPM.items() if name not in own}
-    told = {"SYNAPSE_NPM": " ".join(patience)} if patience else {}
-    return {**patience, **told, "OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)}
+    retries = {name: value for name, value in NPM.items() if name not in own}
+    names = {"SYNAPSE_NPM": " ".join(retries)} if retries else {}
+    return {**retries, **names, "OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)}
 
 
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
@@ -248,25 +242,24 @@ def _snake(name: str) -> str:
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 15.0  # seconds that Codex gets to answer
+CODEX_ANSWERS = 15.0  # seconds that Codex gets to answer
 _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}
 
 
 async def trusted_hashes(
     command: Path, cache: Path, *, environ: Mapping[str, str], cwd: Path
 ) -> Mapping[str, str]:
-    """The hash of each of our hooks, by its key."""
     file = cache / f"codex-{_identity(command)}.json"
     known = _load(file)
     if known:
         return known
     try:
-        async with asyncio.timeout(PATIENCE):
-            told = await _ask(command, environ=environ, cwd=cwd)
+        async with asyncio.timeout(CODEX_ANSWERS):
+            found = await _ask(command, environ=environ, cwd=cwd)
     except (OSError, TimeoutError, ValueError) as error:
-        log.warning("codex does not tell the hashes of hooks: %s", str(error) or "no answer")
+        log.warning("codex does not report the hashes of hooks: %s", str(error) or "no answer")
         return {}
-    hashes = {key: told[key] for key in codex_keys() if key in told}
+    hashes = {key: found[key] for key in codex_keys() if key in found}
     if len(hashes) < len(codex_keys()):
         log.warning("codex does not know all hooks: %s of %s", len(hashes), len(codex_keys()))
         return {}

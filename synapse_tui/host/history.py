@@ -25,7 +25,7 @@ from synapse_tui.events import Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
 from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
-from synapse_tui.model import IN_INBOX, ReplyState
+from synapse_tui.model import Parked, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 
@@ -47,13 +47,7 @@ PATIENCE = 60.0
 
 
 class IdleIndex:
-    """Indexes in small steps what has changed.
-
-    Args:
-        index: Indexes so many tasks at most and tells how many they were.
-        clock: Monotonic seconds.
-        sleep: Waits so many seconds.
-    """
+    """Indexes in small steps what has changed."""
 
     def __init__(
         self,
@@ -87,11 +81,6 @@ class IdleIndex:
                 await self._sleep(PATIENCE)
 
     async def _step(self) -> bool:
-        """Index some tasks and rest.
-
-        Returns:
-            Whether more are left.
-        """
         begun = self._clock()
         count = await self._index(STEP)
         await self._sleep(max(LEAST, SHARE * (self._clock() - begun)))
@@ -105,11 +94,7 @@ NEWEST = 40
 
 
 class HistoryReader:
-    """Answers one question after the other; one that nobody waits for any more is ended.
-
-    Args:
-        location: The database.
-    """
+    """Answers one question after the other; one that is not waited for any more is ended."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -123,11 +108,7 @@ class HistoryReader:
         self._is_stale = False
 
     async def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted; the newest have been indexed before they are searched.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
+        """The tasks that are wanted; the newest have been indexed before they are searched."""
 
         def read(archive: Archive) -> Page:
             if wanted.query and not wanted.after:
@@ -137,30 +118,9 @@ class HistoryReader:
         return await self._ask(read)
 
     async def story(self, task_id: str) -> Story:
-        """A task with its steps.
-
-        Raises:
-            TaskNotFound: It is not in the history.
-            HistoryError: The history cannot be read.
-        """
         return await self._ask(lambda archive: Story(*archive.find(task_id)))
 
     async def export(self, wanted: Wanted, form: str, path: Path) -> int:
-        """Write all tasks that are wanted to a new file, private to the user.
-
-        Args:
-            wanted: Which are, whatever their limit is.
-            form: One of `store.export.FORMATS`.
-            path: The file.
-
-        Returns:
-            How many there were.
-
-        Raises:
-            InvalidValue: The file is there already, or cannot be written.
-            HistoryError: The history cannot be read.
-        """
-
         def write_all(archive: Archive) -> int:
             from synapse_tui.messages.export import write  # noqa: PLC0415 - seldom needed
 
@@ -178,17 +138,7 @@ class HistoryReader:
         return await self._ask(write_all)
 
     async def index(self, most: int) -> int:
-        """Put changed tasks into the search index, and remove as much of what is of no use any more there.
-
-        Args:
-            most: How many tasks at most.
-
-        Returns:
-            How many were; fewer when nothing more is left to do.
-
-        Raises:
-            HistoryError: The history cannot be written.
-        """
+        """Put changed tasks into the search index, and remove as much of what is of no use any more there."""
         return await self._ask(lambda archive: max(archive.tidy(most), archive.index(most)))
 
     def renew(self) -> None:
@@ -261,16 +211,7 @@ OPENED = 5.0
 
 
 class HistoryKeeper:
-    """Makes the tasks and outboxes of a host's agents durable.
-
-    Args:
-        location: Where the database is.
-        project: Folder of the project.
-        events: Told when the history cannot be written, and of messages from before.
-        agents: The sessions, by agent id.
-        days: How long ended tasks are kept; 0 for ever.
-        keeps: Whether they are kept at all; else they go as soon as nobody waits for them.
-    """
+    """Makes the tasks and outboxes of a host's agents durable."""
 
     def __init__(
         self,
@@ -303,7 +244,7 @@ class HistoryKeeper:
             location,
             owner=process_name(os.getpid()),
             alive=is_alive,
-            told=lambda text, level: events.publish(Notice(text, level)),
+            notify=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
             busy=patience_with(location, ANSWER),
         )
@@ -336,7 +277,7 @@ class HistoryKeeper:
             self._loading.set()
             self._unsubscribe = self._events.subscribe(self._heard)
             loop = asyncio.get_running_loop()
-            self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
+            self._keep(loop.create_task(self._report_closed(), name="left-messages"))
             self._keep(loop.create_task(self._index.run(), name="index-history"))
             self._keep(loop.create_task(self._forget(), name="forget-tasks"))
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
@@ -355,13 +296,6 @@ class HistoryKeeper:
         return HistoryPushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
-        """Give a new session the messages that still wait for its agent, as soon as they are read.
-
-        Args:
-            session: The session; it types nothing until then.
-            release: Whether they go on by themselves, but those that may have been sent already.
-            adopted: Whether it goes on with a running agent and its messages: they are this process's now.
-        """
         journal = self._journals[session.agent_id]
         journal.called = session.name
         if adopted:
@@ -379,7 +313,7 @@ class HistoryKeeper:
         self._note(session, "the agent was renamed")
 
     async def leave(self, session: AgentSession) -> None:
-        """Keep what waits for an agent that was closed, until it is opened again; a person is told."""
+        """Keep what waits for an agent that was closed, until it is opened again, and say so."""
         agent_id, count = session.agent_id, len(session.control.every())
         if count:
             self._events.publish(Notice(f"{agent_id}: {kept_text(count)}", "warning"))
@@ -394,11 +328,7 @@ class HistoryKeeper:
             log.warning("messages of %s not let go: %s", agent_id, error.message)
 
     async def unfinished(self) -> dict[Addressee, int]:
-        """How many messages wait for each agent of this project, open or not.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """How many messages wait for each agent of this project, open or not."""
         await self._loading.wait()
         return await self._history.unfinished(self._project)
 
@@ -419,11 +349,7 @@ class HistoryKeeper:
             return False
 
     async def owed(self) -> list[Owed]:
-        """The tasks of this project of which earlier processes did not tell the senders.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The tasks of this project whose senders got no reply from earlier processes."""
         await self._loading.wait()
         known = {task.id for session in self._agents.values() for task in session.tasks}
         return await self._history.replies_due(self._project, known)
@@ -445,11 +371,12 @@ class HistoryKeeper:
             log.warning("left messages not read: %s", error.message)
             return {}
 
-    async def _tell_of_others(self) -> None:
+    async def _report_closed(self) -> None:
+        """Report messages that wait for closed agents: they would not be seen."""
         await asyncio.sleep(OPENED)
-        for whom, count in (await self._left()).items():
-            if whom.agent_id not in self._agents:
-                text = f"{count} from before wait for {whom}: open it again with {whom.command}"
+        for addressee, count in (await self._left()).items():
+            if addressee.agent_id not in self._agents:
+                text = f"{count} from before wait for {addressee}: open it again with {addressee.command}"
                 self._events.publish(Notice(text, "warning"))
 
     async def _tidy_daily(self) -> None:
@@ -466,14 +393,6 @@ class HistoryKeeper:
             log.warning("old tasks were not removed: %s", error.message)
 
     async def tidy(self, before: datetime) -> None:
-        """Remove the tasks that ended before a time, and the files that came with messages before it.
-
-        Args:
-            before: The time, aware.
-
-        Raises:
-            HistoryError: The tasks cannot be removed.
-        """
         folders = {self._folder, *(str(session.cwd) for session in self._agents.values())}
         for folder in folders:
             await asyncio.to_thread(remove_old, Path(folder), before.timestamp())
@@ -490,7 +409,7 @@ class HistoryKeeper:
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
-        waiting = [each.task for each in found if each.entry is not None and each.task.reason != IN_INBOX]
+        waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
             closed = all(task.reason == WHILE_CLOSED for task in waiting)
@@ -501,12 +420,14 @@ class HistoryKeeper:
             text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"
             self._events.publish(Notice(text, "warning", session.agent_id))
 
-        await self._tell_of_namesakes(session)
+        await self._report_namesakes(session)
 
-    async def _tell_of_namesakes(self, session: AgentSession) -> None:
-        for whom, count in (await self._left()).items():
-            if whom.agent_id == session.agent_id and not whom.fits(session.name):
-                text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
+    async def _report_namesakes(self, session: AgentSession) -> None:
+        for addressee, count in (await self._left()).items():
+            if addressee.agent_id == session.agent_id and not addressee.fits(session.name):
+                text = (
+                    f"{count} for {addressee} are kept: this agent is another one; open that one in its place"
+                )
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
     async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
@@ -529,11 +450,7 @@ class HistoryKeeper:
             session.tasks.journal.place(message.entry)
 
     async def changes(self, task_id: str) -> Sequence[Change]:
-        """The steps of a task, oldest first.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The steps of a task, oldest first."""
         return await self._history.changes(task_id)
 
     async def close(self) -> None:

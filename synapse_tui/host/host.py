@@ -58,7 +58,7 @@ from .instructions import Instructions
 from .peers import PeerWatch
 from .records import RecordKeeper
 from .replies import Replies
-from .routing import Receipt, Router, desks_of, name_at
+from .routing import Receipt, Router, name_at, services_of
 from .serving import AccessSettings, Servers
 from .spool import Spools
 
@@ -298,7 +298,7 @@ class Host:
             self._tokens,
             self.events,
             Services(
-                desks_of(self._agents),
+                services_of(self._agents),
                 access=self._reach.access,
                 external=self.externals,
                 push=self._push,
@@ -371,7 +371,7 @@ class Host:
     @property
     def tasks(self) -> Sequence[Task]:
         """Recent tasks of all agents, oldest first."""
-        own = (agent.list_tasks() for agent in self._agents.values())
+        own = (list(agent.tasks) for agent in self._agents.values())
         every = itertools.chain(itertools.chain.from_iterable(own), self.externals.tasks)
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 

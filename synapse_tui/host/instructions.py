@@ -1,4 +1,4 @@
-"""Tells each agent of the others: once a conversation, before anything else is typed but what interrupts."""
+"""Sends each agent its instructions: once a conversation, before anything else but interrupts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from synapse_tui.instructions import (
     Composed,
     Fault,
     Selection,
-    Shelves,
+    TextFolders,
     compose,
     placeholders,
 )
@@ -65,9 +65,9 @@ class Instructions:
         self._addresses = addresses
         self._restored = restored
         self._instructed = instructed
-        # agents that are told at their first READY; whether their conversation is a new one
+        # agents that get instructions at their next READY; whether their conversation is new
         self._due: dict[str, bool] = {}
-        self._told: set[Fault] = set()  # what was wrong with files, and has been told
+        self._reported: set[Fault] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -79,14 +79,14 @@ class Instructions:
         await self.rest()
 
     async def rest(self) -> None:
-        """Begin to tell nobody any more; what is being typed is still noted."""
+        """Begin to send no more instructions; what is being typed is still noted."""
         self._due.clear()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def expect(self, session: AgentSession, *, fresh: bool) -> None:
-        """Tell an agent at its next READY, when its conversation has not been told."""
+        """Instruct an agent at its next READY, unless its conversation has its instructions."""
         session.briefing.source = functools.partial(self.compose, session)
         if fresh:
             session.briefing.begin()
@@ -100,10 +100,9 @@ class Instructions:
         return await asyncio.to_thread(self._put_together(session))
 
     async def send(self, agent_id: str) -> Task:
-        """Send an agent its instructions again, as they are now."""
         session = self._session(agent_id)
         task, composed = await session.briefing.send()
-        self._tell_faults(composed, again=True)
+        self._report_faults(composed, again=True)
         return task
 
     # -- the first READY ---
@@ -121,12 +120,12 @@ class Instructions:
     def _look(self, session: AgentSession) -> None:
         if session.report.state in _AT_PROMPT:
             fresh = self._due.pop(session.agent_id)
-            work = self._tell(session, fresh=fresh)
+            work = self._instruct(session, fresh=fresh)
             task = asyncio.get_running_loop().create_task(work, name=f"instruct-{session.agent_id}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, session: AgentSession, *, fresh: bool) -> None:
+    async def _instruct(self, session: AgentSession, *, fresh: bool) -> None:
         try:
             await self._restored(session.agent_id)
             if not fresh and await self._instructed(session.agent_id, session.began):
@@ -147,7 +146,7 @@ class Instructions:
 
     async def _put(self, session: AgentSession) -> None:
         composed = await self.compose(session)
-        self._tell_faults(composed)
+        self._report_faults(composed)
         if composed.text and session.exit is None:
             session.briefing.put(composed)
 
@@ -172,20 +171,20 @@ class Instructions:
 
         def run() -> Composed:
             store = TrustStore(self._paths.trusted)
-            shelves = Shelves(self._project / ".synapse", self._paths.synapse, store.trusts)
+            folders = TextFolders(self._project / ".synapse", self._paths.synapse, store.trusts)
             values = placeholders(own, everyone, project=self._project, command=installed_command())
-            return compose(selection, values, shelves)
+            return compose(selection, values, folders)
 
         return run
 
-    def _tell_faults(self, composed: Composed, *, again: bool = False) -> None:
+    def _report_faults(self, composed: Composed, *, again: bool = False) -> None:
         for fault in composed.faults:
-            if again or fault not in self._told:
-                self._told.add(fault)
+            if again or fault not in self._reported:
+                self._reported.add(fault)
                 self._events.publish(Notice(f"left out of the instructions: {fault}", "warning"))
 
     def _session(self, agent_id: str) -> AgentSession:
         session = self._agents.get(agent_id)
         if session is None:
-            raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
+            raise AgentNotFound(f"no agent named '{agent_id}' here", "see the sidebar or 'synapse list'")
         return session

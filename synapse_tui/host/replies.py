@@ -1,4 +1,4 @@
-"""Tells those who sent messages what came of them, and agents of answers that nobody waits for any more."""
+"""Replies to the senders of tasks, and answers to agents that no longer wait for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from synapse_tui.messages.records import Owed
 from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import about_reply, late_message, reply_of, told_before
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import Parked, Reply, ReplyState, Sender, Task, TaskState
 
 from .history import HistoryKeeper
 
@@ -38,28 +38,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNCOLLECTED = 3.0
-"""Seconds in which whoever waits for an answer fetches it; afterwards the agent is told by a message."""
+"""Seconds in which whoever waits for an answer fetches it; afterwards the agent gets a message."""
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
 PATIENCE = 600.0
-"""Seconds in which it is tried to tell a sender."""
+"""Seconds for which a reply is retried."""
 LAST_CALLS = 1.0
 """Seconds that calls under way get when the host ends."""
 READ_AGAIN = 5.0
 
 
 class Replies:
-    """Tells senders how their tasks ended, again and again until they are told.
+    """Replies to senders when their tasks end, retrying with backoff.
 
     What is owed is a property of the task (`Task.reply`), so it survives this process: by the history, or by
     the handover to a newer version.
-
-    Args:
-        events: Tells when a task has ended.
-        agents: The sessions, by agent id.
-        client: Gives the client towards all endpoints.
-        history: Knows what earlier processes owed.
-        uncollected: Seconds in which an answer is fetched by the one who waits for it.
     """
 
     def __init__(
@@ -89,7 +82,7 @@ class Replies:
         self._reading = asyncio.get_running_loop().create_task(self._read(), name="replies-due")
 
     async def stop(self) -> None:
-        """Tell no more; calls under way get a moment. What is still owed is told by the next process."""
+        """Stop; calls under way get a moment. What is still due is left to the next process."""
         self._unsubscribe()
         if self._calls:
             await asyncio.wait(tuple(self._calls), timeout=LAST_CALLS)
@@ -100,55 +93,71 @@ class Replies:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TaskChanged) and event.task.reply is ReplyState.DUE:
-            self._owe(event.task)
+            self._due(event.task)
         elif isinstance(event, AgentAdded):
             session = self._agents[event.agent_id]
             self._sessions[event.agent_id] = session
+            session.tasks.reply_here = self._reply_here
             for task in session.tasks:
                 if task.reply is ReplyState.DUE:
-                    self._owe(task)
+                    self._due(task)
             self._give_left(session)
         elif isinstance(event, AgentRemoved):
             self._sessions.pop(event.agent_id, None)
 
-    def _owe(self, task: Task) -> None:
+    def _reply_here(self, task: Task) -> bool:
+        waits = task.response_expected and not peer_task(task)  # for this very task, which it may fetch
+        if task.outgoing or waits or (session := self._sender_here(task)) is None:
+            return False
+        try:
+            _give_reply(session, task)
+        except Exception as error:  # it is tried again, and reported, as with senders elsewhere
+            log.warning("a reply was not given at once: %s", error, extra={"task": task.id})
+            return False
+        return True
+
+    def _sender_here(self, task: Task) -> AgentSession | None:
+        session = self._agents.get(task.sender.sender_id)
+        here = session is not None and session.endpoint == task.sender.sender_endpoint
+        return session if here else None
+
+    def _due(self, task: Task) -> None:
         keeper = task.sender.sender_id if task.outgoing else task.target
         session = self._sessions.get(keeper)
         if session is not None and task.id not in self._work:
-            self._begin(_Debt(task, session))
+            self._begin(_DueReply(task, session))
 
-    def _begin(self, debt: _Debt) -> None:
-        work = self._hand_in(debt) if debt.task.outgoing else self._tell(debt)
+    def _begin(self, debt: _DueReply) -> None:
+        work = self._hand_in(debt) if debt.task.outgoing else self._reply(debt)
         running = asyncio.get_running_loop().create_task(work, name=f"reply-{debt.task.short_id}")
         self._work[debt.task.id] = running
         running.add_done_callback(lambda _: self._ended(debt))
 
-    def _ended(self, debt: _Debt) -> None:
+    def _ended(self, debt: _DueReply) -> None:
         self._work.pop(debt.task.id, None)
         task = debt.now()
         if task.reply is ReplyState.DUE and task is not debt.task:
-            self._owe(task)  # it changed once more while the last words were told
+            self._due(task)  # it changed again during the last reply
 
     # -- senders ---
 
-    async def _tell(self, debt: _Debt) -> None:
+    async def _reply(self, debt: _DueReply) -> None:
         task = debt.task
         if not peer_task(task) and task.response_expected:
             await asyncio.sleep(self._uncollected)  # the sender waits for this very task
         await self._insist(debt, self._call)
 
-    async def _call(self, debt: _Debt, told: Task) -> None:
-        session = self._agents.get(told.sender.sender_id)
-        if session is not None and session.endpoint == told.sender.sender_endpoint:
+    async def _call(self, debt: _DueReply, replied: Task) -> None:
+        if (session := self._sender_here(replied)) is not None:
             try:
-                await _tell_here(session, told)
+                _give_reply(session, replied)
             except SynapseError:
                 raise
             except Exception as error:  # over HTTP it would be a 500: tried again, too
-                log.exception("an agent was not told of an answer")
+                log.exception("an agent could not take an answer")
                 raise PeerUnreachable(f"{session.agent_id} could not take the answer") from error
             return
-        call = asyncio.ensure_future(self._call_sender(told, earlier=debt.owed is not None))
+        call = asyncio.ensure_future(self._call_sender(replied, earlier=debt.owed is not None))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
         await call
@@ -181,20 +190,20 @@ class Replies:
 
     # -- agents of ours that asked ---
 
-    async def _hand_in(self, debt: _Debt) -> None:
+    async def _hand_in(self, debt: _DueReply) -> None:
         await asyncio.sleep(self._uncollected)
         await self._insist(debt, self._type)
 
-    async def _type(self, debt: _Debt, told: Task) -> None:
+    async def _type(self, debt: _DueReply, replied: Task) -> None:
         assert debt.session is not None
-        debt.session.accept(late_message(_answer(told), _answerer(told)))
+        debt.session.accept(late_message(_answer(replied), _answerer(replied)))
 
     def _give_left(self, session: AgentSession) -> None:
         for owed in self._left.pop(session.agent_id, ()):
             try:
                 message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))
                 if not session.spec.restore:
-                    session.outbox.park(message.id, BEFORE_RESTART)
+                    session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
                 self._history.note_reply(owed, ReplyState.TOLD)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)
@@ -202,12 +211,13 @@ class Replies:
 
     # -- both ---
 
-    async def _insist(self, debt: _Debt, work: Callable[[_Debt, Task], Awaitable[None]]) -> None:
+    async def _insist(self, debt: _DueReply, work: Callable[[_DueReply, Task], Awaitable[None]]) -> None:
+        """Do something until it succeeds, cannot succeed, or took too long; the debt is settled then."""
         pause, waited = FIRST_RETRY, 0.0
         while debt.now().reply is ReplyState.DUE:
-            told = debt.now()
+            replied = debt.now()
             try:
-                await work(debt, told)
+                await work(debt, replied)
             except (PeerUnreachable, PeerBusy, AgentExited) as error:
                 problem: SynapseError = error
             except PeerRefused as error:
@@ -217,26 +227,26 @@ class Replies:
             except SynapseError as error:
                 problem, waited = error, PATIENCE
             else:
-                self._settle(debt, told, ReplyState.TOLD)
+                self._settle(debt, replied, ReplyState.TOLD)
                 return
             if waited >= PATIENCE:
-                self._give_up(debt, told, problem)
+                self._give_up(debt, replied, problem)
                 return
             await asyncio.sleep(pause)
             waited += pause
             pause = min(2 * pause, LONGEST_RETRY)
 
-    def _give_up(self, debt: _Debt, told: Task, problem: SynapseError) -> None:
+    def _give_up(self, debt: _DueReply, replied: Task, problem: SynapseError) -> None:
         task = debt.task
-        log.warning("a reply was not told: %s", problem, extra={"task": task.id})
-        who, whom = (task.target, task.sender.sender_id)
-        text = f"the answer of {who} did not reach {whom}: {problem.message}"
-        self._events.publish(Notice(text, "warning", whom if task.outgoing else who))
-        self._settle(debt, told, ReplyState.FAILED)
+        log.warning("a reply was given up: %s", problem, extra={"task": task.id})
+        answerer, asker = task.target, task.sender.sender_id
+        text = f"the answer of {answerer} did not reach {asker}: {problem.message}"
+        self._events.publish(Notice(text, "warning", asker if task.outgoing else answerer))
+        self._settle(debt, replied, ReplyState.FAILED)
 
-    def _settle(self, debt: _Debt, told: Task, state: ReplyState) -> None:
+    def _settle(self, debt: _DueReply, replied: Task, state: ReplyState) -> None:
         now = debt.now()
-        if now.artifacts != told.artifacts or now.state is not told.state:
+        if now.artifacts != replied.artifacts or now.state is not replied.state:
             return
         if debt.owed is not None:
             self._history.note_reply(debt.owed, state)
@@ -255,24 +265,18 @@ class Replies:
             if owed.task.outgoing:
                 self._left[owed.key.agent_id].append(owed)
             else:
-                self._begin(_Debt(owed.task, None, owed))
+                self._begin(_DueReply(owed.task, None, owed))
         for session in tuple(self._sessions.values()):
             self._give_left(session)
 
 
 @dataclasses.dataclass(slots=True)
-class _Debt:
-    """A task whose end is to be told.
+class _DueReply:
+    """A task whose sender is due a reply."""
 
-    Attributes:
-        task: The task as it was when the debt was made.
-        session: Who keeps the task; None for one of an earlier process.
-        owed: What is known of a task of an earlier process.
-    """
-
-    task: Task
-    session: AgentSession | None
-    owed: Owed | None = None
+    task: Task  # the task as it was when the debt was made
+    session: AgentSession | None  # who keeps the task; None for one of an earlier process
+    owed: Owed | None = None  # what is known of a task of an earlier process
 
     def now(self) -> Task:
         """The newest snapshot of the task."""
@@ -281,29 +285,23 @@ class _Debt:
         return self.task
 
 
-async def _tell_here(session: AgentSession, task: Task) -> None:
-    """Tell an agent of this host what came of its message.
-
-    Raises:
-        TaskNotFound: It has not asked for an answer that there is.
-        MessageError: It has asked another agent for that.
-    """
-    reply, sender, taken = reply_of(task), _sender(task.target), None
+def _give_reply(session: AgentSession, task: Task) -> None:
+    reply = reply_of(task)
     if outgoing := peer_task(task):
         try:
-            asked = session.desk.outgoing(outgoing)
+            asked = session.service.outgoing(outgoing)
             if asked.target != task.target:
                 raise MessageError(f"task {asked.short_id} is answered by {asked.target} only")
-            taken = session.desk.answered(outgoing, reply, verified=True)
+            if session.service.answered(outgoing, reply, verified=True) is not None:
+                return
         except TaskNotFound:
             # An agent of another life has asked for nothing, and has nothing to learn of a failure.
             if reply.state is not TaskState.COMPLETED:
                 return
             raise
-    if taken is None:
-        message = late_message(reply, sender)
-        taken = told_before(session.tasks, message) or session.accept(message)
-    await session.control.saved(taken)
+    message = late_message(reply, _sender(task.target))
+    if told_before(session.tasks, message) is None:
+        session.accept(message)
 
 
 def _sender(agent_id: str) -> Sender:

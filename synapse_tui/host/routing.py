@@ -15,10 +15,10 @@ from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
-from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.service import TaskService
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
-from synapse_tui.task_words import standing
+from synapse_tui.wording import standing
 
 from .peers import PeerWatch
 from .serving import Servers
@@ -179,12 +179,12 @@ def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
     return next((each.agent_id for each in addresses if each.endpoint == endpoint), endpoint)
 
 
-def desks_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskDesk | None]:
-    def desk_of(agent_id: str) -> TaskDesk | None:
+def services_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskService | None]:
+    def service_of(agent_id: str) -> TaskService | None:
         session = agents.get(agent_id)
-        return session.desk if session is not None else None
+        return session.service if session is not None else None
 
-    return desk_of
+    return service_of
 
 
 def address_of(session: AgentSession) -> Address:

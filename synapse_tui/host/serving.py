@@ -79,7 +79,6 @@ class Servers:
             self._start(agent_id)
 
     def add(self, session: AgentSession, sockets: LoopbackSockets) -> None:
-        """Serve an agent on sockets that are bound already."""
         self._sockets[session.agent_id] = sockets
         self._waiting[session.agent_id] = (session, sockets)
         self._pending[session.agent_id] = asyncio.Event()
@@ -128,7 +127,6 @@ class Servers:
         return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
 
     async def client(self) -> AsyncClient:
-        """The client towards all endpoints."""
         self.load()
         assert self._loaded is not None
         await self._loaded
@@ -156,7 +154,6 @@ class Servers:
             await server.stop()
 
     async def stop(self) -> None:
-        """Stop all servers and close the client."""
         if self._loaded is not None:
             await asyncio.gather(self._loaded, *self._starting, return_exceptions=True)
         await asyncio.gather(*(self.remove(agent_id) for agent_id in {*self._servers, *self._waiting}))

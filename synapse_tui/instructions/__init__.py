@@ -2,7 +2,7 @@
 
 from .compose import HEADER, Composed, Selection, compose, placeholders
 from .delegation import Pick, Rule, Rules, load_rules
-from .files import Fault, Shelves, TextFile
+from .files import Fault, TextFile, TextFolders
 
 __all__ = [
     "HEADER",
@@ -12,8 +12,8 @@ __all__ = [
     "Rule",
     "Rules",
     "Selection",
-    "Shelves",
     "TextFile",
+    "TextFolders",
     "compose",
     "load_rules",
     "placeholders",

@@ -1,4 +1,4 @@
-"""The instructions of one agent: which texts, in which order, with what in place of placeholders."""
+"""The instructions of one agent: which texts, in which order, and the values of placeholders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from synapse_tui.addresses import Address, forms_of
 from synapse_tui.settings import Settings
 
 from .delegation import DELEGATE, Rules
-from .files import Fault, Shelves, TextFile
+from .files import Fault, TextFile, TextFolders
 
 # how the text begins; a `<type>.md` that begins so is the whole text of its type
 HEADER = "[Synapse A2A Protocol Instructions]"
@@ -37,7 +37,6 @@ class Selection:
 
     @classmethod
     def of(cls, settings: Settings, agent_type: str) -> Selection:
-        """What the settings say of a type."""
         key = f"instructions.{agent_type}"
         named = str(settings.values.get(key, ""))
         return cls(
@@ -51,7 +50,6 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files, in order."""
         wanted = (
             self.default,
             self.own,
@@ -65,21 +63,21 @@ class Selection:
 class Composed:
     """Instructions."""
 
-    text: str  # what the agent is told; empty for nothing
+    text: str  # empty for no instructions
     files: tuple[TextFile, ...] = ()
     faults: tuple[Fault, ...] = ()
 
 
-def compose(selection: Selection, values: Mapping[str, str], shelves: Shelves) -> Composed:
+def compose(selection: Selection, values: Mapping[str, str], folders: TextFolders) -> Composed:
     """Put the instructions of an agent together; files that cannot be used are left out, and reported."""
-    return _Composer(values, shelves).compose(selection)
+    return _Composer(values, folders).compose(selection)
 
 
 class _Composer:
     """Collects the parts of one text."""
 
-    def __init__(self, values: Mapping[str, str], shelves: Shelves) -> None:
-        self._shelves = shelves
+    def __init__(self, values: Mapping[str, str], folders: TextFolders) -> None:
+        self._folders = folders
         self._values = values
         self._files: list[TextFile] = []
         self._faults: list[Fault] = []
@@ -90,7 +88,7 @@ class _Composer:
         parts = [] if whole else [self._default(selection.default)]
         if own is not None:
             self._files.append(own)
-            shipped = selection.own if self._shelves.shipped(selection.own) else ""
+            shipped = selection.own if self._folders.shipped(selection.own) else ""
             parts.append(self._filled(own.text, shipped=DEFAULT if whole else shipped))
         if selection.delegation:
             parts.append(self._delegation())
@@ -122,10 +120,10 @@ class _Composer:
         return self._filled(found.text, shipped=name)
 
     def _find(self, name: str, *, wanted: bool) -> TextFile | None:
-        found = self._shelves.find(name)
+        found = self._folders.find(name)
         self._faults += found.faults
         if found.file is None and wanted and not found.faults:
-            self._faults.append(Fault(self._shelves.user / name, "a setting names it, and it is not there"))
+            self._faults.append(Fault(self._folders.user / name, "a setting names it, and it is not there"))
         return found.file
 
     def _delegation(self) -> str:
@@ -135,14 +133,14 @@ class _Composer:
         file = self._files[-1]
         problems = Rules.read(file.text, first_line=file.first_line).problems
         self._faults += [Fault(file.path, f"line {line}: {reason}") for line, reason in problems]
-        return self._filled(self._shelves.shipped("delegation.md"), more={"rules": rules})
+        return self._filled(self._folders.shipped("delegation.md"), more={"rules": rules})
 
     def _filled(self, text: str, *, shipped: str = "", more: Mapping[str, str] = _NOTHING) -> str:
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
             if name == "shipped" and shipped:
-                return self._filled(self._shelves.shipped(shipped))
+                return self._filled(self._folders.shipped(shipped))
             return more[name] if name in more else self._values.get(name, match[0])
 
         return _PLACEHOLDER.sub(value, text)
@@ -187,5 +185,4 @@ def _described(agent: Address, own: Address, project: Path) -> str:
 
 
 def _line(text: str) -> str:
-    """A text that cannot make lines or controls of its own."""
     return _UNPRINTABLE.sub(" ", text).strip()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 
-from .files import Fault, Shelves, TextFile
+from .files import Fault, TextFile, TextFolders
 
 DELEGATE = "delegate.md"
 ANYTHING = "*"  # keyword of the row for tasks that match no other row
@@ -41,7 +41,6 @@ class Pick:
 
     @property
     def why(self) -> str:
-        """The reason in a few words."""
         where = f"rule '{self.rule.kind}' (line {self.rule.line})"
         if not self.matched:
             return f"{where} for what fits no other rule"
@@ -103,9 +102,9 @@ class LoadedRules:
     faults: tuple[Fault, ...]
 
 
-def load_rules(shelves: Shelves) -> LoadedRules:
+def load_rules(folders: TextFolders) -> LoadedRules:
     """The rules of the first file that can be used; raises RulesBroken."""
-    found = shelves.find(DELEGATE)
+    found = folders.find(DELEGATE)
     rules = Rules.read(found.file.text, first_line=found.file.first_line) if found.file else Rules(())
     if found.file is not None and rules.problems:
         line, reason = rules.problems[0]

@@ -10,7 +10,7 @@ from typing import Literal
 from synapse_tui.files import read_own, read_regular
 
 Origin = Literal["project", "user", "shipped"]
-# tells whether the person has trusted this content of a project's file
+# whether the person has trusted this content of a project's file
 Trusted = Callable[[Path, bytes], bool]
 
 MAX_BYTES = 64 * 1024  # the longest file that is read: each agent pays for every character of it
@@ -47,10 +47,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelves:
+class TextFolders:
     """The folders in which a file is looked for, one after the other."""
 
-    project: Path | None  # `.synapse` of the project; None for no project of its own
+    project: Path | None  # `.synapse` of the project; None outside of a project
     user: Path  # `~/.synapse`
     trusted: Trusted  # asked for every file of the project, with the very bytes that will be used
 
@@ -89,17 +89,15 @@ class Shelves:
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            return f"byte {error.start + 1} is no UTF-8"
+            return f"byte {error.start + 1} is not UTF-8"
         return UNTRUSTED if origin == "project" and not self.trusted(path, data) else ""
 
 
 def shipped_texts() -> Path:
-    """The folder of the texts that come with this installation."""
     return Path(__file__).parent / "texts"
 
 
 def read_file(path: Path) -> bytes:
-    """Read a text, or as much of it as tells that it is too long."""
     return read_regular(path, MAX_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""The history as a person reads it: listed, searched, counted, cleaned up; on a connection of its own."""
+"""The history as a person reads it: listed, searched, counted, cleaned up, over a separate connection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, func, select
 
-from synapse_tui.database.backend import READS, Alive, backend_of
+from synapse_tui.database.backend import READS, Alive
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.tables import ChangeRow, TaskRow
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.messages.database import cancel_kept, read_kept, remove_ended
-from synapse_tui.messages.records import Change, Kept, Page, Record, Wanted
+from synapse_tui.messages.database import (
+    cancel_undelivered,
+    dialect_of,
+    open_history,
+    read_undelivered,
+    remove_ended,
+)
+from synapse_tui.messages.records import Change, Page, Record, Undelivered, Wanted
 from synapse_tui.messages.rows import change_of, task_of
 from synapse_tui.model import Task
 
-from .search import dialect_of, open_history, terms_of
+from .search import terms_of
 
 SHORTEST_PREFIX = 4
 PATIENCE = 2000
@@ -39,14 +46,6 @@ class Archive:
     """Reads the history while hosts write it.
 
     All of it is called in one thread at a time, but `interrupt`.
-
-    Args:
-        location: Where the database is.
-        clock: The time now, aware.
-        busy: Seconds that another process is waited for.
-
-    Raises:
-        HistoryError: It cannot be opened.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class Archive:
         """The driver's connection that a query is at."""
 
     def close(self) -> None:
-        """Close the database."""
         self._engine.dispose()
 
     def interrupt(self) -> None:
@@ -81,21 +79,12 @@ class Archive:
                 self._dialect.interrupt(self._reads)
 
     def select(self, wanted: Wanted) -> Sequence[Record]:
-        """The tasks that are wanted; what has changed is put into the index first, as far as patience goes.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
+        """The tasks that are wanted; indexes some of what has changed first."""
         if wanted.query:
             self.index()
         return self.page(wanted).records
 
     def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted, as the index knows them.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
         terms = terms_of(wanted.query)
         if terms:
             self._prepare()
@@ -110,7 +99,6 @@ class Archive:
             return Page(records, found.after, left)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
-        """All tasks that are wanted, some at a time, whatever their limit is."""
         if wanted.query:
             self.index()
         page = self.page(replace(wanted, limit=WALK))
@@ -120,12 +108,6 @@ class Archive:
             yield from page.records
 
     def find(self, task_id: str) -> tuple[Record, Sequence[Change]]:
-        """A task, by its id or the beginning of one, with its steps.
-
-        Raises:
-            TaskNotFound: There is none, or several begin so.
-            HistoryError: The history cannot be read.
-        """
         wanted = task_id.strip().lower()
         with self._reading() as session:
             begin = (col(TaskRow.id) >= wanted, col(TaskRow.id) < f"{wanted}\uffff")
@@ -143,43 +125,21 @@ class Archive:
             ).all()
             return self._record(exact[0]), [change_of(row) for row in steps]
 
-    def kept(self, folder: str) -> Sequence[Kept]:
-        """The messages of a project that wait, in the order of their outboxes; also those of open agents.
-
-        Args:
-            folder: Folder of the project.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
+    def kept(self, folder: str) -> Sequence[Undelivered]:
+        """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
         with self._reading() as session:
-            return read_kept(session, self._naming.project(folder), self._naming)
+            return read_undelivered(session, self._naming.project(folder), self._naming)
 
     def cancel(self, task_id: str, *, alive: Alive) -> Task:
-        """Take back a message that is kept for an agent which is not open.
-
-        Args:
-            task_id: Its whole id.
-            alive: Tells whether the process of an owner still runs.
-
-        Raises:
-            TaskNotFound: It does not wait any more.
-            MessageError: A process works with it.
-            HistoryError: The history cannot be written.
-        """
+        """Take back a message that is kept for an agent which is not open."""
         naming = self._naming
         with self._session() as session:
             now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
-            task = cancel_kept(session, task_id, naming, alive=alive, now=now)
+            task = cancel_undelivered(session, task_id, naming, alive=alive, now=now)
             session.commit()
         return task
 
     def stats(self, wanted: Wanted) -> Mapping[str, Any]:
-        """How many tasks there are, by agent and state, and how long they took.
-
-        Raises:
-            HistoryError: The history cannot be read.
-        """
         with self._reading() as session:
             counts = self._dialect.count(session.connection(), wanted)
         agents: dict[str, dict[str, int]] = {}
@@ -198,18 +158,6 @@ class Archive:
         }
 
     def clean(self, before: datetime, *, dry: bool = False) -> int:
-        """Remove tasks that ended before a time.
-
-        Args:
-            before: The time, aware.
-            dry: Only count them.
-
-        Returns:
-            How many.
-
-        Raises:
-            HistoryError: The history cannot be written.
-        """
         if dry:
             ended = col(TaskRow.finished_at) < before
             with self._reading() as session:
@@ -226,17 +174,6 @@ class Archive:
         return removed
 
     def index(self, most: int = PATIENCE) -> int:
-        """Put changed tasks into the search index, some at a time.
-
-        Args:
-            most: How many at most.
-
-        Returns:
-            How many were; fewer than `most` when no more are left.
-
-        Raises:
-            HistoryError: The history cannot be written.
-        """
         self._prepare()
         done, count, some = 0, CHUNK, CHUNK
         while self._dialect.can_search and count == some and done < most:
@@ -248,17 +185,7 @@ class Archive:
         return done
 
     def tidy(self, most: int) -> int:
-        """Remove some of what is of no use any more to the search index.
-
-        Args:
-            most: How many tasks are indexed in as much time, about.
-
-        Returns:
-            `most`, or 0 when nothing is left.
-
-        Raises:
-            HistoryError: The history cannot be written.
-        """
+        """Remove some of what is of no use any more to the search index."""
         self._prepare()
         with self._session() as session:
             done = self._dialect.tidy(session.connection(), most)
@@ -268,7 +195,6 @@ class Archive:
     # -- the database ---
 
     def _prepare(self) -> None:
-        """Make the search index where there is none."""
         if not self._prepared:
             with self._session() as session:
                 self._dialect.prepare(session.connection())

@@ -14,7 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, and_, col, delete, func, insert, not_, or_, select, update
 
-from synapse_tui.database.backend import Alive, Backend, backend_of
+from synapse_tui.database.backend import Alive, Backend
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import Naming
 from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow
@@ -27,7 +28,6 @@ from .records import (
     Batch,
     Change,
     Delivery,
-    Kept,
     Mark,
     Owed,
     PushLeft,
@@ -36,6 +36,7 @@ from .records import (
     Restored,
     Stored,
     Subscription,
+    Undelivered,
 )
 from .recovery import HOST_ENDED, NOBODY, Standing, after_end
 from .rows import (
@@ -50,18 +51,36 @@ from .rows import (
     task_fields,
     task_of,
 )
-from .search import open_history
+from .search import Dialect
+
+
+def dialect_of(engine: Engine, naming: Naming) -> Dialect:
+    if engine.dialect.name == "sqlite":
+        from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
+
+        return SqliteDialect()
+    from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
+
+    return PostgresDialect(naming)
+
+
+def open_history(backend: Backend) -> tuple[Engine, str]:
+    """Open a database of messages; search indices of earlier versions are removed (`Backend.open`)."""
+    opened = backend.open()
+    if opened[0].dialect.name == "sqlite":
+        from .search_sqlite import drop_former  # noqa: PLC0415 - a database needs its own alone
+
+        drop_former(opened[0])
+    return opened
 
 
 def places_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-    """The places of tasks that wait, by the tasks' ids."""
     ids = [row.id for row in rows]
     found = session.exec(select(OutboxRow).where(col(OutboxRow.task_id).in_(ids))).all()
     return {place.task_id: place for place in found}
 
 
 def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set[str]:
-    """The tasks with which messages go on that still wait."""
     return {
         row.follows
         for row in rows
@@ -85,50 +104,6 @@ def last_place(row: TaskRow, rank: float) -> OutboxRow:
 
 MAX_ALIKE = 100
 """How many tasks that begin alike are looked at."""
-
-
-def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
-    """The tasks of an agent whose ids begin so.
-
-    Args:
-        engine: The database.
-        key: The agent.
-        prefix: A whole id, or its beginning in lower case.
-    """
-    # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
-    begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
-    with Session(engine) as session:
-        rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
-        return [task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)]
-
-
-def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-    """A page of the tasks that an agent was given.
-
-    Args:
-        engine: The database.
-        key: The agent.
-        query: Which are meant; its cursor is `after`.
-        after: The last task of the page before; None for the first page.
-    """
-    meant = _meant(key, query)
-    with Session(engine) as session:
-        total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
-        rows = session.exec(
-            select(TaskRow)
-            .where(*meant, *_behind(after))
-            .order_by(col(TaskRow.updated_at).desc(), col(TaskRow.id).desc())
-            .limit(query.limit + 1)
-        ).all()
-        tasks = tuple(task_of(row) for row in rows[: query.limit])
-    return Stored(tasks, more=len(rows) > query.limit, total=total)
-
-
-def read_changes(engine: Engine, task_id: str) -> list[Change]:
-    """The steps of a task, oldest first."""
-    with Session(engine) as session:
-        wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
-        return [change_of(row) for row in session.exec(wanted).all()]
 
 
 def _of(key: AgentKey) -> tuple[ColumnElement[bool], ...]:
@@ -162,14 +137,10 @@ def _utc(time: datetime) -> datetime:
 
 
 LOGGED = 200
-"""How many notifications that have ended are kept for each who is told."""
-
-Mine = Callable[[str], bool]
-"""Tells whether what a process of that name left is this one's now."""
+"""How many ended notifications are kept per subscription."""
 
 
 def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
-    """Write what was noted, in the caller's transaction."""
     gone = [each for each, subscription in notes.subscriptions.items() if subscription is None]
     if gone:
         session.exec(delete(SubscriptionRow).where(col(SubscriptionRow.id).in_(gone)))
@@ -180,57 +151,6 @@ def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend)
     ]
     _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
-
-
-def push_left(session: Session, project: str, mine: Mine, owner: str) -> PushLeft:
-    """What ended processes of a project left to be told, but for webhooks of agents; ours from now on."""
-    rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
-    return _taken(session, [row for row in rows if (row.task_id or row.ended_at) and mine(row.owner)], owner)
-
-
-def webhooks_left(session: Session, project: str, agent_id: str, mine: Mine, owner: str) -> PushLeft:
-    """The webhooks of an agent that is opened again, ours from now on.
-
-    Args:
-        session: The database.
-        project: Folder of its project.
-        agent_id: The agent; nobody else can have it open.
-        mine: Tells for each that does not outlive its agent whether it goes on with this one.
-        owner: This process.
-    """
-    rows = session.exec(
-        select(SubscriptionRow).where(
-            SubscriptionRow.project == project,
-            SubscriptionRow.agent_name == agent_id,
-            SubscriptionRow.task_id == "",
-            col(SubscriptionRow.ended_at).is_(None),
-        )
-    ).all()
-    for row in rows:
-        if not row.persist and not mine(row.owner):
-            session.delete(row)  # that agent is gone
-    return _taken(session, [row for row in rows if row.persist or mine(row.owner)], owner)
-
-
-def push_log(session: Session, subscription_id: str, limit: int) -> list[Delivery]:
-    """The newest notifications to someone, newest first, without their bodies."""
-    rows = session.exec(
-        select(DeliveryRow)
-        .where(DeliveryRow.subscription_id == subscription_id)
-        .order_by(col(DeliveryRow.created_at).desc())
-        .limit(limit)
-    ).all()
-    return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
-
-
-def prune_push(session: Session, before: datetime) -> None:
-    """Remove notifications that ended before a time, those over the limit, and those of nobody."""
-    ended = col(DeliveryRow.state) != PushState.PENDING
-    session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
-    session.exec(
-        delete(DeliveryRow).where(col(DeliveryRow.subscription_id).not_in(select(SubscriptionRow.id)))
-    )
-    session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
 
 _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
@@ -296,66 +216,11 @@ SOME = 100
 
 
 def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
-    """Remove some tasks that ended before a time, those that ended first.
-
-    Args:
-        session: In a transaction.
-        before: The time, aware.
-        most: How many at most: others wait for the lock meanwhile.
-        chosen: What else they must fulfil.
-
-    Returns:
-        How many; fewer than `most` when no more are left.
-    """
+    """Remove some tasks that ended before a time, those that ended first."""
     ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
     ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
     session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
     session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
-    return len(ids)
-
-
-def forget(
-    session: Session, project: str, *, ended: datetime, late: datetime, mine: Callable[[str], bool]
-) -> int:
-    """Remove some tasks of a project that are not kept.
-
-    Those stay whose senders or receivers of notifications are still to be told, those that another process
-    works with, and those of an agent that asked something before its host ended: the answer may still come.
-
-    Args:
-        session: In a transaction.
-        project: The project.
-        ended: Only those that ended before then, aware.
-        late: The same for what an agent asked before its host ended.
-        mine: Whether a process of that name is this one, or gone.
-
-    Returns:
-        How many.
-    """
-    run = session.connection()
-    if run.dialect.name == "sqlite":
-        run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
-    told = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
-    awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
-    rows = session.exec(
-        select(TaskRow.id, TaskRow.owner)
-        .where(
-            TaskRow.kept == False,  # noqa: E712 - SQL
-            TaskRow.project == project,
-            col(TaskRow.finished_at) < ended,
-            TaskRow.reply != ReplyState.DUE,
-            col(TaskRow.id).not_in(told),
-            or_(not_(awaited), col(TaskRow.finished_at) < late),
-        )
-        .limit(SOME)
-    ).all()
-    ids = [task_id for task_id, owner in rows if mine(owner)]
-    for table, column in (
-        (ChangeRow, ChangeRow.task_id),
-        (DeliveryRow, DeliveryRow.task_id),
-        (TaskRow, TaskRow.id),
-    ):
-        session.exec(delete(table).where(col(column).in_(ids)))
     return len(ids)
 
 
@@ -367,7 +232,7 @@ WAITS = (
 """What holds of a message that waits: its agent was not given it, and it is no task of the agent's own."""
 
 
-def read_kept(session: Session, project: str, naming: Naming) -> Sequence[Kept]:
+def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence[Undelivered]:
     """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
     rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
     places = places_of(session, rows)
@@ -376,21 +241,16 @@ def read_kept(session: Session, project: str, naming: Naming) -> Sequence[Kept]:
         place = places.get(row.id)
         return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
 
-    return [
-        Kept(_settled(row, places.get(row.id), naming), Addressee(row.agent_name, row.called), row.agent_type)
-        for row in sorted(rows, key=order)
-    ]
+    return [_undelivered(row, places.get(row.id), naming) for row in sorted(rows, key=order)]
 
 
-def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime) -> Task:
+def cancel_undelivered(
+    session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime
+) -> Task:
     """Take back a message that no process works with, in the caller's transaction.
 
     A host that opens the agent makes the message its own in a transaction of the same kind: whichever comes
     second finds what the first has done.
-
-    Raises:
-        TaskNotFound: It does not wait any more.
-        MessageError: A process works with it.
     """
     row = session.exec(select(TaskRow).where(TaskRow.id == task_id, *WAITS)).first()
     if row is None:
@@ -399,17 +259,18 @@ def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive,
         raise MessageError(
             f"message {task_id[:8]} is in the hands of a host that runs", "try it again, or open its agent"
         )
-    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled", parked=False, entered=False)
+    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled")
     session.add(put_standing(row, gone, now))
     session.add(row)
     session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
     return task_of(row)
 
 
-def _settled(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Task:
-    """The task as it stands when nobody works on it; the file is not changed."""
+def _undelivered(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Undelivered:
+    """The message as it stands when no process works on it; the file is not changed."""
     found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
-    return replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    task = replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    return Undelivered(task, _addressee(row), row.agent_type, found.hold)
 
 
 MAX_ASKED = 100
@@ -419,15 +280,7 @@ CHUNK = 500
 
 
 class Database:
-    """Reads and writes the history.
-
-    Args:
-        location: Where it is.
-        owner: This process, as `alive` knows it.
-        alive: Tells whether the process of an owner still runs.
-        clock: The time now, aware.
-        busy: Seconds that a lock of another process is waited for.
-    """
+    """Reads and writes the history."""
 
     def __init__(
         self,
@@ -448,7 +301,7 @@ class Database:
         self._known: set[str] = set()
         """Tasks that are in the file for certain."""
         self._lost = ""
-        """What happened to the file that was there; empty as a rule, and once it was told."""
+        """What happened to the file that was there, until it is reported; empty as a rule."""
 
     def open(self) -> None:
         """Open the file, where it is not, and settle what ended processes left under way."""
@@ -468,11 +321,6 @@ class Database:
             self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
 
     def write(self, batch: Batch) -> str:
-        """Write all of a batch or nothing.
-
-        Returns:
-            What happened to the file that was there, since the last batch; empty as a rule.
-        """
         self.open()
         try:
             self._write(batch)
@@ -492,15 +340,7 @@ class Database:
     def waiting(
         self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
     ) -> list[Restored]:
-        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on.
-
-        Args:
-            key: The agent.
-            but: Context id of its session now.
-            called: Its name, empty for one without; None for those of every name.
-            earlier: Agent id that it had before, where that was another one: what waits there, and no other
-                process works with, is its own from now on. Empty for none.
-        """
+        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on."""
         with self._settling(self._opened()) as session:
             found = session.exec(
                 select(TaskRow).where(
@@ -525,14 +365,14 @@ class Database:
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
             left = [
-                Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)
+                Restored(task_of(row), entry_of(places[row.id], row.reason) if row.id in places else None)
                 for row in rows
                 if row.finished_at is None
             ]
         return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def leave(self, key: AgentKey) -> None:
-        """Let go of the messages that wait for an agent which was closed: nobody works with them now."""
+        """Release the messages that wait for an agent which was closed: no process owns them now."""
         mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
         with self._settling(self._opened()) as session:
             rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
@@ -542,9 +382,7 @@ class Database:
             self._settle(session, rows)
 
     def unfinished(self, project: str) -> dict[Addressee, int]:
-        """How many messages still wait for each agent of a project."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.agent_name, TaskRow.called, func.count())
                 .where(TaskRow.project == project, *WAITS)
@@ -554,12 +392,7 @@ class Database:
         return {Addressee(agent_id, called): count for agent_id, called, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on.
-
-        Args:
-            project: The project.
-            but: Tasks that are known to this process.
-        """
+        """Ended tasks of a project whose senders got no reply from ended processes; ours from now on."""
         with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
@@ -578,8 +411,7 @@ class Database:
 
     def instructed(self, key: AgentKey, since: datetime) -> bool:
         """Whether instructions were submitted to an agent since then."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.meta).where(
                     TaskRow.project == key.project,
@@ -592,8 +424,7 @@ class Database:
 
     def asked(self, key: AgentKey, since: datetime) -> list[Task]:
         """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow)
                 .where(
@@ -609,18 +440,33 @@ class Database:
             return [task_of(row) for row in rows]
 
     def _is_gone(self, owner: str) -> bool:
-        """Whether a process does nothing more for what it owned; of another machine's nobody can tell."""
+        """Whether a process has ended; False for processes of other machines, which cannot be checked."""
         if owner == self._owner:
             return True
         return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
-        """The tasks of an agent whose ids begin so."""
-        return find_tasks(self._opened(), key, prefix)
+        # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
+        begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
+        with Session(self._opened()) as session:
+            rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
+            return [
+                task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)
+            ]
 
     def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
         """A page of the tasks that an agent was given, the newest change first."""
-        return read_page(self._opened(), key, query, after)
+        meant = _meant(key, query)
+        with Session(self._opened()) as session:
+            total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
+            rows = session.exec(
+                select(TaskRow)
+                .where(*meant, *_behind(after))
+                .order_by(col(TaskRow.updated_at).desc(), col(TaskRow.id).desc())
+                .limit(query.limit + 1)
+            ).all()
+            tasks = tuple(task_of(row) for row in rows[: query.limit])
+        return Stored(tasks, more=len(rows) > query.limit, total=total)
 
     def _opened(self) -> Engine:
         self.open()
@@ -629,14 +475,11 @@ class Database:
 
     def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first."""
-        return read_changes(self._opened(), task_id)
+        with Session(self._opened()) as session:
+            wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
+            return [change_of(row) for row in session.exec(wanted).all()]
 
     def prune(self, before: datetime) -> int:
-        """Remove some tasks that ended before a time.
-
-        Returns:
-            How many; fewer than `CHUNK` when no more are left.
-        """
         # How long other machines keep their tasks is for them to say.
         here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
         with Session(self._opened()) as session:
@@ -645,36 +488,91 @@ class Database:
         return removed
 
     def forget(self, project: str, ended: datetime, late: datetime) -> int:
-        """Remove some tasks of a project that are not kept; see `forgetting`."""
+        """Remove some tasks of a project that are not kept.
+
+        Those stay whose senders or receivers of notifications are still to be notified, those that another
+        process works with, and those of an agent that asked something before its host ended: the answer may
+        still come.
+        """
         with self._settling(self._opened()) as session:
-            return forget(session, project, ended=ended, late=late, mine=self._is_gone)
+            run = session.connection()
+            if run.dialect.name == "sqlite":
+                run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
+            pending = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
+            awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
+            rows = session.exec(
+                select(TaskRow.id, TaskRow.owner)
+                .where(
+                    TaskRow.kept == False,  # noqa: E712 - SQL
+                    TaskRow.project == project,
+                    col(TaskRow.finished_at) < ended,
+                    TaskRow.reply != ReplyState.DUE,
+                    col(TaskRow.id).not_in(pending),
+                    or_(not_(awaited), col(TaskRow.finished_at) < late),
+                )
+                .limit(SOME)
+            ).all()
+            ids = [task_id for task_id, owner in rows if self._is_gone(owner)]
+            for table, column in (
+                (ChangeRow, ChangeRow.task_id),
+                (DeliveryRow, DeliveryRow.task_id),
+                (TaskRow, TaskRow.id),
+            ):
+                session.exec(delete(table).where(col(column).in_(ids)))
+            return len(ids)
 
     def push_left(self, project: str) -> PushLeft:
-        """What ended processes left to be told; see `push_rows`."""
+        """What ended processes left to be sent, but for webhooks of agents; ours from now on."""
         with self._settling(self._opened()) as session:
-            return push_left(session, project, self._is_gone, self._owner)
+            rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
+            return _taken(
+                session,
+                [row for row in rows if (row.task_id or row.ended_at) and self._is_gone(row.owner)],
+                self._owner,
+            )
 
     def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that is opened again; see `push_rows`."""
+        """The webhooks of an agent that is opened again, ours from now on."""
 
         def mine(owner: str) -> bool:
             return goes_on or owner == self._owner
 
         with self._settling(self._opened()) as session:
-            return webhooks_left(session, project, agent_id, mine, self._owner)
+            rows = session.exec(
+                select(SubscriptionRow).where(
+                    SubscriptionRow.project == project,
+                    SubscriptionRow.agent_name == agent_id,
+                    SubscriptionRow.task_id == "",
+                    col(SubscriptionRow.ended_at).is_(None),
+                )
+            ).all()
+            for row in rows:
+                if not row.persist and not mine(row.owner):
+                    session.delete(row)  # that agent is gone
+            return _taken(session, [row for row in rows if row.persist or mine(row.owner)], self._owner)
 
     def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
-        """The newest notifications to someone."""
+        """The newest notifications to someone, newest first, without their bodies."""
         with Session(self._opened()) as session:
-            return push_log(session, subscription_id, limit)
+            rows = session.exec(
+                select(DeliveryRow)
+                .where(DeliveryRow.subscription_id == subscription_id)
+                .order_by(col(DeliveryRow.created_at).desc())
+                .limit(limit)
+            ).all()
+            return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
 
     def prune_push(self, before: datetime) -> None:
-        """Remove notifications that are kept no more."""
+        """Remove notifications that ended before a time, are over the limit, or have no receiver."""
         with self._settling(self._opened()) as session:
-            prune_push(session, before)
+            ended = col(DeliveryRow.state) != PushState.PENDING
+            session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
+            session.exec(
+                delete(DeliveryRow).where(col(DeliveryRow.subscription_id).not_in(select(SubscriptionRow.id)))
+            )
+            session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
     def close(self) -> None:
-        """Close the file."""
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
@@ -710,18 +608,13 @@ class Database:
 
     @contextmanager
     def _settling(self, engine: Engine) -> Iterator[Session]:
-        """A transaction, committed at its end, that takes up what others left: of a machine one at a time."""
         with Session(engine) as session:
             self._backend.now(session, self._clock, (f"settle {self._naming.machines}",))
             yield session
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        """Say of messages that nobody works on any more how they stand.
-
-        Returns:
-            The places of those that wait on.
-        """
+        """Recover messages that no process works on any more."""
         places = places_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
@@ -738,7 +631,7 @@ class Database:
                 continue
             last += 1.0
             places[row.id] = place = place or last_place(row, last)
-            place.parked, place.entered = now.parked, now.entered
+            place.parked, place.entered = bool(now.hold), now.entered
             session.add(place)
         return places
 
@@ -750,13 +643,6 @@ def _addressee(row: TaskRow) -> Addressee:
 def _statements(
     batch: Batch, known: Collection[str], owner: str
 ) -> Sequence[tuple[UpdateBase, Sequence[dict[str, Any]]]]:
-    """What writes a batch, in bulk and past the models: a thread that makes many objects slows the loop.
-
-    Args:
-        batch: What is written; its places are not in the file.
-        known: Tasks that are in the file.
-        owner: Whose tasks they are from then on.
-    """
     old = [task_fields(each, owner) for task_id, each in batch.tasks.items() if task_id in known]
     new = [new_task(each, owner) for task_id, each in batch.tasks.items() if task_id not in known]
     places = [place_values(place) for place in batch.places.values() if place is not None]

@@ -33,7 +33,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def json_of(record: Record) -> dict[str, Any]:
-    """A task as data."""
     task = record.task
     return {
         "id": task.id,
@@ -58,16 +57,6 @@ def json_of(record: Record) -> dict[str, Any]:
 
 
 def write(form: str, records: Iterable[Record], file: TextIO) -> int:
-    """Write tasks one after the other, as they come.
-
-    Args:
-        form: One of FORMATS.
-        records: The tasks.
-        file: Where to.
-
-    Returns:
-        How many there were.
-    """
     writer = {"json": _json, "jsonl": _lines, "csv": _csv, "md": _markdown}[form]
     return writer(map(json_of, records), file)
 
@@ -105,7 +94,6 @@ def _section(task: Mapping[str, Any]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A text as it is, in a fence that is longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{plain(text)}\n{fence}"

@@ -1,6 +1,6 @@
 """Messages that go on with a task: which task a turn works on, and how long a task stays open for them.
 
-Such a message waits in the outbox as any other, under an id of its own. The turn that it begins belongs to
+Such a message waits in the outbox as any other, under a separate id. The turn that it begins belongs to
 the task that it goes on with; that one ends only when no such message waits any more. The agent may also have
 asked something itself (`synapse reply --state input-required`): its task stays open until that is answered.
 """
@@ -13,7 +13,7 @@ from typing import Protocol
 
 from synapse_tui.messages.outbox import BEING_TYPED, UNANSWERED, Outbox
 from synapse_tui.messages.recovery import GOES_ON, HOST_ENDED
-from synapse_tui.messages.tasks import TaskBook, is_asked, question_of
+from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
 from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 
 WAITS = "a message that goes on with it waits"
@@ -29,29 +29,39 @@ class Watch(Protocol):
         """What a task that goes on after its turn waits for; empty when it ends with its turn."""
 
 
-class FollowUps:
-    """Keeps tasks open while messages wait that go on with them.
+class Keeper:
+    """Decides which task a turn works on, and what keeps it open; here each message is a separate task."""
 
-    Args:
-        book: The agent's tasks.
-        outbox: Its waiting messages.
-        watch: Keeps a task open besides.
-        works_on: Tells whether a turn of the agent works on a task, or its answer is being read.
-    """
+    def begun(self, task: Task) -> str:
+        """A message was submitted: id of the task that its turn works on."""
+        return task.id
 
-    def __init__(self, book: TaskBook, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]) -> None:
-        self._book = book
+    def taken(self, message_id: str, task_id: str) -> None:
+        """A message that goes on with a task is being worked on."""
+
+    def keeps(self, task_id: str) -> str:  # noqa: ARG002
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+        return ""
+
+
+class FollowUps(Keeper):
+    """Keeps tasks open while messages wait that go on with them."""
+
+    def __init__(
+        self, tasks: TaskStore, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]
+    ) -> None:
+        self._tasks = tasks
         self._outbox = outbox
         self._watch = watch
         self._works_on = works_on
         self._ending: set[str] = set()
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
 
     def waiting(self, task_id: str) -> list[Task]:
         """The messages that go on with a task and were not typed yet."""
-        return [task for task in self._book.following(task_id) if task.id in self._outbox]
+        return [task for task in self._tasks.following(task_id) if task.id in self._outbox]
 
-    # -- for the turns (conclusion.Keeper) ---
+    # -- for the turns ---
 
     def begun(self, task: Task) -> str:
         """A message was taken by the agent: which task the turn works on that it begins."""
@@ -61,8 +71,8 @@ class FollowUps:
 
     def taken(self, message_id: str, task_id: str) -> None:
         """A message that goes on with a task is being worked on: nothing more is to become of itself."""
-        if message_id in self._book and not self._book.get(message_id).state.final:
-            self._book.change(
+        if message_id in self._tasks and not self._tasks.get(message_id).state.final:
+            self._tasks.change(
                 message_id,
                 state=TaskState.COMPLETED,
                 delivery=DeliveryState.DONE,
@@ -87,12 +97,6 @@ class FollowUps:
     # -- for those outside ---
 
     async def cancel(self, task: Task, cancel: Callable[[str], Awaitable[Task]]) -> Task:
-        """Take a task back, and the messages that go on with it.
-
-        Args:
-            task: The task.
-            cancel: Takes back one message.
-        """
         self._ending.add(task.id)
         try:
             for each in self.waiting(task.id):
@@ -104,12 +108,12 @@ class FollowUps:
     def exited(self, reason: str) -> None:
         """The agent has ended, and with it the conversation in which it asked or read something.
 
-        A message that waits to go on with a task keeps it open: somebody may restart the agent.
+        A message that waits to go on with a task keeps it open: the agent may be restarted.
         """
-        for task in self._book:
+        for task in self._tasks:
             read = task.reason == UNANSWERED and not task.state.final
             if (is_asked(task) or read) and not self.waiting(task.id):
-                self._book.change(
+                self._tasks.change(
                     task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
                 )
 
@@ -137,17 +141,16 @@ class FollowUps:
         if task_id in self._outbox or self.waiting(task_id) or self._watch.keeps(task_id):
             return
         if is_asked(task):
-            self._book.change(task_id, state=TaskState.INPUT_REQUIRED, reason=question_of(task))
+            self._tasks.change(task_id, state=TaskState.INPUT_REQUIRED, reason=question_of(task))
         elif task.reason == GOES_ON:
-            self._book.change(
+            self._tasks.change(
                 task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=HOST_ENDED
             )
         else:
-            self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="")
+            self._tasks.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="")
 
     def _open(self, task_id: str) -> Task | None:
-        """A task that can be gone on with."""
-        if not task_id or task_id not in self._book:
+        if not task_id or task_id not in self._tasks:
             return None
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         return None if task.state.final else task

@@ -1,4 +1,4 @@
-"""The history as the loop sees it: what is noted goes to the one writer thread, and nobody waits for that.
+"""The history as the loop sees it: what is noted goes to the one writer thread, and nothing waits for that.
 
 Importing SQLModel takes as long as a dozen frames: the thread does it, after the first frame.
 What is noted before waits in memory.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.errors import HistoryError
@@ -36,6 +36,7 @@ from .records import (
     Stored,
     Subscription,
 )
+from .tasks import Journal
 
 if TYPE_CHECKING:
     from .database import Database
@@ -58,17 +59,7 @@ Result = TypeVar("Result")
 
 
 class History:
-    """Keeps the tasks and outboxes of all agents of this process in a database.
-
-    Args:
-        location: Where the database is.
-        owner: This process, as `alive` knows it.
-        alive: Tells whether the process of an owner still runs; called in the writer thread.
-        told: Told what a person should know.
-        replaced: Called when the file was replaced by an empty one: what goes on must be noted anew.
-        clock: The time now, aware.
-        busy: Seconds that a lock of another process is waited for.
-    """
+    """Keeps the tasks and outboxes of all agents of this process in a database."""
 
     def __init__(
         self,
@@ -76,7 +67,7 @@ class History:
         *,
         owner: str,
         alive: Callable[[str], bool],
-        told: Callable[[str, Level], None] = lambda _text, _level: None,
+        notify: Callable[[str, Level], None] = lambda _text, _level: None,
         replaced: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         busy: float = BUSY,
@@ -90,7 +81,7 @@ class History:
         self._location = location
         self._owner = owner
         self._alive = alive
-        self._told = told
+        self._notify = notify
         self._replaced = replaced
         self._clock = clock
         self._busy = busy
@@ -129,19 +120,11 @@ class History:
         self._wanted.set()
 
     def note_push(self, notes: PushNotes) -> None:
-        """Note who is told of tasks, and what was sent."""
         self._pending.push.add(notes)
         self._wanted.set()
 
     async def flush(self, patience: float = PATIENCE) -> None:
-        """Return when all that was noted is on the disk.
-
-        Args:
-            patience: Seconds to wait at most, once the file is open.
-
-        Raises:
-            HistoryError: It cannot be written, or not in time.
-        """
+        """Return when all that was noted is on the disk."""
         self.load()
         if self.problem:
             raise self._error()
@@ -164,17 +147,7 @@ class History:
     async def waiting(
         self, key: AgentKey, *, but: str, called: str | None = None, earlier: str = ""
     ) -> list[Restored]:
-        """The messages of an agent that still wait from its earlier sessions, in order; ours from now on.
-
-        Args:
-            key: The agent.
-            but: Context id of its session now.
-            called: Its name, empty for one without; None for those of every name.
-            earlier: Agent id that it had before, where that was another one; empty for none.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The messages of an agent that still wait from its earlier sessions, in order; ours from now on."""
         try:
             await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
             return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
@@ -182,15 +155,6 @@ class History:
             raise self._failure(error, "read") from error
 
     async def leave(self, key: AgentKey, *, closed: Callable[[], bool]) -> None:
-        """Let go of the messages that wait for an agent which was closed.
-
-        Args:
-            key: The agent.
-            closed: Whether it is not open again by now: then its messages are taken up already.
-
-        Raises:
-            HistoryError: They cannot be written.
-        """
         try:
             await self.flush()
             if closed():
@@ -198,60 +162,30 @@ class History:
         except Exception as error:
             raise self._failure(error, "written") from error
 
-    async def unfinished(self, project: str) -> dict[Addressee, int]:
-        """How many messages still wait for each agent of a project.
-
-        Raises:
-            HistoryError: It cannot be read.
-        """
+    async def ask(self, work: Callable[[Database], Result]) -> Result:
+        """Read something, whether or not what was noted can be written."""
         try:
-            return await self._in_thread(lambda database: database.unfinished(project))
+            return await self._in_thread(work)
         except Exception as error:
             raise self._failure(error, "read") from error
+
+    async def unfinished(self, project: str) -> dict[Addressee, int]:
+        return await self.ask(lambda database: database.unfinished(project))
 
     async def asked(self, key: AgentKey) -> list[Task]:
-        """The outgoing tasks of an agent that ended with its host, of the last days.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-        try:
-            return await self._in_thread(lambda database: database.asked(key, self._clock() - REMEMBERED))
-        except Exception as error:
-            raise self._failure(error, "read") from error
+        """The outgoing tasks of an agent that ended with its host, of the last days."""
+        return await self.ask(lambda database: database.asked(key, self._clock() - REMEMBERED))
 
     async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """The tasks of a project of which earlier processes did not tell the senders; ours from now on.
-
-        Args:
-            project: The project.
-            but: Tasks that are known to this process.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-        try:
-            return await self._in_thread(lambda database: database.replies_due(project, but))
-        except Exception as error:
-            raise self._failure(error, "read") from error
+        """The tasks of a project whose senders ended processes did not reply to; ours from now on."""
+        return await self.ask(lambda database: database.replies_due(project, but))
 
     async def changes(self, task_id: str) -> list[Change]:
-        """The steps of a task, oldest first.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The steps of a task, oldest first."""
         return await self.read(lambda database: database.changes(task_id))
 
     async def read(self, work: Callable[[Database], Result]) -> Result:
-        """Read something once all that was noted is written.
-
-        Args:
-            work: Reads it; called in the writer thread.
-
-        Raises:
-            HistoryError: It cannot be read.
-        """
+        """Read something once all that was noted is written."""
         try:
             await self.flush()
             return await self._in_thread(work)
@@ -259,30 +193,12 @@ class History:
             raise self._failure(error, "read") from error
 
     async def forget(self, project: str, before: datetime) -> int:
-        """Remove some tasks of a project that are not kept and ended before a time.
-
-        Args:
-            project: The project, as it is called in the database.
-            before: The time, aware.
-
-        Returns:
-            How many.
-
-        Raises:
-            HistoryError: They cannot be removed.
-        """
+        """Remove some tasks of a project that are not kept and ended before a time."""
         late = self._clock() - REMEMBERED
         return await self.read(lambda database: database.forget(project, before, late))
 
     async def prune(self, before: datetime) -> None:
-        """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile.
-
-        Args:
-            before: The time, aware.
-
-        Raises:
-            HistoryError: They cannot be removed.
-        """
+        """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile."""
         more = 1
         while more:
             more = await self.read(lambda database: database.prune(before))
@@ -323,11 +239,7 @@ class History:
                 self._wanted.set()
 
     async def _write(self) -> bool:
-        """Hand over what is pending; one transaction for all of it.
-
-        Returns:
-            Whether it was written. If not, it is pending again.
-        """
+        """Hand over what is pending; one transaction for all of it."""
         batch, self._pending = self._pending, Batch()
         waiters, self._waiters = self._waiters, []
         try:
@@ -344,31 +256,30 @@ class History:
         self._opened = True
         if self.problem:
             self.problem = ""
-            self._told("the history is written again; messages go on", "information")
+            self._notify("the history is written again; messages go on", "information")
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
         if lost:
-            self._told(f"{lost}; a new history begins", "error")
+            self._notify(f"{lost}; a new history begins", "error")
             self._replaced()
         return True
 
     def _trouble(self, error: HistoryError) -> None:
         if not self.problem:
-            self._told(f"{error.message}; messages wait until it can be", "error")
+            self._notify(f"{error.message}; messages wait until it can be", "error")
         self.problem, self._advice = error.message, error.hint
 
     def _error(self) -> HistoryError:
         return HistoryError(self.problem, self._advice)
 
     def _failure(self, error: Exception, what: Literal["read", "written"]) -> HistoryError:
-        """What a person is told of an error of the database."""
         if isinstance(error, HistoryError):
             begin = "history cannot be"
             text = error.message if error.message.startswith(begin) else f"{begin} {what}: {error.message}"
             return HistoryError(text, error.hint)
-        told = getattr(error, "orig", None) or error
-        return HistoryError(f"history cannot be {what}: {told or type(error).__name__}", self._hint)
+        cause = getattr(error, "orig", None) or error
+        return HistoryError(f"history cannot be {what}: {cause or type(error).__name__}", self._hint)
 
     @property
     def _hint(self) -> str:
@@ -401,13 +312,8 @@ class History:
 READING = "the history is being read"
 
 
-class AgentJournal:
-    """The part of the history that is about one session of an agent; what `TaskBook` calls its journal.
-
-    Args:
-        history: The history.
-        key: The agent.
-    """
+class AgentJournal(Journal):
+    """The part of the history that is about one session of an agent."""
 
     def __init__(self, history: History, key: AgentKey) -> None:
         self._history = history
@@ -422,11 +328,9 @@ class AgentJournal:
 
     @property
     def problem(self) -> str:
-        """Why nothing can be made durable at present, or not yet; empty when it can."""
         return self._history.problem or ("" if self._read.is_set() else READING)
 
     def begin(self, session: str) -> None:
-        """A session of the agent begins: tasks are sent to that from now on."""
         self._session = session
 
     def continues(self, agent_id: str) -> None:
@@ -434,7 +338,6 @@ class AgentJournal:
         self._earlier = agent_id
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it is another one."""
         last = self._last.get(task.id)
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
@@ -455,27 +358,16 @@ class AgentJournal:
             del self._last[task.id]
 
     def place(self, entry: OutboxEntry) -> None:
-        """Note a message's place in the outbox."""
         self._history.place(entry.task_id, Place(self._key, entry))
 
     def leave(self, task_id: str) -> None:
-        """Note that a message waits no longer."""
         self._history.place(task_id, None)
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process.
-
-        Raises:
-            HistoryError: It would not.
-        """
         await self._history.flush()
 
     async def waiting(self, context_id: str) -> list[Restored]:
-        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before.
-
-        Args:
-            context_id: UUID of the session now.
-        """
+        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before."""
         while True:
             try:
                 found = await self._history.waiting(
@@ -488,30 +380,15 @@ class AgentJournal:
                 self._read.set()
                 return found
 
-    async def restored(self, patience: float) -> None:
-        """Return when the messages from earlier sessions were read, or after so many seconds."""
+    async def restored(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds):
                 await self._read.wait()
 
     async def find(self, prefix: str) -> list[Task]:
-        """The agent's tasks whose ids begin so.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
         return await self._history.read(lambda database: database.find(self._key, prefix))
 
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first.
-
-        Args:
-            query: Which are meant; its cursor is `after`.
-            after: The last task of the page before; None for the first page.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
         return await self._history.read(lambda database: database.page(self._key, query, after))
 
     async def asked(self) -> list[Task]:
@@ -523,147 +400,65 @@ class AgentJournal:
             return []
 
 
-class PushJournal(Protocol):
-    """Where push notifications are written down."""
+class PushJournal:
+    """Where push notifications are written down; this one keeps nothing."""
 
     def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Note the newest state of someone who is told; None when nobody is told any more."""
+        """Note the newest state of a receiver; None removes it."""
 
     def note_delivery(self, delivery: Delivery) -> None:
         """Note the newest state of a notification."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process.
-
-        Raises:
-            HistoryError: It would not.
-        """
+        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
 
     async def left(self) -> PushLeft:
-        """What earlier processes left to be told; this one's from now on.
+        """What earlier processes left to be sent; this one's from now on."""
+        return PushLeft()
 
-        Raises:
-            HistoryError: It cannot be read.
-        """
-
-    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
+    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002
         """The webhooks of an agent that was opened; this process's from now on.
 
-        Args:
-            agent_id: The agent.
-            goes_on: Whether it goes on where an earlier one was: then with all of that one's webhooks.
-
-        Raises:
-            HistoryError: They cannot be read.
+        Those of an earlier agent of that id are among them where the agent goes on with it.
         """
+        return PushLeft()
 
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
-        """The newest notifications to someone, newest first, without their bodies.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """The newest notifications to a receiver, newest first, without their bodies."""
+        return ()
 
     async def prune(self, before: datetime) -> None:
-        """Remove what ended before a time.
-
-        Raises:
-            HistoryError: It cannot be written.
-        """
+        """Remove what ended before a time."""
 
 
-class HistoryPushJournal:
-    """Writes push notifications into the history, in the same transactions as the tasks they tell of.
-
-    Args:
-        history: The history.
-        project: Folder of the project.
-    """
+class HistoryPushJournal(PushJournal):
+    """Writes push notifications into the history, in the same transactions as the tasks they are about."""
 
     def __init__(self, history: History, project: str) -> None:
         self._history = history
         self._project = project
 
     def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Note the newest state of someone who is told; None when nobody is told any more."""
         if subscription is not None:
             subscription = replace(subscription, project=self._project)
         self._history.note_push(PushNotes({subscription_id: subscription}))
 
     def note_delivery(self, delivery: Delivery) -> None:
-        """Note the newest state of a notification."""
         self._history.note_push(PushNotes(deliveries={delivery.id: delivery}))
 
     async def flush(self) -> None:
-        """Return when all that was noted is on the disk.
-
-        Raises:
-            HistoryError: It cannot be written, or not in time.
-        """
         await self._history.flush()
 
     async def left(self) -> PushLeft:
-        """What ended processes of this project left to be told; this one's from now on.
-
-        Raises:
-            HistoryError: It cannot be read.
-        """
         return await self._history.read(lambda database: database.push_left(self._project))
 
     async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that was opened; this process's from now on.
-
-        Args:
-            agent_id: The agent.
-            goes_on: Whether it goes on where an earlier one was: then with all of that one's webhooks.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
         return await self._history.read(
             lambda database: database.webhooks_left(self._project, agent_id, goes_on=goes_on)
         )
 
     async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
-        """The newest notifications to someone, newest first, without their bodies.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
         return await self._history.read(lambda database: database.push_log(subscription_id, limit))
 
     async def prune(self, before: datetime) -> None:
-        """Remove what ended before a time.
-
-        Raises:
-            HistoryError: It cannot be written.
-        """
         await self._history.read(lambda database: database.prune_push(before))
-
-
-class NoPushJournal:
-    """Writes nothing down."""
-
-    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Forget it."""
-
-    def note_delivery(self, delivery: Delivery) -> None:
-        """Forget it."""
-
-    async def flush(self) -> None:
-        """Return at once."""
-
-    async def left(self) -> PushLeft:
-        """Nothing."""
-        return PushLeft()
-
-    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002 - a PushJournal
-        """Nothing."""
-        return PushLeft()
-
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
-        """Nothing."""
-        return ()
-
-    async def prune(self, before: datetime) -> None:
-        """Nothing to remove."""

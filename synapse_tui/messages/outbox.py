@@ -7,13 +7,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.messages.tasks import Purpose, TaskBook
+from synapse_tui.messages.recovery import UNCERTAIN
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import (
     ANSWER_WANTED,
     IN_INBOX,
     INTERRUPT_PRIORITY,
     DeliveryState,
     OutboxEntry,
+    Parked,
     Task,
     TaskState,
 )
@@ -27,7 +29,7 @@ MAX_UNREAD = 500
 MAX_UNREAD_BYTES = 16_000_000
 """How many bytes of text may lie there."""
 FRONT = 20
-"""How many of the first messages are told why they wait."""
+"""How many of the first messages get the reason why they wait."""
 BEHIND = "other messages go first"
 HELD_BY_USER = "held by you"
 READ = "read"
@@ -39,25 +41,24 @@ BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 class Outbox:
     """Order of the waiting messages: by priority, then age, then as a person moved them; instructions first.
 
-    It holds their places only; every change of a delivery is a change of the task in the book, and both are
-    noted in the book's journal.
-
-    Args:
-        book: The agent's tasks.
+    It holds their places only; every change of a delivery is a change of the task in the store, and both are
+    noted in the store's journal.
     """
 
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
-        self._journal = book.journal
+    def __init__(self, tasks: TaskStore) -> None:
+        self._tasks = tasks
+        self._journal = tasks.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
+        self._unread: set[str] = set()
+        """Those of them that lie in the inbox."""
         self._length = 0
         """How long the texts of all that wait are together."""
         self._front: list[str] = []
         """The messages that were the first ones when `hold` was called last."""
         self._changed_since: dict[str, None] = {}
         """Those that have changed since."""
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
         self.barrier = ""
         """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
 
@@ -65,7 +66,7 @@ class Outbox:
         return len(self._order)
 
     def __iter__(self) -> Iterator[Task]:
-        return iter([self._book.get(task_id) for task_id in self._order])
+        return iter([self._tasks.get(task_id) for task_id in self._order])
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self._entries
@@ -74,15 +75,11 @@ class Outbox:
     def head(self) -> Task | None:
         """The message to type next; None when none waits or all are held by a person."""
         free = (task_id for task_id in self._order if not self._entries[task_id].parked)
-        return next((self._book.get(task_id) for task_id in free), None)
+        return next((self._tasks.get(task_id) for task_id in free), None)
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
-        """See whether one more message may wait, to be typed or to be read.
-
-        Raises:
-            MessageError: Too many do already.
-        """
-        unread = self._book.count(Purpose.UNREAD)
+        """See whether one more message may wait, to be typed or to be read."""
+        unread = len(self._unread)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
         full = count >= most
@@ -99,91 +96,82 @@ class Outbox:
             )
 
     def entry(self, task_id: str) -> OutboxEntry:
-        """The place of a message.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
         self._waiting(task_id)
         return self._entries[task_id]
 
     def put(self, task: Task, *, prompt: bool = False, inbox: bool = False) -> None:
-        """Add a message behind those of its priority or higher.
-
-        Args:
-            task: The message.
-            prompt: Whether it is the person's own first one.
-            inbox: Whether it is kept unread until the agent reads it, or a person has it typed after all.
-        """
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
-        self._insert(OutboxEntry(task.id, 0.0, parked=inbox, prompt=prompt), place)
+        self._insert(OutboxEntry(task.id, 0.0, Parked.INBOX if inbox else Parked.NO, prompt=prompt), place)
         self._length += len(task.text)
         if inbox:
-            self._book.change(task.id, reason=IN_INBOX)
+            self._tasks.change(task.id, reason=IN_INBOX)
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
         """Take in messages of an earlier session, in their order; what waits already comes after them."""
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
-        self._entries = {entry.task_id: entry for entry in entries}
-        self._length = sum(len(self._book.get(task_id).text) for task_id in self._order)
+        self._entries, self._unread = {}, set()
+        for entry in entries:
+            self._put(entry)
+        self._length = sum(len(self._tasks.get(task_id).text) for task_id in self._order)
         self._changed_since = dict.fromkeys(self._order)
         for entry in later:
-            self.put(self._book.get(entry.task_id), prompt=entry.prompt)
-            self._change(entry.task_id, parked=entry.parked, urgent=entry.urgent, entered=entry.entered)
+            self.put(self._tasks.get(entry.task_id), prompt=entry.prompt)
+            self._change(entry.task_id, hold=entry.hold, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
         """Remove a message that waits no longer; an unknown one is no error."""
         if self._entries.pop(task_id, None) is not None:
+            self._unread.discard(task_id)
             self._order.remove(task_id)
             self._changed_since.pop(task_id, None)
-            self._length -= len(self._book.get(task_id).text)
+            self._length -= len(self._tasks.get(task_id).text)
             self._journal.leave(task_id)
 
     def cancel(self, task_id: str, reason: str = "canceled") -> Task:
-        """End a message before it was submitted."""
         self._waiting(task_id)
         self.take(task_id)
-        return self._book.change(
+        return self._tasks.change(
             task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=reason
         )
 
-    def park(self, task_id: str, reason: str = HELD_BY_USER) -> Task:
+    def park(self, task_id: str, reason: str = HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
         """Hold a message until a person releases or retries it; the others go on."""
         self._waiting(task_id)
-        self._change(task_id, parked=True, urgent=False)
-        return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        self._change(task_id, hold=why, urgent=False)
+        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+
+    def doubt(self, task_id: str, reason: str = "") -> Task:
+        """Park a message that may have been sent: only a person can decide."""
+        return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
 
     def read(self, task_id: str) -> Task:
-        """Note that the agent has read a message: it ends, unless its sender waits for an answer.
-
-        Raises:
-            TaskNotFound: It is not unread.
-        """
+        """Note that the agent has read a message: it ends, unless its sender waits for an answer."""
         if not self.is_unread(task_id):
             raise TaskNotFound(
                 f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
             )
         self.take(task_id)
-        if wants_answer(self._book.get(task_id)):
-            return self._book.change(
+        if wants_answer(self._tasks.get(task_id)):
+            return self._tasks.change(
                 task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason=UNANSWERED
             )
-        return self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ)
+        return self._tasks.change(
+            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ
+        )
 
     def release(self, task_id: str) -> Task:
         """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
-        self._change(task_id, parked=False)
-        task = self._book.get(task_id)
+        self._change(task_id, hold=Parked.NO)
+        task = self._tasks.get(task_id)
         if task.delivery in BEING_TYPED:
             return task
-        return self._book.change(task_id, delivery=DeliveryState.QUEUED, reason="")
+        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
     def send_now(self, task_id: str) -> Task:
-        """Release a message and put it before all others."""
         task = self.release(task_id)
         self.move(task_id, 0)
         self._change(task_id, urgent=True)
@@ -194,7 +182,7 @@ class Outbox:
         self._waiting(task_id)
         self._order.remove(task_id)
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
-        self._book.tell(task_id)
+        self._tasks.publish(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
         """Tell the first messages that could go, but one, why they do not; parked ones keep their reason.
@@ -206,10 +194,10 @@ class Outbox:
         front = list(itertools.islice(free, FRONT))
         others = {*self._front, *self._changed_since} - {*front, but}
         for task_id in front:
-            self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+            self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         for task_id in sorted(others & self._entries.keys(), key=lambda each: self._entries[each].rank):
             if not self._entries[task_id].parked:
-                self._book.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
+                self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
         self._front = front
         self._changed_since.clear()
 
@@ -222,7 +210,7 @@ class Outbox:
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
-        if not self._book.count(Purpose.UNREAD):
+        if not self._unread:
             return len(before)
         return sum(not self.is_unread(each) for each in before)
 
@@ -231,8 +219,7 @@ class Outbox:
         return task_id in self._entries and self._entries[task_id].parked
 
     def is_unread(self, task_id: str) -> bool:
-        """Whether a message lies in the inbox."""
-        return self.is_parked(task_id) and self._book.get(task_id).reason == IN_INBOX
+        return task_id in self._unread
 
     def note_entered(self, task_id: str, entered: bool) -> None:
         """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
@@ -243,9 +230,16 @@ class Outbox:
         old = self._entries[task_id]
         new = dataclasses.replace(old, **fields)  # type: ignore[arg-type]
         if new != old:
-            self._entries[task_id] = new
+            self._put(new)
             self._changed_since[task_id] = None
             self._journal.place(new)
+
+    def _put(self, entry: OutboxEntry) -> None:
+        self._entries[entry.task_id] = entry
+        if entry.hold is Parked.INBOX:
+            self._unread.add(entry.task_id)
+        else:
+            self._unread.discard(entry.task_id)
 
     def _insert(self, entry: OutboxEntry, place: int) -> None:
         """Put an entry between those that stand around the place; only its own rank changes, as a rule."""
@@ -253,7 +247,7 @@ class Outbox:
         after = self._entries[self._order[place]].rank if place < len(self._order) else None
         rank = _between(before, after)
         self._order.insert(place, entry.task_id)
-        self._entries[entry.task_id] = entry = dataclasses.replace(entry, rank=rank)
+        self._put(entry := dataclasses.replace(entry, rank=rank))
         self._changed_since[entry.task_id] = None
         self._journal.place(entry)
         if rank in (before, after):
@@ -261,7 +255,7 @@ class Outbox:
                 self._change(task_id, rank=float(number))
 
     def _yields(self, waiting: str, task: Task) -> bool:
-        return not self._entries[waiting].urgent and _weight(self._book.get(waiting)) < _weight(task)
+        return not self._entries[waiting].urgent and _weight(self._tasks.get(waiting)) < _weight(task)
 
     def _waiting(self, task_id: str) -> None:
         if task_id not in self._entries:
@@ -276,7 +270,6 @@ def wants_answer(task: Task) -> bool:
 
 
 def _weight(task: Task) -> float:
-    """What decides the order: instructions go before all messages but those that interrupt."""
     return INTERRUPT_PRIORITY - 0.5 if task.instructs else task.priority
 
 

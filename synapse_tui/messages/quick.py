@@ -43,29 +43,16 @@ _VALUES = ("metadata", "messages", "artifacts")
 
 @dataclass(frozen=True, slots=True)
 class RecentTask:
-    """A task in a line.
+    """A task in a line."""
 
-    Attributes:
-        task_id: Its whole id.
-        agent_id: The agent that it was given to.
-        status: Its state.
-        text: How its message begins, in one line.
-    """
-
-    task_id: str
-    agent_id: str
+    task_id: str  # its whole id
+    agent_id: str  # the agent that it was given to
     status: str
-    text: str
+    text: str  # how its message begins, in one line
 
 
 def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
-    """The newest tasks of a project for the shell's completion, the newest first; none where that takes long.
-
-    Args:
-        file: The database of this machine.
-        project: Folder of the project.
-        limit: How many at most.
-    """
+    """The newest tasks of a project for shell completion; none where reading takes long."""
     try:
         with _opened(file, "ro", PATIENCE) as db:
             rows = db.execute(_RECENT, (_TEXT, project, limit)).fetchall()
@@ -97,14 +84,7 @@ def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
 def held_locks(
     location: Location, keys: FileKeys, agent_id: str = "", *, alive: Callable[[str], bool]
 ) -> Sequence[Lock] | None:
-    """The locks that hold, the oldest first; None where this is not the way to read them.
-
-    Args:
-        location: The database.
-        keys: Names the files of the project.
-        agent_id: Only those of that agent; empty for all.
-        alive: Tells whether the process of a holder still runs.
-    """
+    """The locks that hold, the oldest first; None where this is not the way to read them."""
     if not isinstance(location, Path):
         return None
     if not location.exists():
@@ -125,12 +105,7 @@ def held_locks(
 
 
 def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
-    """The query for ids and times of the tasks that are wanted, the newest first, and its values.
-
-    Args:
-        wanted: Which are.
-        terms: What must stand in them; each text is read for it.
-    """
+    """The query for ids and times of the tasks that are wanted, the newest first, and its values."""
     chosen, values = conditions(wanted, "created_at", stored)
     for at, term in enumerate(terms):
         chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"
@@ -146,19 +121,11 @@ def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, A
 
 
 def stored(time: datetime) -> str:
-    """A time as it stands in the history."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 @contextmanager
 def _opened(file: Path, mode: str, busy: float) -> Iterator[sqlite3.Connection]:
-    """A database that is there.
-
-    Args:
-        file: The file.
-        mode: `ro`, or `rw` to find also what a host that was killed has left in the -wal file.
-        busy: Seconds that a locked file is waited for.
-    """
     address = f"{file.absolute().as_uri()}?mode={mode}"
     with closing(sqlite3.connect(address, uri=True, timeout=busy, isolation_level=None)) as database:
         database.row_factory = sqlite3.Row
@@ -196,6 +163,5 @@ def _lock(row: sqlite3.Row, keys: FileKeys) -> Lock:
 
 
 def _time(text: str) -> datetime:
-    """A time as a file has it: in UTC, where it does not say."""
     found = datetime.fromisoformat(text)
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

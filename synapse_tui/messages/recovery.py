@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, Parked, TaskState
 
 UNCERTAIN = "uncertain whether it was sent"
 BEFORE_RESTART = "from before the restart"
@@ -16,32 +16,28 @@ NOBODY = ""
 """The owner of a message whose agent was closed while its host goes on: no process works with it."""
 
 
+def parked_by(reason: str) -> Parked:
+    """Why a stored message is parked: databases and handovers of all versions say so only by its reason."""
+    if reason == IN_INBOX:
+        return Parked.INBOX
+    if reason.startswith(UNCERTAIN):
+        return Parked.UNCERTAIN
+    return Parked.RECOVERED if reason in (BEFORE_RESTART, WHILE_CLOSED) else Parked.HELD
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a message had come.
-
-    Attributes:
-        state: State of its task.
-        delivery: State of its delivery.
-        reason: Why; for a person.
-        parked: Whether a person must act before it goes on.
-        entered: Whether Enter may have been pressed on it.
-    """
+    """How far a message had come."""
 
     state: TaskState
     delivery: DeliveryState
-    reason: str
-    parked: bool
-    entered: bool
+    reason: str  # why; for a person
+    hold: Parked = Parked.NO  # why it does not go on by itself
+    entered: bool = False  # whether Enter may have been pressed on it
 
 
 def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
-    """How a message stands when nobody works on it any more; applying it twice changes nothing.
-
-    Args:
-        found: How far it had come.
-        followed: Whether a message waits that goes on with its task.
-        closed: Whether its agent was closed; its host has ended if not.
+    """How a message stands when no process works on it any more; applying it twice changes nothing.
 
     Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
     pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
@@ -52,23 +48,21 @@ def after_end(found: Standing, *, followed: bool = False, closed: bool = False) 
         return found
     if found.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
         if followed:
-            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON, parked=False, entered=False)
-        return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED, parked=False, entered=False)
+            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON)
+        return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED)
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:
-        known = found.parked and found.reason.startswith(UNCERTAIN)
-        reason = found.reason if known else f"{UNCERTAIN}: {AGENT_CLOSED if closed else HOST_ENDED}"
-        return Standing(*held, reason, parked=True, entered=True)
-    if found.parked and found.reason == IN_INBOX:
-        return Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, parked=True, entered=False)
+        why = AGENT_CLOSED if closed else HOST_ENDED
+        reason = found.reason if found.hold is Parked.UNCERTAIN else f"{UNCERTAIN}: {why}"
+        return Standing(*held, reason, Parked.UNCERTAIN, entered=True)
+    if found.hold is Parked.INBOX:
+        return Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
     since = WHILE_CLOSED if closed else BEFORE_RESTART
-    if found.parked:
-        return Standing(*held, found.reason or since, parked=True, entered=False)
-    return Standing(*held, since, parked=False, entered=False)
+    return Standing(*held, (found.hold and found.reason) or since, found.hold)
 
 
 def kept_text(count: int) -> str:
-    """What a person is told of messages that wait for an agent that is closed; empty where none do."""
+    """The notice about messages that wait for a closed agent; empty for none."""
     if not count:
         return ""
     if count == 1:

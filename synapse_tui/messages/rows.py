@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.messages.records import Change, Place, Snapshot
-from synapse_tui.messages.recovery import Standing
-from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
+from synapse_tui.messages.recovery import Standing, parked_by
+from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
     from synapse_tui.database.tables import ChangeRow, OutboxRow, TaskRow
@@ -21,7 +21,6 @@ Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
 def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
-    """The values of a new row of a task."""
     task, key = snapshot.task, snapshot.key
     return {
         "agent_name": key.agent_id,
@@ -49,7 +48,6 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
 
 
 def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
-    """The key of a task's row, and the values that change in a task's life."""
     task = snapshot.task
     fields: dict[str, Any] = {
         "id": task.id,
@@ -76,41 +74,45 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
 
 
 def place_values(place: Place) -> dict[str, Any]:
-    """The values of a row of the outbox."""
     return {
         "project": sound(place.key.project),
         "agent_name": place.key.agent_id,
-        **dataclasses.asdict(place.entry),
+        **entry_values(place.entry),
     }
 
 
+def entry_values(entry: OutboxEntry) -> dict[str, Any]:
+    """A place as rows and handovers have it; why it is parked follows from its reason (`parked_by`)."""
+    values = dataclasses.asdict(entry)
+    del values["hold"]
+    return {**values, "parked": entry.parked}
+
+
+def entry_from(values: Mapping[str, Any], reason: str) -> OutboxEntry:
+    names = {field.name for field in dataclasses.fields(OutboxEntry)}
+    known = {name: value for name, value in values.items() if name in names}
+    return OutboxEntry(**known, hold=parked_by(reason) if values.get("parked") else Parked.NO)
+
+
 def change_values(change: Change) -> dict[str, Any]:
-    """The values of the row of a step."""
     return {**dataclasses.asdict(change), "reason": sound(change.reason)}
 
 
 def change_of(row: ChangeRow) -> Change:
-    """The step of a row."""
     return Change(row.task_id, row.time, row.state, row.delivery, row.reason)
 
 
 def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
-    """How far the message of a row had come."""
     return Standing(
         TaskState(row.status),
         DeliveryState(row.delivery),
         row.reason,
-        parked=place is not None and place.parked,
+        parked_by(row.reason) if place is not None and place.parked else Parked.NO,
         entered=place is not None and place.entered,
     )
 
 
 def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
-    """Change a task's row.
-
-    Returns:
-        The row of the step.
-    """
     from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
@@ -125,12 +127,10 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
 
 
 def is_outgoing(row: TaskRow) -> bool:
-    """Whether a row is that of a task of the sender's own."""
     return row.sender_id == row.agent_name
 
 
 def task_of(row: TaskRow) -> Task:
-    """The task of a row."""
     outgoing = is_outgoing(row)
     target = row.meta.get("target_agent", "") if outgoing else row.agent_name
     return Task(
@@ -164,22 +164,13 @@ def _artifacts_of(row: TaskRow) -> tuple[Artifact, ...]:
 
 
 def _is_rich(task: Task) -> bool:
-    """Whether the artifacts of a task are more than one text."""
     return any(artifact != Artifact(artifact.text, artifact.truncated) for artifact in task.artifacts) or (
         len(task.artifacts) > 1 or any(not artifact.text for artifact in task.artifacts)
     )
 
 
-def entry_of(row: OutboxRow) -> OutboxEntry:
-    """The place of a row."""
-    return OutboxEntry(
-        row.task_id,
-        row.rank,
-        parked=row.parked,
-        urgent=row.urgent,
-        entered=row.entered,
-        prompt=row.prompt,
-    )
+def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
+    return entry_from(row.model_dump(), reason)
 
 
 def sound(text: str) -> str:
@@ -188,7 +179,6 @@ def sound(text: str) -> str:
 
 
 def _json(value: Json) -> Json:
-    """A value that JSON can carry, and UTF-8 too."""
     found: Json = json.loads(sound(json.dumps(value, default=str, ensure_ascii=False)))
     return found
 

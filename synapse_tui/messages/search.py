@@ -1,7 +1,7 @@
 """Full-text search over tasks, whatever the database: what a query means, and what a database does with it.
 
-A text is compared without regard to case, width and forms of letters. `dialect_of` gives the way in which a
-database lists and searches; there is one for SQLite (`search_sqlite`).
+A text is compared without regard to case, width and forms of letters. `database.dialect_of` gives the
+dialect of a database.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .records import Wanted
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
-    from synapse_tui.database.backend import Backend
-    from synapse_tui.database.naming import Naming
 
-__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "dialect_of", "folded", "runs_of", "terms_of"]
+__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "folded", "runs_of", "terms_of"]
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -55,25 +53,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many tasks of an agent are in a state.
-
-    Attributes:
-        agent: Agent id.
-        state: The state.
-        tasks: How many.
-        timed: How many of them have both been submitted and ended.
-        seconds: How long these took, together.
-        first: When the first of them was made, aware.
-        last: When the last of them was made, aware.
-    """
+    """How many tasks of an agent are in a state."""
 
     agent: str
     state: str
-    tasks: int
-    timed: int
-    seconds: float
-    first: datetime
-    last: datetime
+    tasks: int  # how many
+    timed: int  # how many of them have both been submitted and ended
+    seconds: float  # how long these took, together
+    first: datetime  # when the first of them was made, aware
+    last: datetime  # when the last of them was made, aware
 
 
 class Dialect(Protocol):
@@ -86,38 +74,16 @@ class Dialect(Protocol):
         """Make the index where there is none; what is there already is indexed by and by."""
 
     def index(self, connection: Connection, most: int) -> int:
-        """Put changed tasks into the index, the newest first.
-
-        Args:
-            connection: In a transaction.
-            most: How many at most.
-
-        Returns:
-            How many were; fewer than `most` when no more are left.
-        """
+        """Put changed tasks into the index, the newest first."""
 
     def tidy(self, connection: Connection, most: int) -> int:
-        """Remove what is of no use any more to the index, in about the time in which tasks are indexed.
-
-        Args:
-            connection: In a transaction.
-            most: How many tasks these would be.
-
-        Returns:
-            `most`, or 0 when nothing is left.
-        """
+        """Remove what is of no use any more to the index, in about the time in which tasks are indexed."""
 
     def left(self, connection: Connection) -> int:
         """How many changed tasks are not in the index yet."""
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted.
-
-        Args:
-            connection: For reading.
-            wanted: Which are.
-            terms: What must stand in them, of `terms_of`; may be empty.
-        """
+        """The tasks that are wanted."""
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
         """How many tasks there are, by agent and state, whatever their words."""
@@ -126,39 +92,12 @@ class Dialect(Protocol):
         """End the query that a connection of the driver is at; called from another thread."""
 
 
-def dialect_of(engine: Engine, naming: Naming) -> Dialect:
-    """The way in which a database lists and searches tasks.
-
-    Args:
-        engine: The database.
-        naming: What projects are called in it.
-    """
-    if engine.dialect.name == "sqlite":
-        from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
-
-        return SqliteDialect()
-    from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
-
-    return PostgresDialect(naming)
-
-
-def open_history(backend: Backend) -> tuple[Engine, str]:
-    """Open a database of messages; search indices of earlier versions are removed (`Backend.open`)."""
-    opened = backend.open()
-    if opened[0].dialect.name == "sqlite":
-        from .search_sqlite import drop_former  # noqa: PLC0415 - a database needs its own alone
-
-        drop_former(opened[0])
-    return opened
-
-
 def indexed(message: str, answer: str) -> str:
     """What is looked up of a task: so much of its message and answer, folded."""
     return folded(f"{message}\n{answer}"[:MOST])
 
 
 def runs_of(value: str) -> list[str]:
-    """The words in ASCII of a folded text, and its runs of characters outside ASCII."""
     return _RUN.findall(value)
 
 
@@ -174,12 +113,6 @@ def conditions(
     """What a task must fulfil besides its words, as SQL with its parameters.
 
     What stands for the sender's own answers is none.
-
-    Args:
-        wanted: Which tasks are wanted.
-        made: The column that tells when a task was made.
-        time: A time as that column has it.
-        of: What comes before the names of the other columns.
     """
     parts = [f"{of}sender_id != {of}agent_name"]
     values: dict[str, Any] = {}

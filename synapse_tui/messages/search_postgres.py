@@ -1,7 +1,7 @@
 """Lists and searches tasks in PostgreSQL: texts of three characters and more by `pg_trgm`, and shorter words.
 
 Trigrams find no word of one or two characters, and most Japanese words have two. So pairs of characters
-outside ASCII, these characters themselves and short ASCII words stand in an array with an index of its own,
+outside ASCII, these characters themselves and short ASCII words stand in an array with a separate index,
 which every PostgreSQL has. Where `pg_trgm` is missing, longer words in ASCII are left: there texts are read,
 the newest first and no further than needed. What changes in `tasks` is noted by triggers, as in SQLite.
 """
@@ -41,11 +41,7 @@ _INTERRUPT = 1.0
 
 
 class PostgresDialect:
-    """How PostgreSQL lists and searches tasks; see `search.Dialect`.
-
-    Args:
-        naming: What projects are called in the database.
-    """
+    """How PostgreSQL lists and searches tasks; see `search.Dialect`."""
 
     def __init__(self, naming: Naming) -> None:
         self.can_search = True
@@ -78,7 +74,6 @@ class PostgresDialect:
         return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted."""
         chosen, values = self._chosen(connection, wanted, "t.")
         source, made = "tasks t", "t.created_at"
         if terms:
@@ -99,7 +94,6 @@ class PostgresDialect:
         return Found([str(row[0]) for row in rows], after)
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
-        """How many tasks there are, by agent and state, and how long they took."""
         chosen, values = self._chosen(connection, wanted, "")
         query = (
             f"SELECT agent_name, status, count(*), count({_SECONDS}),"  # noqa: S608 - ours
@@ -109,7 +103,6 @@ class PostgresDialect:
         return [Count(*row) for row in connection.execute(text(query), values).all()]
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
-        """End the query that a connection is at."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with suppress(psycopg.Error):
@@ -133,7 +126,6 @@ class PostgresDialect:
 
 
 def _spoken(terms: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """That all terms stand in a text, as a condition with its parameters."""
     values: dict[str, Any] = {}
     found: list[str] = []
     words = sorted({word for term in terms for word in _wanted(term)})
@@ -153,7 +145,6 @@ def _document(content: str) -> dict[str, Any]:
 
 
 def _short_words(body: str) -> Iterator[str]:
-    """Characters and pairs of characters outside ASCII, and words of one or two ASCII letters."""
     for run in runs_of(body):
         if not run.isascii():
             yield from run
@@ -163,7 +154,6 @@ def _short_words(body: str) -> Iterator[str]:
 
 
 def _wanted(term: str) -> list[str]:
-    """The short words that stand in every text with a term."""
     found: list[str] = []
     for run in runs_of(term):
         if not run.isascii():

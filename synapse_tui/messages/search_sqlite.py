@@ -50,46 +50,26 @@ Doc = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is looked up in one index.
+    """What is looked up in one index."""
 
-    Attributes:
-        table: The index.
-        match: The words as FTS5 is asked for them.
-        parts: What stands in the folded text then, all of it.
-    """
-
-    table: str
-    match: str
-    parts: Sequence[re.Pattern[str]]
+    table: str  # the index
+    match: str  # the words as FTS5 is asked for them
+    parts: Sequence[re.Pattern[str]]  # what stands in the folded text then, all of it
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which documents are chosen, whatever stands in them.
+    """Which documents are chosen, whatever stands in them."""
 
-    Attributes:
-        low: Their least number.
-        high: The number before which they are.
-        sql: What they must fulfil besides, on `search_documents`.
-        values: The parameters of that.
-        filtered: Whether that may leave few.
-    """
-
-    low: int
-    high: int
-    sql: str
-    values: Mapping[str, Any]
-    filtered: bool
+    low: int  # their least number
+    high: int  # the number before which they are
+    sql: str  # what they must fulfil besides, on `search_documents`
+    values: Mapping[str, Any]  # the parameters of that
+    filtered: bool  # whether that may leave few
 
 
 class Lookup:
-    """Finds documents, the newest first.
-
-    Args:
-        connection: For reading.
-        words: What is looked up in each index, at least in one.
-        chosen: Which documents may be found.
-    """
+    """Finds documents, the newest first."""
 
     def __init__(self, connection: Connection, words: Sequence[Words], chosen: Chosen) -> None:
         self._connection = connection
@@ -132,7 +112,6 @@ class Lookup:
         return found[:limit]
 
     def _read_one(self, limit: int) -> list[Doc]:
-        """Read the one index from its end, as far as needed."""
         [words] = self._words
         query = (
             f"SELECT id, task_id FROM {words.table} f CROSS JOIN search_documents ON id = f.rowid"  # noqa: S608
@@ -142,7 +121,6 @@ class Lookup:
         return [(row[0], row[1]) for row in self._run(query, words=words.match, most=limit)]
 
     def _in_all(self) -> Iterator[list[int]]:
-        """The numbers of what stands in both indices, some at a time, the newest first."""
         low, high = self._chosen.low, self._chosen.high
         heads = [(self._numbers(each, low, high, FEW), each) for each in self._words]
         (least, first), (_, other) = sorted(heads, key=lambda head: len(head[0]))
@@ -166,13 +144,11 @@ class Lookup:
         return [row[0] for row in self._connection.execute(text(query), values)]
 
     def _long(self, numbers: Collection[int]) -> bool:
-        """Whether documents are too long, together, to be looked into."""
         query = "SELECT size FROM search_documents WHERE id IN :numbers AND task_id IS NOT NULL"
         size: int = sum(row[0] for row in self._among(query, numbers, {}))
         return size > LONG
 
     def _looked_into(self, numbers: Collection[int], words: Sequence[Words]) -> set[int]:
-        """Those documents in whose texts all words stand."""
         parts = [part for each in words for part in each.parts]
         query = (
             "SELECT d.id, t.input, t.output FROM search_documents d JOIN tasks t ON t.id = d.task_id"
@@ -186,7 +162,6 @@ class Lookup:
         return stands
 
     def _passed(self, numbers: Collection[int]) -> list[Doc]:
-        """Those documents that are chosen, the newest first."""
         query = (
             "SELECT id, task_id FROM search_documents WHERE id IN :numbers"  # noqa: S608 - ours
             f" AND task_id IS NOT NULL AND {self._chosen.sql}"
@@ -203,8 +178,8 @@ class Lookup:
 
     def _run(self, query: str, **values: object) -> Sequence[Any]:
         chosen = self._chosen
-        told = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
-        return self._connection.execute(text(query), told).all()
+        parameters = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
+        return self._connection.execute(text(query), parameters).all()
 
 
 log = logging.getLogger(__name__)
@@ -341,14 +316,15 @@ class SqliteDialect:
                     some = f"SELECT id FROM {part} WHERE id > {_HEAD} LIMIT {rows}"  # noqa: S608 - ours
                     if part in tables and run(f"DELETE FROM {part} WHERE id IN ({some})").rowcount:  # noqa: S608
                         return most
-            except OperationalError as error:  # some builds of SQLite let nobody else write these tables
+            except (
+                OperationalError
+            ) as error:  # some builds of SQLite let no other connection write these tables
                 log.debug("%s is removed at once: %s", name, error)
             run(f"DROP TABLE {name}")
             return most
         return 0
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted."""
         if terms and self.can_search:
             return self._look_up(connection, wanted, terms)
         query, values = listing(wanted, terms)
@@ -370,7 +346,6 @@ class SqliteDialect:
         return Found([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
-        """How many tasks there are, by agent and state, and how long they took."""
         chosen, values = conditions(wanted, "created_at", stored)
         query = (
             f"SELECT agent_name, status, COUNT(*), COUNT({_SECONDS}), TOTAL({_SECONDS}),"  # noqa: S608
@@ -384,18 +359,11 @@ class SqliteDialect:
         ]
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
-        """End the query that a connection is at."""
         connection.interrupt()
 
 
 def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[str]) -> None:
-    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest.
-
-    Args:
-        run: Executes a statement, in a transaction.
-        drop: What removes everything else.
-        indices: Names of the indices.
-    """
+    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest."""
     for statement in drop:
         run(statement)
     tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
@@ -406,11 +374,7 @@ def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[s
 
 
 def drop_former(engine: Engine) -> None:
-    """Remove the indices of versions that held the texts twice, unless another process may use them.
-
-    Args:
-        engine: The database, just opened.
-    """
+    """Remove the indices of versions that held the texts twice, unless another process may use them."""
     with engine.execution_options(**{READS: True}).connect() as connection:
         if connection.execute(text(_IS_FORMER)).first() is None:
             return
@@ -431,7 +395,6 @@ def drop_former(engine: Engine) -> None:
 
 
 def words_of(terms: Sequence[str]) -> list[Words]:
-    """What is looked up of some terms in which index."""
     long = [term for term in terms if len(term) >= SHORTEST]
     short = [found for term in terms if len(term) < SHORTEST for found in _short_query(term)]
     found = []
@@ -445,7 +408,6 @@ def words_of(terms: Sequence[str]) -> list[Words]:
 
 
 def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of `index`
-    """Give a text a number, and say what is looked up of it."""
     task_id, made, _, message, answer, *chosen = row
     names = ("project", "agent_name", "agent_type", "sender_id", "status")
     body = indexed(message, answer)
@@ -474,7 +436,6 @@ def _quoted(term: str) -> str:
 
 
 def _short_words(body: str) -> Iterator[str]:
-    """The words of the short index: pairs of characters outside ASCII, the last alone, short ASCII words."""
     for run in runs_of(body):
         if run.isascii():
             if len(run) < SHORTEST:
@@ -498,5 +459,4 @@ def _short_query(term: str) -> list[tuple[str, re.Pattern[str]]]:
 
 @lru_cache(maxsize=65_536)
 def _name(word: str) -> str:
-    """A word that the index takes as one, whatever its characters are: six digits for each."""
     return "w" + "".join(f"{ord(char):06x}" for char in word)

@@ -14,7 +14,7 @@ from synapse_tui.messages.tasks import (
     GIVEN,
     UNWANTED,
     Purpose,
-    TaskBook,
+    TaskStore,
     awaits_reply,
     conversation,
     is_asked,
@@ -30,22 +30,12 @@ MAX_OUTGOING = 500
 """How many outgoing tasks may be open; the oldest is given up for a new one."""
 
 
-class TaskDesk:
-    """The tasks of one agent for those outside.
-
-    Args:
-        book: Its tasks.
-        outbox: Its waiting messages.
-        agent_id: Whose they are.
-        running: Gives the id of the task on which the agent works at present; empty for none.
-        newest: Gives the id of the task on which it worked last, if nothing has come since; empty for none.
-        goes_on: Tells whether messages wait that go on with a task.
-        answered: Told of a task that the agent has answered by itself: the text of its turn is no answer.
-    """
+class TaskService:
+    """The tasks of one agent for those outside."""
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         agent_id: str,
         *,
@@ -54,7 +44,7 @@ class TaskDesk:
         goes_on: Callable[[str], bool] = lambda _task_id: False,
         answered: Callable[[str], None] = lambda _task_id: None,
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._agent_id = agent_id
         self._running = running
@@ -62,30 +52,17 @@ class TaskDesk:
         self._goes_on = goes_on
         self._told = answered
         self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
 
     # -- waiting ---
 
     @property
     def waiting(self) -> int:
-        """How many wait for a change of a task."""
         return sum(map(len, self._waiters.values()))
 
     async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
-        """Wait until a task is another one than was seen; one that has ended is not waited for.
-
-        Args:
-            task_id: Its id or unique prefix.
-            seen: `updated_at` of the snapshot that was seen, in ISO format; empty for the one of now.
-            seconds: How long at most.
-
-        Returns:
-            The newest snapshot.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
-        task = self._book.get(task_id)
+        """Wait until a task is another one than was seen; one that has ended is not waited for."""
+        task = self._tasks.get(task_id)
         changed = seen and task.updated_at.isoformat() != seen
         if changed or task.state.final or self.waiting >= MAX_WAITERS:
             return task
@@ -103,8 +80,7 @@ class TaskDesk:
                 del self._waiters[task.id]
 
     def awaited(self) -> set[str]:
-        """The agents for whose answers somebody waits at this moment."""
-        waited = (self._book.get(task_id) for task_id in self._waiters if task_id in self._book)
+        waited = (self._tasks.get(task_id) for task_id in self._waiters if task_id in self._tasks)
         return {task.target for task in waited if task.outgoing}
 
     def _changed(self, task: Task) -> None:
@@ -113,9 +89,9 @@ class TaskDesk:
                 future.set_result(task)
 
     def collected(self, task: Task) -> None:
-        """Whoever waited for a task has got its end: nobody is to be told of it any more."""
-        if task.id in self._book and self._book.get(task.id).reply is ReplyState.DUE:
-            self._book.change(task.id, reply=ReplyState.TOLD)
+        """The waiter has fetched the end of a task: no reply is due any more."""
+        if task.id in self._tasks and self._tasks.get(task.id).reply is ReplyState.DUE:
+            self._tasks.change(task.id, reply=ReplyState.TOLD)
 
     # -- replying: tasks that were given to this agent ---
 
@@ -125,23 +101,19 @@ class TaskDesk:
 
     def _awaiting(self) -> Iterator[Task]:
         running, newest = self._running(), self._newest()
-        if running in self._book and not (task := self._book.get(running)).replied:
+        if running in self._tasks and not (task := self._tasks.get(running)).replied:
             yield task
         # Of the last turn the agent may not have said yet what it has to say, also where that is completed.
-        if newest in self._book and newest != running and awaits_reply(task := self._book.get(newest)):
+        if newest in self._tasks and newest != running and awaits_reply(task := self._tasks.get(newest)):
             yield task
-        for task in self._book.with_purpose(Purpose.AWAITS_REPLY):
+        for task in self._tasks.with_purpose(Purpose.AWAITS_REPLY):
             if task.id not in (running, newest):
                 yield task
 
     def meant(self) -> Task:
-        """The task that a reply without an id is for.
-
-        Raises:
-            NotAwaited: There is none.
-        """
+        """The task that a reply without an id is for."""
         running = self._running()
-        if running and running in self._book and (task := self._book.get(running)).replied:
+        if running and running in self._tasks and (task := self._tasks.get(running)).replied:
             raise NotAwaited(
                 f"task {task.short_id} of {task.sender.sender_id} has its answer already",
                 f'for something new: synapse send {task.sender.sender_id} "..."',
@@ -155,18 +127,7 @@ class TaskDesk:
         return found
 
     def reply(self, task_id: str, reply: Reply) -> Task:
-        """Answer a task in the agent's own words; the text of its turn replaces them no more.
-
-        Args:
-            task_id: Its id or unique prefix; empty for the one that is meant.
-            reply: The answer.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-            NotAwaited: It was answered, was canceled, was not given to this agent yet, or has ended and is
-                asked about.
-            MessageError: The answer is empty or too large, or the task is one of the agent's own.
-        """
+        """Answer a task in the agent's own words; the text of its turn replaces them no more."""
         if reply.text or not reply.parts:
             check_size(reply.text)
         task = self.replied_to(task_id)
@@ -177,30 +138,21 @@ class TaskDesk:
             return self._ask(task, reply)
         artifacts = (*task.artifacts, _artifact(reply))
         if not task.state.final and reply.state is TaskState.COMPLETED and self._goes_on(task.id):
-            return self._book.change(task.id, state=TaskState.WORKING, reason=WAITS, artifacts=artifacts)
+            return self._tasks.change(task.id, state=TaskState.WORKING, reason=WAITS, artifacts=artifacts)
         fields = {} if task.state.final else _ended(reply)
-        return self._book.change(task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task))
+        return self._tasks.change(
+            task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task)
+        )
 
     def replied_to(self, task_id: str) -> Task:
-        """The task that a reply is for.
-
-        Args:
-            task_id: Its id or unique prefix; empty for the one that is meant.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-            NotAwaited: It takes no reply, or none is meant.
-            MessageError: The task is one of the agent's own.
-        """
-        task = self._book.get(task_id) if task_id else self.meant()
+        task = self._tasks.get(task_id) if task_id else self.meant()
         self._check(task)
         return task
 
     def _ask(self, task: Task, reply: Reply) -> Task:
-        """Let a task wait for the answer to a question of its agent."""
         if task.state.final:
             raise NotAwaited(f"task {task.short_id} is {task.state.value} already", "ask in a new message")
-        return self._book.change(
+        return self._tasks.change(
             task.id,
             state=reply.state,
             delivery=DeliveryState.DONE,
@@ -211,7 +163,7 @@ class TaskDesk:
 
     def _with_question(self, task: Task, reply: Reply) -> tuple[TaskMessage, ...]:
         parts = reply.parts or (Part(text=reply.text),)
-        return (*conversation(task), TaskMessage(self._book.new_id(), "agent", parts))
+        return (*conversation(task), TaskMessage(self._tasks.new_id(), "agent", parts))
 
     def _check(self, task: Task) -> None:
         sender = task.sender.sender_id
@@ -231,38 +183,26 @@ class TaskDesk:
             raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
 
     def _owed(self, task: Task) -> ReplyState:
-        """Whether the sender is to be told of the agent's own reply: one that waits, or has a server."""
         has_server = bool(task.sender.sender_endpoint)
         return ReplyState.DUE if has_server and not by_person(task) else ReplyState.NONE
 
     # -- outgoing: tasks that stand for answers to this agent ---
 
     def open(self, request: MessageRequest, target: str) -> Task:
-        """Make an outgoing task.
-
-        Args:
-            request: The message; its metadata has the receiver's endpoint.
-            target: Agent id of the receiver.
-        """
-        surplus = self._book.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
-        opened = list(self._book.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
+        surplus = self._tasks.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
+        opened = list(self._tasks.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
         for task in opened[::-1][:surplus]:
-            self._book.change(
+            self._tasks.change(
                 task.id,
                 state=TaskState.FAILED,
                 delivery=DeliveryState.FAILED,
                 reason="too many are open",
                 reply=ReplyState.NONE,
             )
-        return self._book.create_outgoing(request, target)
+        return self._tasks.create_outgoing(request, target)
 
     def outgoing(self, task_id: str) -> Task:
-        """The outgoing task of that id or unique prefix.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if not task.outgoing:
             raise TaskNotFound(
                 f"task '{task_id[:40]}' is none that {self._agent_id} has sent", "use the id of its own task"
@@ -270,19 +210,6 @@ class TaskDesk:
         return task
 
     def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
-        """Take the answer to an outgoing task.
-
-        Args:
-            task_id: Its id or unique prefix.
-            reply: The answer.
-            verified: Whether it proved to be from the task's target.
-
-        Returns:
-            The task; None when it has ended already and this is something new, to be told to the agent.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
         task = self.outgoing(task_id)
         note = about_reply(reply)
         if task.state.final:
@@ -294,11 +221,11 @@ class TaskDesk:
             fields |= {"messages": self._with_question(task, reply), "reply": ReplyState.DUE}
         else:
             fields["artifacts"] = (_artifact(reply),) if reply.text.strip() or reply.parts else ()
-        return self._book.change(task.id, **fields)
+        return self._tasks.change(task.id, **fields)
 
     def cancel_outgoing(self, task_id: str) -> Task:
         """Wait for the answer no more; one that comes is dropped."""
-        return self._book.change(
+        return self._tasks.change(
             task_id,
             state=TaskState.CANCELED,
             delivery=DeliveryState.CANCELED,
@@ -313,7 +240,7 @@ def about_reply(reply: Reply) -> dict[str, object]:
 
 
 def late_message(reply: Reply, sender: Sender) -> MessageRequest:
-    """The message that tells an agent of an answer for which it does not wait any more."""
+    """The message that brings an agent an answer which it does not wait for any more."""
     completed = reply.state is TaskState.COMPLETED and reply.text.strip()
     text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
     if reply.state is TaskState.INPUT_REQUIRED and reply.in_reply_to:
@@ -321,7 +248,7 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
     return MessageRequest(text, sender, metadata=about_reply(reply))
 
 
-def told_before(tasks: TaskBook, request: MessageRequest) -> Task | None:
+def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
     """The task of a late answer that comes again: its sender may not know whether it arrived."""
     about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
     if not request.sender.verified or not isinstance(about[0], str):
@@ -338,12 +265,12 @@ def told_before(tasks: TaskBook, request: MessageRequest) -> Task | None:
 
 
 def reply_of(task: Task) -> Reply:
-    """What is told of a task: how it ended, or what its agent asks."""
-    told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
+    """The reply to a task: how it ended, or what its agent asks."""
+    text = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
     if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
-        told = text_of_parts(task.messages[-1].parts)
+        text = text_of_parts(task.messages[-1].parts)
     return Reply(
-        told,
+        text,
         task.state,
         truncated=any(artifact.truncated for artifact in task.artifacts) and not task.replied,
         explicit=task.replied,
@@ -362,7 +289,6 @@ def _artifact(reply: Reply) -> Artifact:
 
 
 def _ended(reply: Reply) -> dict[str, object]:
-    """What becomes of a task by an answer."""
     fields: dict[str, object] = {"state": reply.state, "reason": shortened(reply.reason)}
     if reply.state is not TaskState.COMPLETED and not reply.reason:
         fields["reason"] = shortened(reply.text)

@@ -14,7 +14,7 @@ from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.errors import SlowReader
 from synapse_tui.model import Task
 
-from .tasks import TaskBook
+from .tasks import TaskStore
 
 LIMIT = 256
 """How many events may wait for one reader."""
@@ -22,38 +22,25 @@ LIMIT = 256
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A task has changed.
+    """A task has changed."""
 
-    Attributes:
-        task: The task from now on; its artifacts were told by chunks before.
-    """
-
-    task: Task
+    task: Task  # the task from now on; its artifacts came as chunks before
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some of an artifact of a task.
-
-    Attributes:
-        task_id: The task.
-        artifact_id: Id of the artifact within the task (`content.artifact_id`).
-        text: Some text of it.
-        append: Whether that goes on behind what was told of this artifact before; else it takes its place.
-        last: Whether the artifact is complete by it.
-        artifact: The artifact as it stands in the task; only with the last chunk.
-    """
+    """Some of an artifact of a task."""
 
     task_id: str
-    artifact_id: str
-    text: str
+    artifact_id: str  # id of the artifact within the task (`content.artifact_id`)
+    text: str  # some text of it
+    # whether the text is appended to what was sent of this artifact; else it replaces that
     append: bool = False
-    last: bool = False
-    artifact: Artifact | None = None
+    last: bool = False  # whether the artifact is complete by it
+    artifact: Artifact | None = None  # the artifact as it stands in the task; only with the last chunk
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What is told by this chunk."""
         if self.artifact is not None and self.artifact.parts and not self.append:
             return self.artifact.parts
         return (Part(text=self.text),)
@@ -63,13 +50,7 @@ TaskEvent = Snapshot | Chunk
 
 
 class Subscription:
-    """The events of one task for one reader, from its making on; ends after the final snapshot.
-
-    Args:
-        task: The task as it is now, with what its agent has written so far: what comes after builds on it.
-        limit: How many events may wait.
-        leave: Takes the reader off.
-    """
+    """The events of one task for one reader, from its making on; ends after the final snapshot."""
 
     def __init__(self, task: Task, limit: int, leave: Callable[[Subscription], None]) -> None:
         self.task = task
@@ -122,77 +103,50 @@ class Subscription:
         self._news.set()
 
     def end(self) -> None:
-        """Nothing comes after what waits."""
         self._over = True
         self._news.set()
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the readers of a task know of it.
+class _Sent:
+    """What the readers of a task know of it."""
 
-    Attributes:
-        artifacts: Its complete artifacts.
-        text: What was told of the one that is being written; None for nothing.
-        position: Position of that one, from 1.
-    """
-
-    artifacts: tuple[Artifact, ...]
-    text: str | None = None
-    position: int = 0
+    artifacts: tuple[Artifact, ...]  # its complete artifacts
+    text: str | None = None  # what was sent of the one that is being written; None for nothing
+    position: int = 0  # position of that one, from 1
 
 
-class TaskFeed:
-    """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads.
+class TaskStreams:
+    """Streams the changes of an agent's tasks to their readers; costs nothing without readers."""
 
-    Args:
-        book: The tasks.
-    """
-
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
+    def __init__(self, tasks: TaskStore) -> None:
+        self._tasks = tasks
         self._readers: dict[str, list[Subscription]] = {}
-        self._told: dict[str, _Told] = {}
-        book.listeners.append(self._changed)
+        self._sent: dict[str, _Sent] = {}
+        tasks.listeners.append(self._changed)
 
     def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
-        """Read a task from now on: between `task` of the subscription and its first event is no gap.
-
-        Args:
-            task_id: Its id or unique prefix.
-            limit: How many events may wait for this reader.
-
-        Raises:
-            TaskNotFound: There is none of that id in memory.
-        """
-        task = self._book.get(task_id)
+        """Read a task from now on: between `task` of the subscription and its first event is no gap."""
+        task = self._tasks.get(task_id)
         subscription = Subscription(self._so_far(task), limit, self._leave)
         if task.state.final:
             subscription.end()
             return subscription
         self._readers.setdefault(task.id, []).append(subscription)
-        self._told.setdefault(task.id, _Told(task.artifacts))
+        self._sent.setdefault(task.id, _Sent(task.artifacts))
         return subscription
 
     def wanted(self, task_id: str) -> bool:
-        """Whether anybody reads a task."""
         return task_id in self._readers
 
     def written(self, task_id: str, text: str, position: int) -> None:
-        """The agent has written that much of an answer so far.
-
-        Args:
-            task_id: The task.
-            text: All of the answer that can be told.
-            position: Which artifact of the task that will be, from 1.
-        """
-        told = self._told.get(task_id)
-        if told is None or not text or (text, position) == (told.text, told.position):
+        sent = self._sent.get(task_id)
+        if sent is None or not text or (text, position) == (sent.text, sent.position):
             return
-        known = told.text if position == told.position else None
+        known = sent.text if position == sent.position else None
         goes_on = known is not None and text.startswith(known)
         more = text[len(known or "") :] if goes_on else text
-        told.text, told.position = text, position
+        sent.text, sent.position = text, position
         self._publish(task_id, Chunk(task_id, artifact_id(Artifact(text), position), more, append=goes_on))
 
     def close(self) -> None:
@@ -202,35 +156,33 @@ class TaskFeed:
                 reader.close()
 
     def _so_far(self, task: Task) -> Task:
-        """A task with what its readers were told of its next artifact."""
-        told = self._told.get(task.id)
-        if told is None or told.text is None:
+        sent = self._sent.get(task.id)
+        if sent is None or sent.text is None:
             return task
-        at = told.position - 1
-        return replace(task, artifacts=(*task.artifacts[:at], Artifact(told.text), *task.artifacts[at + 1 :]))
+        at = sent.position - 1
+        return replace(task, artifacts=(*task.artifacts[:at], Artifact(sent.text), *task.artifacts[at + 1 :]))
 
     def _changed(self, task: Task) -> None:
-        told = self._told.get(task.id)
-        if told is None:
+        sent = self._sent.get(task.id)
+        if sent is None:
             return
         for position, artifact in enumerate(task.artifacts, 1):
-            before = told.artifacts[position - 1] if position <= len(told.artifacts) else None
+            before = sent.artifacts[position - 1] if position <= len(sent.artifacts) else None
             if artifact != before:
-                self._complete(task.id, told, artifact, position)
-        told.artifacts = task.artifacts
+                self._complete(task.id, sent, artifact, position)
+        sent.artifacts = task.artifacts
         self._publish(task.id, Snapshot(task))
         if task.state.final:
             for reader in tuple(self._readers.get(task.id, ())):
                 reader.end()
                 self._leave(reader)
 
-    def _complete(self, task_id: str, told: _Told, artifact: Artifact, position: int) -> None:
-        """Tell the rest of an artifact, or all of it where it is not what was told before."""
-        begun = told.text if position == told.position else None
+    def _complete(self, task_id: str, sent: _Sent, artifact: Artifact, position: int) -> None:
+        begun = sent.text if position == sent.position else None
         goes_on = begun is not None and not artifact.parts and artifact.text.startswith(begun)
         text = artifact.text[len(begun or "") :] if goes_on else artifact.text
         if begun is not None:
-            told.text = None
+            sent.text = None
         number = artifact_id(artifact, position)
         self._publish(task_id, Chunk(task_id, number, text, append=goes_on, last=True, artifact=artifact))
 
@@ -245,7 +197,7 @@ class TaskFeed:
             readers.remove(reader)
         if not readers:
             self._readers.pop(task_id, None)
-            self._told.pop(task_id, None)
+            self._sent.pop(task_id, None)
 
 
 LOOK = 0.2
@@ -260,21 +212,13 @@ REPLACED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the agent has written so far in the turn that runs.
+    """What the agent has written so far in the turn that runs."""
 
-    Attributes:
-        task_id: The task that the turn works on.
-        position: Which artifact of the task that will be, from 1.
-        turn: Tells one turn from another.
-        read: Gives its answer, as far as it can be seen; may be called in any thread.
-        rows: Out of how many rows.
-    """
-
-    task_id: str
-    position: int
-    turn: str
-    read: Callable[[], str]
-    rows: int = 0
+    task_id: str  # the task that the turn works on
+    position: int  # which artifact of the task that will be, from 1
+    turn: str  # identifies the turn
+    read: Callable[[], str]  # gives its answer, as far as it can be seen; may be called in any thread
+    rows: int = 0  # out of how many rows
 
 
 class Timer(Protocol):
@@ -285,28 +229,21 @@ class Timer(Protocol):
 
 
 class Progress:
-    """Looks at the answer of the running turn now and then, only while somebody reads its task.
+    """Looks at the answer of the running turn now and then, only while its task has readers.
 
     Told is what two looks found alike, up to the row that may still grow: so neither a spinner nor a half
     painted screen is part of it. The text of the artifact replaces it where it does not go on with it.
-
-    Args:
-        feed: Who reads.
-        running: Id of the task of the running turn; empty for none.
-        look: Reads what was written so far; None for nothing that can be told.
-        later: Calls something after so many seconds.
-        now: Monotonic seconds.
     """
 
     def __init__(
         self,
-        feed: TaskFeed,
+        streams: TaskStreams,
         running: Callable[[], str],
         look: Callable[[], Writing | None],
         later: Callable[[float, Callable[[], None]], Timer],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._feed = feed
+        self._streams = streams
         self._running = running
         self._look = look
         self._later = later
@@ -316,13 +253,12 @@ class Progress:
         self._turn = ""
         self._seen: list[str] = []
         """Lines of the last look."""
-        self._told = ""
-        self._told_at = float("-inf")
+        self._sent = ""
+        self._sent_at = float("-inf")
 
     def output(self) -> None:
-        """The agent has put something out."""
         idle = self._timer is None and self._reading is None
-        if idle and self._feed.wanted(self._running()):
+        if idle and self._streams.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
@@ -336,34 +272,28 @@ class Progress:
 
     def _due(self) -> None:
         self._timer = None
-        if not self._feed.wanted(self._running()) or (writing := self._look()) is None:
+        if not self._streams.wanted(self._running()) or (writing := self._look()) is None:
             return
         if writing.rows > MANY:
             self._reading = asyncio.get_running_loop().create_task(self._read(writing), name="read-progress")
         else:
-            self._told_by(writing, writing.read())
+            self._found(writing, writing.read())
 
     async def _read(self, writing: Writing) -> None:
-        """Read a long answer beside the loop."""
         begun = self._now()
         text = await asyncio.to_thread(writing.read)
         self._reading = None
         now = self._look()
         if now is not None and (now.turn, now.position) == (writing.turn, writing.position):
-            self._told_by(writing, text, SHARE * (self._now() - begun))
+            self._found(writing, text, SHARE * (self._now() - begun))
 
-    def _told_by(self, writing: Writing, text: str, pause: float = 0.0) -> None:
-        if self._tell(writing, text):
+    def _found(self, writing: Writing, text: str, pause: float = 0.0) -> None:
+        if self._send(writing, text):
             self._timer = self._later(max(LOOK, pause), self._due)
 
-    def _tell(self, writing: Writing, text: str) -> bool:
-        """Tell what stands.
-
-        Returns:
-            Whether another look may find more without another output.
-        """
+    def _send(self, writing: Writing, text: str) -> bool:
         if writing.turn != self._turn:
-            self._turn, self._seen, self._told = writing.turn, [], ""
+            self._turn, self._seen, self._sent = writing.turn, [], ""
         lines = text.split("\n")
         same = 0
         for old, new in zip(self._seen, lines, strict=False):
@@ -372,12 +302,12 @@ class Progress:
             same += 1
         settled, self._seen = self._seen == lines, lines
         stands = "\n".join(lines[: min(same, len(lines) - 1)])
-        if self._tells_more(stands):
-            self._told, self._told_at = stands, self._now()
-            self._feed.written(writing.task_id, stands, writing.position)
+        if self._is_more(stands):
+            self._sent, self._sent_at = stands, self._now()
+            self._streams.written(writing.task_id, stands, writing.position)
         return not settled
 
-    def _tells_more(self, text: str) -> bool:
-        if self._told.startswith(text):
+    def _is_more(self, text: str) -> bool:
+        if self._sent.startswith(text):
             return False
-        return text.startswith(self._told) or self._now() - self._told_at >= REPLACED
+        return text.startswith(self._sent) or self._now() - self._sent_at >= REPLACED

@@ -11,13 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Protocol
 
 from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import (
-    IN_INBOX,
     DeliveryState,
     MessageRequest,
     OutboxEntry,
@@ -33,7 +31,9 @@ from .records import Mark, Stored
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
 MAX_REASON = 200
-"""How long the reason of a task may be that somebody else gave, in characters."""
+"""How long the reason of a task may be given by others, in characters."""
+PATIENCE = 5.0
+"""Seconds in which the tasks of earlier sessions are read that still go on."""
 MAX_FINISHED = 500
 """How many ended tasks are kept; older ones are forgotten."""
 MAX_FINISHED_SIZE = 8_000_000
@@ -68,16 +68,15 @@ class Purpose(Enum):
     """Its sender waits for an answer of the agent's own, and it is not completed."""
     INSTRUCTIONS = auto()
     """Instructions that were not taken back."""
-    UNREAD = auto()
-    """A message in the inbox."""
 
 
-class Journal(Protocol):
-    """Where the changes of one agent's tasks and outbox are made durable; nothing of it waits but `flush`."""
+class Journal:
+    """Where the changes of one agent's tasks and outbox are made durable; this one keeps nothing."""
 
     @property
     def problem(self) -> str:
         """Why nothing can be made durable at present, for a person; empty when it can."""
+        return ""
 
     def begin(self, session: str) -> None:
         """Note which session of the agent the tasks are sent to from now on, by its context id."""
@@ -92,76 +91,21 @@ class Journal(Protocol):
         """Note that a message waits no longer."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process.
+        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
 
-        Raises:
-            HistoryError: It would not.
-        """
+    async def restored(self, seconds: float) -> None:
+        """Return when the tasks of earlier sessions that go on are in the store, or after so many seconds."""
 
-    async def restored(self, patience: float) -> None:
-        """Return when the tasks of earlier sessions that go on are in the book, or after so many seconds."""
-
-    async def find(self, prefix: str) -> Sequence[Task]:
-        """The agent's tasks whose ids begin so.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-
-    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first.
-
-        Args:
-            query: Which are meant; its cursor is `after`.
-            after: The last task of the page before; None for the first page.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-
-
-class NoJournal:
-    """Keeps nothing."""
-
-    problem = ""
-
-    def begin(self, session: str) -> None:
-        """Nothing to note."""
-
-    def record(self, task: Task, why: str) -> None:
-        """Forget it."""
-
-    def place(self, entry: OutboxEntry) -> None:
-        """Forget it."""
-
-    def leave(self, task_id: str) -> None:
-        """Nothing to forget."""
-
-    async def flush(self) -> None:
-        """Nothing to wait for."""
-
-    async def restored(self, _patience: float) -> None:
-        """Nothing to wait for."""
-
-    async def find(self, _prefix: str) -> Sequence[Task]:
-        """Nothing is kept."""
+    async def find(self, prefix: str) -> Sequence[Task]:  # noqa: ARG002
         return ()
 
-    async def page(self, _query: TaskQuery, _after: Mark | None) -> Stored:
-        """Nothing is kept.
-
-        Raises:
-            HistoryError: Always: what is in memory is all there is.
-        """
+    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
+        """A page of the tasks that the agent was given, the newest change first."""
         raise HistoryError("no history is kept")
 
 
 class TaskIndex:
-    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it.
-
-    Args:
-        key: Gives the key of a snapshot; None for one that is not in the index.
-    """
+    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it."""
 
     def __init__(self, key: Callable[[Task], Hashable | None]) -> None:
         self._key = key
@@ -185,20 +129,11 @@ class TaskIndex:
         return self._ids.get(key, {})
 
 
-class TaskBook:
+class TaskStore:
     """Newest snapshot of each task of one agent, in the order of their making.
 
     Every change of a task passes `change`: it is recorded in the journal first and then published. What
     callers ask for is found in indexes: no work that they can ask for grows with the number of tasks.
-
-    Args:
-        agent_id: The agent that the tasks are for.
-        context_id: UUID of its session.
-        events: Told of every new snapshot.
-        journal: Where changes are made durable.
-        clock: The time now, aware.
-        new_id: Makes a UUID.
-        limit: How many ended tasks are kept.
     """
 
     def __init__(
@@ -215,7 +150,7 @@ class TaskBook:
         self._agent_id = agent_id
         self._context_id = context_id
         self._events = events
-        self.journal: Journal = journal or NoJournal()
+        self.journal: Journal = journal or Journal()
         self.journal.begin(context_id)
         self._clock = clock
         self.new_id = new_id
@@ -238,6 +173,8 @@ class TaskBook:
         self._ended: dict[str, int] = {}
         """Tasks that may be forgotten, in the order of their ends, and how long their texts are."""
         self._ended_size = 0
+        self.reply_here: Callable[[Task], bool] = lambda _task: False
+        """Gives the reply to a sender in this host, within the change: both are one transaction."""
         self.listeners: list[Callable[[Task], None]] = []
         """Told of every new snapshot of this agent's tasks, before the bus is."""
 
@@ -251,29 +188,10 @@ class TaskBook:
         return task_id in self._tasks
 
     def create(self, request: MessageRequest) -> Task:
-        """Make a task of a message.
-
-        Args:
-            request: The message; its `task_id` is used when it has one.
-
-        Returns:
-            The first snapshot: submitted, queued.
-
-        Raises:
-            MessageError: A task of that id exists.
-        """
         return self._make(request, self._agent_id)
 
     def create_outgoing(self, request: MessageRequest, target: str) -> Task:
-        """Make a task of a message that this agent sends: it stands for the answer.
-
-        Args:
-            request: The message; its sender is this agent.
-            target: Agent id of the receiver.
-
-        Raises:
-            MessageError: A task of that id exists.
-        """
+        """Make a task of a message that this agent sends: it stands for the answer."""
         return self._make(
             request, target, outgoing=True, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED
         )
@@ -299,13 +217,13 @@ class TaskBook:
             follows=request.follows,
             **fields,  # type: ignore[arg-type]
         )
-        self._store(task, _why(None, task))
+        self._record(task, _why(None, task))
         return task
 
     def adopt(self, task: Task) -> None:
         """Take in a task of an earlier session that still waits; the journal knows it already.
 
-        Nothing has changed, so only the bus is told.
+        Nothing has changed, so only the bus is notified.
         """
         self._put(task)
         self._events.publish(TaskChanged(task))
@@ -314,16 +232,6 @@ class TaskBook:
         """Replace a task's snapshot; nothing happens when the fields have these values already.
 
         A task that ends owes its end to whoever waits for it (`Task.reply`).
-
-        Args:
-            task_id: Its whole id.
-            fields: What changes: attributes of `Task`.
-
-        Returns:
-            The newest snapshot.
-
-        Raises:
-            TaskNotFound: No task has that id.
         """
         old = self._tasks.get(task_id)
         if old is None:
@@ -333,19 +241,19 @@ class TaskBook:
         new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
-        self._store(new, _why(old, new))
+        changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts
+        if new.reply is ReplyState.DUE and changed and self.reply_here(new):
+            self.journal.record(new, _why(old, new))
+            old, new = new, dataclasses.replace(new, reply=ReplyState.TOLD)
+        self._record(new, _why(old, new))
         return new
 
-    def tell(self, task_id: str) -> None:
+    def publish(self, task_id: str) -> None:
         """Publish a task's snapshot again: its place in the outbox is another one."""
         self._events.publish(TaskChanged(self._tasks[task_id]))
 
     def get(self, task_id: str) -> Task:
-        """The task of that id, or of a unique prefix of at least 8 characters.
-
-        Raises:
-            TaskNotFound: No task has that id, or several begin so.
-        """
+        """The task of that id, or of a unique prefix of at least 8 characters."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -379,7 +287,7 @@ class TaskBook:
         return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
 
     def answering(self, asked: str) -> list[Task]:
-        """The tasks that tell of the answer to one of that id, oldest first."""
+        """The tasks that report the answer to one of that id, oldest first."""
         return [self._tasks[each] for each in self._by_answered[asked]]
 
     def following(self, task_id: str) -> list[Task]:
@@ -391,18 +299,48 @@ class TaskBook:
         return map(self._tasks.__getitem__, reversed(self._by_purpose[purpose]))
 
     def count(self, purpose: Purpose) -> int:
-        """How many tasks are there for something."""
         return len(self._by_purpose[purpose])
 
-    async def flush(self) -> None:
-        """Return when all changes so far are durable.
+    async def find(self, task_id: str) -> Task:
+        """The task of that id or unique prefix of at least 8 characters."""
+        try:
+            return self.get(task_id)
+        except TaskNotFound as error:
+            return await self._look_up(task_id.lower(), error)
 
-        Raises:
-            HistoryError: They cannot be made durable.
+    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
+        if len(task_id) < MIN_PREFIX:
+            raise unknown
+        try:
+            found = await self.journal.find(task_id)
+        except HistoryError as error:
+            raise unknown from error
+        if len(found) > 1:
+            raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
+        if not found:
+            raise unknown
+        if not found[0].state.final:  # it goes on, or will in a moment
+            await self.journal.restored(PATIENCE)
+        return self.get(found[0].id) if found[0].id in self else found[0]
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """The tasks that a query means, the newest change first.
+
+        Messages that go on with a task, and tasks that this agent has given to others, are not among them.
         """
+        after = read_cursor(query.cursor)
+        try:
+            found = await self.journal.page(query, after)
+        except HistoryError:
+            return page_of(self, query)
+        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
+        return TaskPage(found.tasks, cursor, found.total)
+
+    async def flush(self) -> None:
+        """Return when all changes so far are durable."""
         await self.journal.flush()
 
-    def _store(self, task: Task, why: str) -> None:
+    def _record(self, task: Task, why: str) -> None:
         self.journal.record(task, why)
         self._put(task)
         self._forget_old()
@@ -435,7 +373,6 @@ class TaskBook:
 
 
 def is_awaited(task: Task) -> bool:
-    """Whether a task of the sender's waits for the end of this one, or the sender for an outgoing one."""
     if task.outgoing or task.follows:
         return task.outgoing
     return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
@@ -458,28 +395,24 @@ def question_of(task: Task) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text as one line."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def awaits_reply(task: Task) -> bool:
-    """Whether the agent may still have to answer a task, as far as the task itself tells."""
+    """Whether the agent may still have to answer a task, as far as the task itself shows."""
     if task.outgoing or task.replied or task.follows or not (task.response_expected or is_asked(task)):
         return False
     if task.state.final and not task.sender.sender_endpoint:
-        return False  # the text of the turn was the answer, and nobody can be told of another
+        return False  # the text of the turn was the answer, and there is nowhere to send another
     return task.state not in UNWANTED and (task.delivery in GIVEN or task.delivery is DeliveryState.DONE)
 
 
 def _purpose(task: Task) -> Purpose | None:
-    """What a task is there for, of what is looked for."""
     if task.instructs:
         return Purpose.INSTRUCTIONS if task.state is not TaskState.CANCELED else None
     if task.outgoing:
         return Purpose.OPEN_OUTGOING if not task.state.final else None
-    if task.reason == IN_INBOX and not task.state.final:
-        return Purpose.UNREAD
     # The text of a turn that is over was the answer; that of the last turn may be looked at by itself.
     return Purpose.AWAITS_REPLY if task.state is not TaskState.COMPLETED and awaits_reply(task) else None
 
@@ -518,70 +451,7 @@ def _unknown(task_id: str) -> TaskNotFound:
     )
 
 
-PATIENCE = 5.0
-"""Seconds in which the tasks of earlier sessions are read that still go on."""
-
-
-class TaskFinder:
-    """The tasks of one agent for those outside: all that its history knows.
-
-    Args:
-        book: The tasks in memory.
-    """
-
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
-
-    async def find(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        try:
-            return self._book.get(task_id)
-        except TaskNotFound as error:
-            return await self._look_up(task_id.lower(), error)
-
-    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
-        """The task of an id that is not in memory."""
-        if len(task_id) < MIN_PREFIX:
-            raise unknown
-        try:
-            found = await self._book.journal.find(task_id)
-        except HistoryError as error:
-            raise unknown from error
-        if len(found) > 1:
-            raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
-        if not found:
-            raise unknown
-        if not found[0].state.final:  # it goes on, or will in a moment
-            await self._book.journal.restored(PATIENCE)
-        return self._book.get(found[0].id) if found[0].id in self._book else found[0]
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, the newest change first.
-
-        Messages that go on with a task, and tasks that this agent has given to others, are not among them.
-
-        Raises:
-            InvalidValue: Its cursor is none.
-        """
-        after = read_cursor(query.cursor)
-        try:
-            found = await self._book.journal.page(query, after)
-        except HistoryError:
-            return page_of(self._book, query)
-        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
-        return TaskPage(found.tasks, cursor, found.total)
-
-
 def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
-    """The page of some tasks that a query means.
-
-    Raises:
-        InvalidValue: Its cursor is none.
-    """
     after = read_cursor(query.cursor)
     meant = sorted((task for task in tasks if _is_meant(task, query)), key=mark_of, reverse=True)
     left = [task for task in meant if after is None or mark_of(task) < after]
@@ -607,17 +477,12 @@ def mark_of(task: Task) -> Mark:
 
 
 def make_cursor(mark: Mark) -> str:
-    """The cursor of the page after a task."""
     content = json.dumps([mark[0].astimezone(UTC).isoformat(), mark[1]])
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> Mark | None:
-    """The last task of the page before; None for the first page.
-
-    Raises:
-        InvalidValue: That is no cursor of ours.
-    """
+    """The last task of the page before; None for the first page."""
     if not cursor:
         return None
     try:
@@ -631,44 +496,3 @@ def read_cursor(cursor: str) -> Mark | None:
             f"'{cursor[:40]}' is no cursor of a page", "use the one of the page before"
         ) from error
     return moment, task_id
-
-
-class TaskAccess:
-    """Reads the tasks of an agent.
-
-    Args:
-        tasks: Those in memory.
-        finder: Finds the others too.
-    """
-
-    def __init__(self, tasks: TaskBook, finder: TaskFinder) -> None:
-        self.tasks = tasks
-        self._finder = finder
-
-    def task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters, in memory.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        return self.tasks.get(task_id)
-
-    def list_tasks(self) -> list[Task]:
-        """The tasks that are still known, oldest first."""
-        return list(self.tasks)
-
-    async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        return await self._finder.find(task_id)
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first.
-
-        Raises:
-            InvalidValue: Its cursor is none.
-        """
-        return await self._finder.page(query)

@@ -62,13 +62,7 @@ _HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")
 
 
 def check_size(text: str) -> str:
-    """Return the text if it is a message.
-
-    Raises:
-        MessageTooLarge: It is over the limit.
-        MessageError: It has half a surrogate pair, which UTF-8 cannot carry, or nothing is left of it without
-            white space and control characters.
-    """
+    """Return the text if it is a message."""
     if _SURROGATES.search(text):
         raise MessageError("the message holds half a surrogate pair", "send whole characters")
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -102,7 +96,6 @@ def harmless(text: str) -> str:
 
 
 def _unclosed(sequence: re.Match[str]) -> str:
-    """What stays of a sequence: the text of a string that nothing ends."""
     return "" if sequence[1] is None or sequence[2] is not None else _CSI.sub("", sequence[1])
 
 
@@ -126,7 +119,6 @@ def _at_home(run: re.Match[str]) -> str:
 
 
 def _few_marks(heap: re.Match[str]) -> str:
-    """A run of characters without the marks that one has beyond any script's need."""
     kept: list[str] = []
     marks = 0
     for char in heap[0]:

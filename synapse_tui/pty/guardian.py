@@ -84,7 +84,6 @@ class AdoptedGuardian:
         return 0 if self._ended else None
 
     def wait(self) -> int:
-        """Wait for its end."""
         if not self._ended:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
@@ -132,7 +131,6 @@ class Guardian:
         *,
         report: Callable[[str], None] = lambda _text: None,
     ) -> Guardian:
-        """Go on with a guardian that was handed over."""
         guardian = cls(python, report=report)
         guardian._leaders = dict(handle.leaders)
         if handle.pid:
@@ -165,7 +163,6 @@ class Guardian:
         self._tell(f"+{leader.pid} {leader.start}\n")
 
     def forget(self, pid: int) -> None:
-        """The session leader has ended by itself."""
         if self._leaders.pop(pid, None) is not None:
             self._tell(f"-{pid}\n")
 

@@ -74,7 +74,6 @@ def read_row(pid: int) -> ProcessRow | None:
 
 
 def read_table() -> list[ProcessRow]:
-    """Every process of the machine that can be seen."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208
     except OSError:
@@ -193,7 +192,6 @@ def agent_of(leader: ProcessKey) -> Mark | None:
 
 
 def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
-    """What processes carry of agents, by their pids."""
     every = ((row.key.pid, mark_of(row.key.pid)) for row in table if parse_start(row.key.start) >= since)
     return {pid: mark for pid, mark in every if mark is not None}
 
@@ -213,7 +211,6 @@ class Family:
     def members(
         self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None = None
     ) -> set[ProcessKey]:
-        """Members of the sessions, their descendants, the sessions of these, and the agents' daemons."""
         ours, strangers = self._marked(table, marks)
         rows = {row.key.pid: row for row in table if row.key.pid > 1 and row.key.pid not in strangers}
         there = {row.key.pid: row.key for row in table}
@@ -326,7 +323,6 @@ class Watch:
             self._seen[pid] = self._family([pid]).members(table, marks)
 
     def end(self) -> None:
-        """End everything that is known."""
         end_family(self._family(self.leaders))
 
     def _family(self, pids: Iterable[int]) -> Family:
@@ -353,7 +349,6 @@ def run(descriptor: int) -> None:
 
 
 def main() -> None:
-    """Be the guardian."""
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     run(0)

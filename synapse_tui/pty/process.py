@@ -97,7 +97,6 @@ class ExitWatch:
             self._on_exit(status)
 
     def close(self) -> None:
-        """Stop watching."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -157,7 +156,6 @@ class WriteQueue:
             await future
 
     def take(self) -> bytes:
-        """Close the queue and return what waits, for another writer."""
         waiting = b"".join(self._queue)
         self.close()
         return waiting
@@ -426,7 +424,6 @@ class PtyProcess:
 
     @property
     def unread(self) -> bool:
-        """Whether it has input left to read, as far as that is known."""
         return self.pending > 0 or (self.fd >= 0 and unread(self.fd))
 
     @contextlib.contextmanager
@@ -449,7 +446,6 @@ class PtyProcess:
                 termios.tcsetwinsize(self.fd, (max(lines, 1), max(columns, 1)))
 
     def signal(self, number: int) -> None:
-        """Send a signal to the foreground process group of its terminal, as the terminal's own keys would."""
         if self._status is not None or self.exit is not None or self._handed_over:
             return
         group = self.pid

@@ -41,7 +41,6 @@ def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | N
 
 
 def check_folder(cwd: Path) -> None:
-    """Make sure that a program can work in a folder."""
     if not cwd.exists():
         raise FolderUnusable(f"the working folder {cwd} does not exist", "create it or choose another one")
     if not cwd.is_dir():

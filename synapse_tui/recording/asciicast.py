@@ -70,7 +70,6 @@ class CastEncoder:
 
     @staticmethod
     def marker(time: float, text: str) -> str:
-        """The line of a marker."""
         return _event(time, MARKER, text)
 
 
@@ -141,7 +140,6 @@ class ScreenRecorder:
         self._put(_Item(self._elapsed(), RESIZE, b"", (columns, lines)))
 
     def marker(self, text: str) -> None:
-        """Put a mark with a name."""
         self._put(_Item(self._elapsed(), MARKER, text.encode("utf-8", "replace")))
 
     async def close(self) -> None:

@@ -49,13 +49,11 @@ class LogFile:
         self._open_times()
 
     def close(self) -> None:
-        """Close the files."""
         self._log.close()
         if self._times is not None:
             self._times.close()
 
     def replaced(self) -> bool:
-        """Whether another file has taken the place of this one, or it was begun anew."""
         try:
             now, own = self._path.stat(), os.fstat(self._log.fileno())
         except FileNotFoundError:
@@ -106,7 +104,6 @@ class LogFile:
 
 
 def read_log(path: Path, newest: int) -> Iterator[LogItem]:
-    """Yield what a log holds, its previous file included."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)

@@ -33,11 +33,9 @@ class PaintedText:
         self._said = 0  # Rows of the text that were given already
 
     def scrolled(self, row: str) -> None:
-        """The terminal moved a row over its upper edge."""
         self._rows.scrolled(row)
 
     def look(self) -> list[str]:
-        """Take in what the screen shows now."""
         self._rows.look(self._screen())
         end = max(0, len(self._rows.rows) - self._terminal.lines)
         left = self._rows.rows[self._said : end]

@@ -1,4 +1,4 @@
-"""Which lines of files changed: snapshots before and after a tool, and what agents tell of their writes."""
+"""Which lines of files changed: snapshots before and after a tool, and what agents report of their writes."""
 
 from __future__ import annotations
 

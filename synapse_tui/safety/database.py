@@ -20,13 +20,14 @@ from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import JSON, Column, Field, Session, SQLModel, col, delete, func, or_, select, update
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from synapse_tui.database.backend import Alive, backend_of
+from synapse_tui.database.backend import Alive
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import FileNaming
 from synapse_tui.database.schema import Adopted, Step
 from synapse_tui.errors import HistoryError
 
-from .locks import LEASE, ChangeType, Holder, Lock, Modification, ModificationQuery, Verdict, local_task
+from .locks import LEASE, ChangeType, Holder, Lock, LockResult, Modification, ModificationQuery, local_task
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect
@@ -42,7 +43,6 @@ class IsoTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Write it."""
         return None if value is None else value.astimezone(UTC).isoformat()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
@@ -203,7 +203,6 @@ _NAMES = {
 
 
 def lock_steps(project: Path) -> Sequence[Step]:
-    """The steps of the file of a project, whose folder the names of files counted from in earlier ones."""
     folder = os.path.join(os.path.realpath(project), "")  # noqa: PTH118 - with a slash at its end
     return (*_BEFORE, (lambda connection: _share(connection, folder),))
 
@@ -238,8 +237,8 @@ CHUNK = 500  # how many rows are removed in one transaction: others wait for the
 TRIES = 5  # how often a transaction is tried that others hinder
 
 
-AGREE = timedelta(seconds=2)  # clocks that differ by less are not told apart
-_ALLOWED = Verdict(allowed=True)
+AGREE = timedelta(seconds=2)  # clocks that differ by less count as equal
+_ALLOWED = LockResult(allowed=True)
 
 
 class LockDatabase:
@@ -263,7 +262,7 @@ class LockDatabase:
         self._clock = clock
         self._lease = lease
         self.moved = ""  # where a broken database was moved to when this one was opened; empty as a rule
-        # What a power cut may take away from a file is the last locks: nobody holds them any more then.
+        # What a power cut may take away from a file is the last locks: they are free then anyway.
         folder = project or (location.parent if isinstance(location, Path) else location.project)
         self._backend = backend_of(
             location, steps=lock_steps(folder), adopted=ADOPTED, busy=busy, durable=False
@@ -273,7 +272,6 @@ class LockDatabase:
         self._engine, self.moved = self._backend.open()
 
     def close(self) -> None:
-        """Close the database."""
         self._engine.dispose()
 
     def _session(self) -> Session:
@@ -293,7 +291,6 @@ class LockDatabase:
         raise AssertionError
 
     def record_modification(self, modification: Modification) -> Modification:
-        """Note a change of a file."""
         task_id = modification.task_id or local_task(modification.agent_id, modification.time)
         row = ModificationRow(
             task_id=task_id,
@@ -379,16 +376,15 @@ class LockDatabase:
 
     # -- locks ---
 
-    def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
-        """Take a lock, or renew one's own."""
+    def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> LockResult:
         return self.acquire_locks([file], holder, intent=intent)
 
-    def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> Verdict:
+    def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
         """Take the locks of several files, all or none."""
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 
-        def acquire(session: Session, now: datetime) -> Verdict:
+        def acquire(session: Session, now: datetime) -> LockResult:
             rows = self._living(session, wanted, now)
             foreign = [row for row in rows.values() if row.agent_name != who]
             if foreign:
@@ -398,7 +394,7 @@ class LockDatabase:
                 row.intent = intent or row.intent or ""
             session.add_all(taken)
             session.flush()
-            return Verdict(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
+            return LockResult(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
 
         return self._transact(acquire, *map(self._naming.file, wanted))
 
@@ -415,11 +411,9 @@ class LockDatabase:
         return row
 
     def release_lock(self, file: str, agent_id: str, *, call: str = "") -> bool:
-        """Give a lock back."""
         return bool(self.release_locks([file], agent_id, call=call))
 
     def release_locks(self, files: Iterable[str], agent_id: str, *, call: str = "") -> list[str]:
-        """Give the locks of several files back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
             chosen.append(col(LockRow.call) == call)
@@ -443,7 +437,6 @@ class LockDatabase:
         return self._transact(release)
 
     def release_agent(self, agent_id: str, *, calls_only: bool = False) -> list[str]:
-        """Give the locks of an agent back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if calls_only:
             chosen.append(col(LockRow.call) != "")
@@ -533,15 +526,14 @@ class LockDatabase:
         return removed, self._transact(free)
 
     def counts(self) -> dict[str, int]:
-        """How many locks hold, and how many modifications are known."""
         with self._session() as session:
             query = select(func.count()).select_from(ModificationRow).where(self._of_project())
             modifications = session.exec(query).one()
         return {"locks": len(self.locks()), "modifications": int(modifications)}
 
-    def _denied(self, row: LockRow, now: datetime) -> Verdict:
+    def _denied(self, row: LockRow, now: datetime) -> LockResult:
         lock = self._lock(row, now)
-        return Verdict(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
+        return LockResult(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
 
     def _lock(self, row: LockRow, now: datetime | None = None) -> Lock:
         ahead = self._clock() - now if now is not None else timedelta()
@@ -570,7 +562,6 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 def opened_file_safety(
     location: Location, *, alive: Alive, project: Path | None = None
 ) -> Iterator[LockDatabase]:
-    """A database of locks for as long as a command runs."""
     try:
         safety = LockDatabase(location, project=project, alive=alive)
     except (OSError, DBAPIError) as error:

@@ -46,7 +46,7 @@ ANSWER = 1.5
 
 
 class LockStore:
-    """Opens the database when it is first asked for, and keeps it tidy."""
+    """Opens the database when it is first asked for, and cleans it up once a day."""
 
     def __init__(
         self,
@@ -54,18 +54,18 @@ class LockStore:
         location: Location,
         *,
         retention: timedelta,
-        told: Callable[[str], None] = lambda _text: None,
+        report: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.problem = ""  # why no lock can be taken at present; empty when they can
         self._project = project
         self._location = location
         self.retention = retention  # may be changed at any time
-        self._told = told
+        self._report = report
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
         self._store: LockDatabase | None = None  # belongs to the thread
-        self._moved = ""  # where a broken database was moved to, until that is told
+        self._moved = ""  # where a broken database was moved to, until that is reported
         self._tidying: asyncio.Task[None] | None = None
 
     def load(self) -> None:
@@ -74,7 +74,6 @@ class LockStore:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
 
     async def ask(self, question: Callable[[LockDatabase], Result]) -> Result:
-        """Put a question to the database, in its thread."""
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
         except HistoryError as error:
@@ -87,12 +86,13 @@ class LockStore:
             raise HistoryError(self.problem, "see the host's log") from error
         self.problem = ""
         if self._moved:
-            self._told(f"{self._location} was no sound database and is {self._moved} now: all locks are gone")
+            self._report(
+                f"{self._location} was no sound database and is {self._moved} now: all locks are gone"
+            )
             self._moved = ""
         return found
 
     async def close(self) -> None:
-        """Answer what was asked, then close the database."""
         if self._tidying is not None:
             self._tidying.cancel()
             await asyncio.gather(self._tidying, return_exceptions=True)
@@ -110,7 +110,7 @@ class LockStore:
     def _trouble(self, text: str) -> None:
         if text != self.problem:
             self.problem = text
-            self._told(f"files are not locked: {text}")
+            self._report(f"files are not locked: {text}")
 
     # -- in the thread ---
 
@@ -133,7 +133,7 @@ class LockStore:
             self._store = None
 
 
-INTENT = 120  # how many characters of a task's text tell what a lock is for
+INTENT = 120  # characters of a task's text that say what a lock is for
 # how many are looked at for that, blanks and ends of lines too: a task may hold a megabyte
 _LOOKED_AT = 4 * INTENT
 
@@ -149,7 +149,6 @@ class Writer:
 
 
 def writer_of(session: AgentSession) -> Writer:
-    """An agent as it is now."""
     running = session.turns.running
     text = session.tasks.get(running).text if running in session.tasks else ""
     intent = " ".join(text[:_LOOKED_AT].split())[:INTENT]
@@ -157,14 +156,14 @@ def writer_of(session: AgentSession) -> Writer:
 
 
 MAX_CALLS = 64  # how many calls of one agent are remembered; the oldest that never ended is forgotten
-MAX_NAMED = 15  # how many changed files an agent is told by name
+MAX_NAMED = 15  # changed files that are named to an agent
 
 
 @dataclass(slots=True)
 class _Known:
     """What is known of one agent, as far as its hooks have called."""
 
-    seen: int  # number of the last change that it needs not be told
+    seen: int  # number of the last change that it knows
     files: set[str] = field(default_factory=set)  # files that it has read or written
     calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # tool calls under way
 
@@ -215,14 +214,12 @@ class HookHandler:
             await self._settle(writer)
 
     async def gone(self, writer: Writer) -> None:
-        """Free all locks of an agent whose process has ended."""
         async with self._alone[writer.agent_id]:
             await self._settle(writer)
             self._agents.pop(writer.agent_id, None)
             await self._release_all(writer.agent_id, calls_only=False)
 
     async def renew(self, writer: Writer) -> None:
-        """Let the locks of an agent at work hold for another lease."""
         await self._locks.ask(lambda store: store.renew(writer.agent_id))
 
     async def _settle(self, writer: Writer) -> None:

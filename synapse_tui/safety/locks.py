@@ -11,9 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.durations import duration
+from synapse_tui.wording import duration
 
-LEASE = timedelta(minutes=5)  # how long a lock holds that nobody renews
+LEASE = timedelta(minutes=5)  # how long a lock holds without being renewed
 
 
 class ChangeType(StrEnum):
@@ -52,7 +52,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LockResult:
     """Whether a file may be written."""
 
     allowed: bool
@@ -88,7 +88,7 @@ class ModificationQuery:
 
 
 def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
-    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead."""
+    """Why a file may not be written, as agents read it: who holds it, and what to do instead."""
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
@@ -120,7 +120,7 @@ class FileKeys:
     """Names the files of one project.
 
     A file below the project has its path from there, with `/`; any other its whole real path. A file need not
-    exist. Where the project's file system does not tell cases apart, names are in lower case.
+    exist. Where the project's file system ignores case, names are in lower case.
     """
 
     def __init__(self, project: Path, *, prefix: str = "", folds_case: bool | None = None) -> None:
@@ -129,7 +129,6 @@ class FileKeys:
         self._folds = _folds_case(self.project) if folds_case is None else folds_case
 
     def key(self, file: str | Path, folder: Path | None = None) -> str:
-        """The key of a file."""
         text = os.fspath(file)
         if not text or "\0" in text:
             raise ValueError("a file has a name without NUL")
@@ -143,11 +142,10 @@ class FileKeys:
         return self._prefix + (name.casefold() if self._folds else name)
 
     def shown(self, key: str) -> str:
-        """A key as a person reads it."""
         return key.removeprefix(self._prefix)
 
     def path(self, key: str) -> Path:
-        """Where the file of a key lies; in another case of letters where cases are not told apart."""
+        """Where the file of a key lies; in another case of letters where case is ignored."""
         return self.project / self.shown(key)
 
     def spelled(self, key: str) -> Path:

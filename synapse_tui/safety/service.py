@@ -86,7 +86,7 @@ class FileSafety:
             project,
             location_of(settings, project / file, paths=paths, project=project),
             retention=_retention(settings),
-            told=lambda text: events.publish(Notice(text, "warning")),
+            report=lambda text: events.publish(Notice(text, "warning")),
         )
         self.keys = FileKeys(project)
         self._handler = HookHandler(self.keys, self.store, events)
@@ -101,7 +101,7 @@ class FileSafety:
     # -- life ---
 
     async def start(self) -> None:
-        """Listen for hooks, where file safety is on; what hinders it is told, and agents run without."""
+        """Listen for hooks, where file safety is on; agents run without when that fails."""
         if not self.enabled or self._server is not None:
             return
         if self._renewal is None:
@@ -123,10 +123,10 @@ class FileSafety:
             self.store.load()
 
     def follow(self, settings: Settings) -> None:
-        """Lock files, or lock them no more, and keep changes for as long as other settings say.
+        """Lock files, or lock them no more, and change the retention of changes, by other settings.
 
         Agents that run already have no hooks when it is switched on: they are shown as not enforced until
-        they are restarted. When it is switched off, hooks are answered as if nobody held anything.
+        they are restarted. When it is switched off, hooks are answered as if there were no locks.
         """
         self.store.retention = _retention(settings)
         wanted = settings.flag(_ENABLED)
@@ -203,7 +203,6 @@ class FileSafety:
     # -- what is asked ---
 
     def enforcement(self, agent_id: str) -> Enforcement:
-        """Whether an agent's writes are kept apart from those of others."""
         session = self._agents.get(agent_id)
         if not self.enabled or session is None or session.profile.hooks is None:
             return Enforcement.OFF
@@ -222,7 +221,6 @@ class FileSafety:
         return await self._consent.wanted(session.profile.hooks)
 
     async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
-        """Take the answer."""
         session = self._agents.get(agent_id)
         dialect = session.profile.hooks if session is not None else None
         return await self._consent.answer(dialect, answer) if dialect is not None else None
@@ -243,7 +241,6 @@ class FileSafety:
         return broken
 
     async def take_lock(self, file: str) -> Lock | None:
-        """Lock a file for the person at the keyboard, whoever holds it."""
         person = Holder(USER.sender_id)
         before = await self.store.ask(lambda store: store.steal_lock(file, person))
         self._events.publish(LocksChanged(USER.sender_id))
@@ -277,7 +274,7 @@ class FileSafety:
         match event:
             case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
                 rests = report.state is AgentState.READY and previous.state is not AgentState.READY
-                # What only a hook had told ends with time: the screen has seen no turn that is over.
+                # What only a hook had reported ends with time: the screen has seen no turn that is over.
                 if rests and previous.rule != HOOKED:
                     self._begin(self._rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
@@ -334,7 +331,7 @@ def _remove_left_over(folder: Path) -> None:
 
 
 ANSWER_WITHIN = 2.0  # seconds that the hook waits for an answer
-MOST = 16 * 1024 * 1024  # bytes that an agent may tell: whole files stand in the arguments of its tools
+MOST = 16 * 1024 * 1024  # bytes of an event: whole files stand in the arguments of tools
 BACKLOG = 64
 
 # takes the agent's id and the event; gives what the hook prints
@@ -364,7 +361,6 @@ class HookServer:
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MOST)
 
     async def stop(self) -> None:
-        """Listen no more."""
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)
@@ -387,8 +383,8 @@ class HookServer:
             return b""
         word, dialect, agent_id, length = words
         try:
-            told = await reader.readexactly(int(length))
-            return await self._handle(agent_id, read_event(word, Dialect(dialect), told))
+            data = await reader.readexactly(int(length))
+            return await self._handle(agent_id, read_event(word, Dialect(dialect), data))
         except (ValueError, EOFError, SynapseError) as error:
             log.warning("a hook of %s could not be answered: %s", agent_id, error)
         except Exception:

@@ -25,12 +25,12 @@ from synapse_tui.agents.watch import (
     WatchReport,
     seconds_text,
 )
-from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
 from synapse_tui.widgets.views import AgentView, state_mark
+from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
 from .dialog import Confirm, Dialog, Form, Report, label
@@ -143,7 +143,6 @@ class AgentActions:
             self._app.ask(Report(f"{agent.label}: why {agent.mark().word}", text))
 
     def action_watch_agent(self, agent_id: str = "") -> None:
-        """Ask how an agent is to be watched, or show the watch that is on."""
         found = self._find(agent_id)
         if found is None:
             return
@@ -156,7 +155,6 @@ class AgentActions:
             self._app.ask(WatchForm(agent.label, session.watcher), self._app.notice)
 
     def action_interrupt(self, agent_id: str = "") -> None:
-        """Ask for an optional text, then interrupt."""
         found = self._find(agent_id)
         if found is None:
             return

@@ -19,7 +19,6 @@ class Appearance:
     """Takes the colours that the person chose, as they suit the terminal."""
 
     def __init__(self, app: Shell, theme: str | None = None) -> None:
-        """A theme, by Textual's name of one of ours, is kept whatever happens."""
         self._app = app
         self._chosen: str | None = None  # what was chosen for this session only
         self._fixed = own_theme(theme) if theme is not None else None
@@ -36,7 +35,6 @@ class Appearance:
             self._suit()
 
     def set_terminal(self, outer: OuterTerminal) -> None:
-        """Take the colours that suit the terminal's background, and answer the agents' questions for them."""
         self._outer = outer
         self._suit()
         for session in self._app.host.agents.values():
@@ -52,7 +50,6 @@ class Appearance:
         self._app.theme = theme.name
 
     def set_colours(self, session: AgentSession) -> None:
-        """Let an agent's terminal answer with the colours of the terminal around it."""
         outer, colours = self._outer, session.terminal.colors
         if outer is None:
             return
@@ -62,7 +59,6 @@ class Appearance:
         colours.dark = outer.dark
 
     def action_theme(self) -> None:
-        """Take the next of our themes for this session."""
         now = self._chosen or self._app.host.settings.text("tui.theme")
         if now == "auto":
             now = "dark" if self._dark else "light"

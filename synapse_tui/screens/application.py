@@ -71,18 +71,15 @@ class ViewActions:
         self._app.notice(f"layout: {layout}")
 
     def action_zoom(self, agent_id: str = "") -> None:
-        """Give the window to one agent, or back to all."""
         self._main.go_to(agent_id or self._main.active)
         self._main.deck.zoomed = not self._main.deck.zoomed
 
     def action_main_pane(self) -> None:
-        """Make the pane of the agent in focus the large one."""
         self._main.deck.main = self._main.active
         self._main.deck.zoomed = False
         self._main.deck.arrangement = "main"
 
     def action_scroll(self, agent_id: str = "") -> None:
-        """Enter or leave the scroll mode of a pane."""
         agent_id = agent_id or self._main.active
         pane = self._main.deck.pane(agent_id)
         if pane is not None:
@@ -91,7 +88,6 @@ class ViewActions:
                 (pane.view.leave_scroll_mode if pane.view.scroll_mode else pane.view.enter_scroll_mode)()
 
     def action_live(self, agent_id: str) -> None:
-        """Return to the live screen."""
         pane = self._main.deck.pane(agent_id)
         if pane is not None and isinstance(pane.view, TerminalView):
             pane.view.leave_scroll_mode()
@@ -139,7 +135,6 @@ class ApplicationActions:
         self._app.ask(Palette(list(offers(self._app, self._messages.recipients()))), chosen)
 
     def action_problems(self) -> None:
-        """Show what is wrong with profile files."""
         problems = self._host.profiles.problems
         if not problems:
             self._app.notice("all profiles are in order")
@@ -151,12 +146,9 @@ class ApplicationActions:
 
     @property
     def has_untrusted(self) -> bool:
-        """Whether there are files that the person can be asked about."""
         return bool(self._host.profiles.untrusted) and self._trust is not None
 
     def ask_trust(self, then: Callable[[], object]) -> None:
-        """Ask about untrusted files of the project, then go on."""
-
         def answered(trusted: bool | None) -> None:
             if trusted and self._trust is not None:
                 self._trust()
@@ -223,7 +215,6 @@ class ApplicationActions:
             self._app.session.detach()
 
     def action_quit(self) -> None:
-        """Ask, then stop all agents and leave, or leave them running."""
         live = [agent for agent in self._app.main.agents if agent.exit is None and not agent.external]
         waiting = self._agents.waiting_text(*self._host.agents)
         if not live and not waiting:
@@ -289,7 +280,6 @@ class Quit(Dialog[Leave]):
 
 
 def help_text(keymap: Keymap, width: int) -> Content:
-    """The whole help."""
     label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
         ("Every key goes to the agent in focus, except the function keys and ", "$ink"),

@@ -74,7 +74,6 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         yield Button("Close", id="close", compact=True)
 
     def pressed(self, button: str) -> None:  # noqa: ARG002 - for those with more than one
-        """Act on a button, given by its id."""
         self.dismiss(None)
 
     @on(Button.Pressed)
@@ -206,7 +205,6 @@ class Form(Dialog[Result]):
         self.submit()
 
     def value(self, field: str) -> str:
-        """The stripped text of an input, given by its id."""
         return self.query_one(f"#{field}", Input).value.strip()
 
 

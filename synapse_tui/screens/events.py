@@ -72,7 +72,6 @@ class EventReader:
         self._show_changed_soon = Throttle(self._main.set_timer, self._show_changed)
 
     async def show_all(self) -> None:
-        """Show what the host has already."""
         for session in list(self._host.agents.values()):
             await self._main.add_agent(session)
         for agent in self._host.externals.agents:
@@ -81,14 +80,12 @@ class EventReader:
         self._main.show_peers()
 
     async def read(self, event: Event) -> None:
-        """Take one event over."""
         work = self._read(event)
         if work is not None:
             await work
 
     @singledispatchmethod
     def _read(self, _event: object) -> Pending:
-        """Events that change nothing on the screen."""
         return None
 
     # Agents
@@ -238,14 +235,12 @@ class EventReader:
         self._main.show_peers()
 
     async def _sync_conversation(self, alias: str) -> None:
-        """Open, refresh or close the tab of an external agent, as its conversation says."""
         if self._main.conversations.wanted(alias):
             await self._main.show_conversation(alias)
         elif self._main.deck.pane(alias) is not None:
             await self._main.remove_agent(alias)
 
     def _show_changed(self) -> None:
-        """Show what is new in conversations whose tabs are open."""
         aliases, self._changed = self._changed, set()
         for alias in aliases:
             self._main.conversations.show(alias)
@@ -255,11 +250,9 @@ class EventReader:
     # Helpers
 
     def _open(self, kind: type[AnyScreen]) -> list[AnyScreen]:
-        """The open dialogs of a kind."""
         return [each for each in self._app.screen_stack if isinstance(each, kind) and each.is_mounted]
 
     def _looked_at(self, agent_id: str) -> bool:
-        """Whether the person sees the agent and its terminal has the focus."""
         return agent_id == self._main.active and self._app.app_focus
 
     def _call(self, agent_id: str, what: str) -> None:

@@ -15,12 +15,12 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, read_header
-from synapse_tui.durations import moment
 from synapse_tui.errors import AddressError, InvalidValue, SynapseError
 from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from synapse_tui.widgets.text import one_line, shorten
 from synapse_tui.widgets.views import delivery_mark
+from synapse_tui.wording import moment
 
 from .dialog import Confirm, Form, ListDialog, Report, Row, label
 from .messages import MessageActions
@@ -42,8 +42,6 @@ class ExternalActions:
         self._messages = messages
 
     def action_add_external(self) -> None:
-        """Ask for a URL, show the card, add the agent and open its tab."""
-
         def added(alias: str) -> None:
             self._app.notice(f"@{alias} is added")
             self.action_open_external(alias)
@@ -51,7 +49,6 @@ class ExternalActions:
         self._app.ask(AddExternal(self._externals.preview, self._externals.keep), added)
 
     def action_open_external(self, alias: str) -> None:
-        """Open the tab of an external agent and go there."""
         if not self._externals.has(alias):
             self._app.notice(f"there is no external agent @{alias} any more", "warning")
             return
@@ -101,7 +98,6 @@ class ExternalActions:
         self._app.notice(f"the task of @{alias} is canceled")
 
     def action_new_external(self, alias: str) -> None:
-        """Let the next message begin a new conversation."""
         self._externals.begin_anew(alias)
 
     def action_scroll_external(self, alias: str) -> None:
@@ -115,7 +111,6 @@ class ExternalActions:
         self._app.notice(f"@{alias} is an external agent: that is for agents that run here", "warning")
 
     def action_remove_external(self, alias: str) -> None:
-        """Ask, then forget an agent and what was said with it."""
         text = f"What was said with @{alias} in this project is deleted. The agent itself is not told."
         question = Confirm(f"Remove @{alias}?", text, "Remove it")
         self._app.ask(question, lambda yes: self._app.spawn(self._remove(alias)) if yes else None)
@@ -257,7 +252,6 @@ def offer_text(offer: Candidate) -> Content:
 
 
 def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
-    """What is known of an agent, and what it says of itself."""
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
     for name, value in agent.facts():

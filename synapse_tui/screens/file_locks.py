@@ -12,7 +12,6 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.durations import duration, moment
 from synapse_tui.errors import HistoryError
 from synapse_tui.hooks.install import Consent
 from synapse_tui.model import USER
@@ -20,6 +19,7 @@ from synapse_tui.safety.locks import ChangeType, Lock, Modification, Modificatio
 from synapse_tui.themes import agent_colour
 from synapse_tui.widgets.text import one_line, shorten, shorten_middle
 from synapse_tui.widgets.views import YOU, kind_of, party
+from synapse_tui.wording import duration, moment
 
 from .dialog import Confirm, Dialog, ListDialog, Row
 from .questions import HookQuestion, QuestionQueue
@@ -46,7 +46,6 @@ class LockActions:
         self._questions = questions
 
     def action_locks(self) -> None:
-        """Go to the locks in the sidebar."""
         if self._enabled():
             self._app.main.enter_locks()
             self._app.spawn(self._notice_when_none())
@@ -61,7 +60,6 @@ class LockActions:
         return self._safety.enabled
 
     def action_recent_changes(self) -> None:
-        """List what was done to files."""
         if self._enabled():
             query = ModificationQuery(limit=SHOWN)
             changes = RecentChanges(lambda: self._safety.changes(query), self._app.labels(), self._app.today)
@@ -71,7 +69,6 @@ class LockActions:
         return next((each for each in await self._safety.locks() if each.file == file), None)
 
     def action_show_file(self, file: str) -> None:
-        """Show who has locked a file, and what was done to it."""
         query = ModificationQuery(file=file, limit=SHOWN)
         dialog = FileDialog(
             file,
@@ -88,7 +85,6 @@ class LockActions:
         self._app.notice(f"copied {path}")
 
     def action_release_lock(self, file: str) -> None:
-        """Ask, then take a lock away from its holder."""
         name = shorten_middle(one_line(file), TITLE_CELLS)
         text = (
             "Its holder is not stopped: a write of it that is under way goes on, and others may write "

@@ -18,7 +18,6 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, Wanted
@@ -29,6 +28,7 @@ from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import delivery_mark, proof
+from synapse_tui.wording import duration, moment
 
 from .composer import Draft
 from .dialog import Dialog, Form, Pick, label
@@ -74,11 +74,9 @@ class HistoryActions:
 
     @property
     def kept(self) -> bool:
-        """Whether ended tasks are kept."""
         return self._app.host.settings.flag("env.SYNAPSE_HISTORY_ENABLED")
 
     def agent_types(self) -> dict[str, str]:
-        """Types of agents that can be chosen."""
         return {agent.agent_type: f"every {agent.agent_type}" for agent in self._app.main.agents}
 
     def action_history(self) -> None:
@@ -92,8 +90,6 @@ class HistoryActions:
         self._messages.compose(everyone, Draft(to, task.text.strip(), priority), self._notice)
 
     def export(self, wanted: Wanted) -> None:
-        """Ask for a file, and write the tasks to it."""
-
         async def write(form: str, path: Path) -> str:
             count = await self.reader.export(wanted, form, path)
             return f"{plural(count, 'task')} in {path}"
@@ -101,7 +97,6 @@ class HistoryActions:
         self._app.ask(HistoryExport(self.project, self.now(), write), self._notice)
 
     def _notice(self, text: str) -> None:
-        """Show a notice in the view too, which lies over the status bar."""
         self._app.notice(text)
         if isinstance(self._app.screen, HistoryView):
             self._app.screen.show_notice(text)
@@ -455,7 +450,6 @@ class Filters:
 
 
 def story_text(record: Record, story: Story | None, now: datetime) -> Content:
-    """A task with everything that is known of it."""
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),

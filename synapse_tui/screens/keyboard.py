@@ -61,7 +61,6 @@ class Leader:
         self.pending = False
 
     def use(self, keymap: Keymap) -> None:
-        """Take other keys."""
         self.keymap = keymap
         self.label = key_label(keymap.leader)
         self.key = textual_key(keymap.leader)
@@ -122,7 +121,6 @@ class Keyboard:
         return self._app.host.agents
 
     def use(self, keymap: Keymap) -> None:
-        """Take other keys."""
         self.show_leader(pending=False)
         self.leader.use(keymap)
 
@@ -246,7 +244,6 @@ class Keyboard:
         return session is not None and session.exit is None and session.report.state is not AgentState.WAITING
 
     def _waits(self, event: events.Event) -> bool:
-        """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
         if isinstance(event, events.MouseDown):
             return False
         # Keys for the application itself do not wait for an agent.
@@ -305,7 +302,6 @@ class Keyboard:
     # Giving it
 
     async def give_dialog(self) -> None:
-        """Give a dialog that takes keys now what was typed before."""
         for kept in self._take_for_dialog():
             await self._app.on_event(kept.event)
 
@@ -315,7 +311,6 @@ class Keyboard:
         return taken
 
     async def give_main(self) -> None:
-        """Give the agent in focus the keys that were kept for it, as far as it takes them."""
         self._giving = True
         try:
             for event in self._for_main():

@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
+from synapse_tui.widgets.bars import StatusBar, TabBar, TipBar
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -24,8 +25,6 @@ from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
-from synapse_tui.widgets.status_bar import StatusBar, TipBar
-from synapse_tui.widgets.tab_bar import TabBar
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
@@ -458,7 +457,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
 
 def view_state(main: MainScreen) -> dict[str, object]:
-    """The layout, the agent in focus and what is open, as JSON can carry it."""
     return {
         "layout": main.deck.arrangement,
         "zoomed": main.deck.zoomed,
@@ -581,7 +579,6 @@ class Throttle:
         self._more = False
 
     def __call__(self) -> None:
-        """Draw what is new."""
         self._more = self._resting
         if not self._resting:
             self._resting = True

@@ -16,16 +16,15 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.content import artifact_words, part_words
-from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
 from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.messages.records import Change
 from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, USER, DeliveryState, Task, TaskState
-from synapse_tui.task_words import task_word
 from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
 from synapse_tui.widgets.views import Mark, delivery_mark, party, proof, step_mark
+from synapse_tui.wording import moment, task_word
 
 from .composer import Composer, Draft, Recipient, recipients
 from .dialog import Dialog, ListDialog, Row
@@ -62,7 +61,6 @@ class MessageActions:
     # Writing
 
     def recipients(self) -> list[Recipient]:
-        """Everyone a message can go to."""
         return recipients(self._host.addresses(), {agent.agent_id: agent for agent in self._main.agents})
 
     def action_compose(self, address: str = "") -> None:
@@ -111,8 +109,6 @@ class MessageActions:
             self._partners = [*(each for each in self._partners if each != target), target]
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
-        """What became of handing a message over, for each receiver."""
-
         def status(receipt: Receipt) -> str:
             # Its progress in another process is not reported here, so no state is shown that would stay.
             here = receipt.error is not None or receipt.target in self._host.agents
@@ -140,14 +136,12 @@ class MessageActions:
         self._app.spawn(send())
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
-        """Show in a pane's title what becomes of the message sent from it, for each receiver."""
         self._sent[agent_id] = receipts
         wanted = {receipt.task_id for each in self._sent.values() for receipt in each if receipt.task_id}
         self._tasks = {task.id: task for task in self._host.tasks if task.id in wanted}
         self._show_delivery(agent_id)
 
     def task_changed(self, task: Task) -> None:
-        """Show a new snapshot of a task in the titles of the panes that it was sent from."""
         if task.id in self._tasks:
             self._tasks[task.id] = task
             for agent_id, receipts in self._sent.items():
@@ -191,7 +185,6 @@ class MessageActions:
         return next((task for task in reversed(self._host.tasks) if task.id == task_id), None)
 
     def action_show(self, task_id: str) -> None:
-        """Show a message whole."""
         task = self.find_task(task_id)
         if task is None:
             self._app.notice("that message is no longer kept", "warning")
@@ -207,7 +200,6 @@ class MessageActions:
         self._app.spawn(self._host.cancel_task(task.target, task.id))
 
     def action_send_now(self, task_id: str) -> None:
-        """Put a waiting message before all others, released from a hold by a person."""
         session = self._where_it_waits(task_id)
         if session is not None:
             session.outbox.send_now(task_id)
@@ -310,7 +302,6 @@ class Progress:
 
 
 def summary(sent: Sequence[Progress], room: int) -> str:
-    """How a message to several agents stands, as exactly as there is room for in characters."""
     whole = " · ".join(each.words for each in sent)
     if len(sent) == 1 or len(whole) <= room:
         return whole
@@ -420,7 +411,6 @@ class MessageDetail(Dialog[str]):
         return choices
 
     def update(self, task: Task) -> None:
-        """Show a newer snapshot of the message."""
         before = self._choices()
         self.message = task
         self.query_one("#detail", Static).update(self._text())
@@ -437,7 +427,6 @@ class MessageDetail(Dialog[str]):
 
 
 def detail_text(task: Task) -> Content:
-    """A message with everything that is known about it."""
     mark, word = delivery_mark(task), task_word(task.state, task.delivery)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),

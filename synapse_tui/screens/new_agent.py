@@ -50,7 +50,6 @@ class NewAgentActions:
         self._app.ask(NewAgent(profiles, self._host.folder, self._open, find=self.find), self._main.go_to)
 
     def launch(self) -> None:
-        """Ask which agents to open."""
         profiles = self._host.profiles
         launcher = Launcher(list(profiles.profiles.values()), problems=len(profiles.problems), find=self.find)
         self._keyboard.drop()

@@ -73,7 +73,6 @@ class Offer:
 
 
 def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
-    """Everything that can be chosen at present."""
     yield from _actions(app.keymap)
     leader = key_label(app.keymap.leader)
     for agent in app.main.agents:

@@ -115,7 +115,6 @@ class QuestionQueue:
         self.open_next()
 
     def typed(self, event: events.Event) -> None:
-        """Input has come, for any screen."""
         if not isinstance(event, events.MouseEvent | TerminalKeyRelease):
             self._typed_at = self.clock()
 
@@ -176,14 +175,12 @@ class QuestionQueue:
         return "main"
 
     def taken_along(self) -> list[events.Event]:
-        """Letters that were taken for an answer just before what shows that they begin a text."""
         hinted, self._hinted = self._hinted, []
         if self.clock() - self._hinted_at >= QUIET_SECONDS:
             return []
         return [event for event in hinted if isinstance(event, events.Key) and event.is_printable]
 
     def _agent_asks(self) -> bool:
-        """Whether the agent in focus shows a dialog itself, which a key that is for neither could answer."""
         agent = self._app.main.find(self._app.main.active)
         return agent is not None and agent.state is AgentState.WAITING
 
@@ -256,7 +253,6 @@ class RestoreQuestion(Question[bool]):
         self.run_worker(self._count())
 
     async def _count(self) -> None:
-        """Count the messages that wait, which takes a moment."""
         try:
             count = await self._offer.waiting()
         except HistoryError as error:

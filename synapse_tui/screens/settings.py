@@ -70,7 +70,6 @@ class SettingsActions:
             self._app.push_screen(SettingsScreen(self._app.settings_files))
 
     def action_keep_theme(self, name: str) -> None:
-        """Take colours, and keep them in the person's own settings."""
         self._app.spawn(self._keep_theme(name))
 
     async def _keep_theme(self, name: str) -> None:
@@ -236,7 +235,6 @@ class SettingsScreen(Dialog[None]):
             self.show_news()
 
     def action_leave(self) -> None:
-        """Take the search away, or else leave."""
         query = self.query_one("#query", Input)
         if query.value:
             query.value = ""

@@ -16,9 +16,9 @@ from textual.widget import Widget
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap
+from synapse_tui.widgets.bars import Level
 from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
-from synapse_tui.widgets.status_bar import Level
 from synapse_tui.widgets.terminal_view import TerminalView
 
 from .dialog import describe
@@ -144,12 +144,10 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         return next((pane for pane in self.main.deck.panes if pane.view is view), None)
 
     def label(self, agent_id: str) -> str:
-        """What an agent is called on the screen."""
         agent = self.main.find(agent_id)
         return agent.label if agent is not None else agent_id
 
     def labels(self) -> dict[str, str]:
-        """What the agents here are called, by id."""
         return {agent.agent_id: agent.label for agent in self.main.agents}
 
     # Notices and errors

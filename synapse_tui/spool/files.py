@@ -72,7 +72,6 @@ class SpoolRequest:
     expires: float = 0.0
 
     def encode(self) -> bytes:
-        """The file's content."""
         head = {
             "v": VERSION,
             "method": self.method,
@@ -125,7 +124,6 @@ class SpoolAnswer:
     hint: str = ""
 
     def encode(self) -> bytes:
-        """The file's content."""
         head = {"v": VERSION, "status": self.status, "message": self.message, "hint": self.hint}
         return _join(head, self.body)
 
@@ -164,7 +162,6 @@ class AnswerSeal:
 
     @property
     def file(self) -> str:
-        """The name of the answer's file."""
         return hmac.digest(self.key, b"name", "sha256").hex()[:32] + ANSWER
 
     def seal(self, answer: bytes) -> bytes:
@@ -328,7 +325,6 @@ def _take(descriptor: int) -> None:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether nobody holds the lock of a spool any more, as far as can be told."""
     try:
         descriptor = os.open(folder / HOST_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -87,7 +87,6 @@ class SpoolFolder:
 
     @property
     def locked(self) -> bool:
-        """Whether this host holds its lock."""
         return self._descriptor >= 0
 
     def restore(self) -> None:
@@ -290,14 +289,12 @@ def _beside_the_work(folder: Path) -> Path:
 
 
 def temporary_folder(environ: Mapping[str, str]) -> Path:
-    """The folder for temporary files of whoever has that environment."""
     named = Path(environ.get("TMPDIR", ""))
     usable = named.is_absolute() and named.is_dir() and os.access(named, os.W_OK | os.X_OK)
     return Path(os.path.realpath(named if usable else tempfile.gettempdir()))
 
 
 def temporary_prefix() -> str:
-    """What the names of this user's spools begin with in a folder for temporary files."""
     return f"synapse-spool-{os.getuid()}-"
 
 

@@ -72,7 +72,6 @@ class SpoolWatch:
         self._looker.remove(folder)
 
     def close(self) -> None:
-        """Watch nothing any more."""
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None

@@ -83,7 +83,6 @@ def bases(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """A coded text as a person reads it."""
     return text.replace(WIDE_TAIL, "").replace(JOIN, "") if WIDE_TAIL in text or JOIN in text else text
 
 
@@ -261,7 +260,6 @@ def _is_extender(char: str) -> bool:
 
 
 def extends(cluster: str, char: str) -> bool:
-    """Whether a character that arrives later still belongs to the cluster before it."""
     if _is_extender(char):
         return True
     if len(cluster) >= MAX_CLUSTER:

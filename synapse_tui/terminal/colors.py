@@ -50,7 +50,6 @@ class Colors:
     palette: dict[int, Rgb] = field(default_factory=dict)
 
     def reset(self) -> None:
-        """Forget what the child set."""
         self.own.clear()
         self.palette.clear()
 

@@ -64,11 +64,9 @@ class Pen:
         return text
 
     def assume(self, style: int) -> None:
-        """The terminal's rendition is this one by other means."""
         self._style = style
 
     def rendition(self, style: int) -> None:
-        """Write in a packed style from now on."""
         changed = style ^ self._style
         if not changed:
             return
@@ -171,7 +169,6 @@ class History:
 
 
 def capture_history(terminal: Terminal) -> History:
-    """Take the lines of a terminal, in less than some milliseconds."""
     screen = terminal.screen
     lines = join_rows(screen.main_buffer.rows, screen.columns)
     if screen.on_alternate:
@@ -209,7 +206,6 @@ _SHIFTS = ("\x0f", "\x0e", "\x1bn", "\x1bo")
 
 
 def switch(number: int, on: bool) -> str:
-    """DECSET or DECRST."""
     return f"\x1b[?{number}{'h' if on else 'l'}"
 
 
@@ -261,7 +257,6 @@ def _colors(screen: Screen) -> Iterator[str]:
 
 
 def renditions(screen: Screen, pen: Pen) -> None:
-    """The stack of XTPUSHSGR."""
     for style, parts in zip(screen.saved_styles, screen.saved_parts, strict=True):
         pen.rendition(style)
         pen.parts.append(f"\x1b[{';'.join(map(str, parts))}#{{")
@@ -269,7 +264,6 @@ def renditions(screen: Screen, pen: Pen) -> None:
 
 
 def keyboard(stack: Sequence[int]) -> Iterator[str]:
-    """The kitty keyboard stack of the screen that is shown."""
     if stack[0]:
         yield f"\x1b[={stack[0]}u"
     for flags in stack[1:]:
@@ -322,7 +316,6 @@ def tab_stops(screen: Screen) -> Iterator[str]:
 
 
 def after_text(screen: Screen) -> Iterator[str]:
-    """Modes that neither move the cursor nor change what is drawn."""
     modes = screen.modes
     for number, name in PRIVATE_MODES.items():
         value = getattr(modes, name)

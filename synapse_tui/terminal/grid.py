@@ -155,12 +155,10 @@ class Grid(pyte.Screen):
         self.colors.reset()
 
     def reset_margins(self) -> None:
-        """Let the scrolling region be the whole screen."""
         self.top, self.bottom = 0, self.lines - 1
         self.left, self.right = 0, self.columns - 1
 
     def reset_charsets(self) -> None:
-        """Write in ASCII."""
         self.charsets = [ASCII] * 4
         self.shift = 0
         self.single_shift = 0
@@ -172,7 +170,6 @@ class Grid(pyte.Screen):
             self.tabstops = set(range(8, max(self.columns, 1024), 8))
 
     def select_charset(self) -> None:
-        """Work out the translation of the character set in use."""
         self.translation: Translation | None = CHARSETS.get(self.charsets[self.shift])
         self.update_simple()
 
@@ -198,7 +195,6 @@ class Grid(pyte.Screen):
             self.x = self.column
 
     def touch_all(self) -> None:
-        """Mark the whole screen as changed."""
         self.all_changed = self.tick
 
     def reply(self, text: str) -> None:
@@ -236,7 +232,6 @@ class Grid(pyte.Screen):
             self.x = self.column
 
     def new_line(self) -> None:
-        """CR and LF, the end of most lines."""
         if self.side_margins:
             self.carriage_return()
             self.linefeed()
@@ -373,7 +368,6 @@ class Grid(pyte.Screen):
         return row.expand(self.columns)[left:end], row.styles[left:end], row.wide
 
     def draw(self, data: str) -> None:
-        """Write text at the cursor."""
         x = self.x
         end = x + len(data)
         if end > self.columns or not (self.simple and (data.isascii() or all_narrow(data))):
@@ -826,11 +820,9 @@ class Grid(pyte.Screen):
             self.scrollback.clear()
 
     def selective_erase_in_line(self, how: int = 0) -> None:
-        """DECSEL."""
         self.erase_in_line(how, private=True)
 
     def selective_erase_in_display(self, how: int = 0) -> None:
-        """DECSED."""
         self.erase_in_display(how, private=True)
 
     def protect(self, how: int = 0) -> None:
@@ -844,7 +836,6 @@ class Grid(pyte.Screen):
         self._set_protection(True)
 
     def end_protected_area(self) -> None:
-        """EPA."""
         self._set_protection(False)
 
     def _set_protection(self, on: bool) -> None:

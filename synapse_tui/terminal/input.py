@@ -164,7 +164,6 @@ class KeyEvent:
 
     @classmethod
     def of_text(cls, character: str) -> KeyEvent:
-        """The event of a typed character."""
         if character == " ":
             return cls("space", " ")
         lower = character.lower()

@@ -153,7 +153,6 @@ class Reports(Areas):
             self.reply(TERTIARY_ATTRIBUTES)
 
     def report_version(self, mode: int = 0) -> None:
-        """XTVERSION."""
         if mode == 0:
             self.reply(f"\x1bP>|{VERSION}\x1b\\")
 

@@ -187,7 +187,6 @@ class Row:
         self.styles[right - count : right - count] = [erased(style)] * count
 
     def resize(self, old: int, columns: int) -> None:
-        """Cut the row at a width, or leave blanks of the default style up to a greater one."""
         if self.cells is None and not self.joined:
             if columns > old and self.fill:
                 self._cut(old, 0)
@@ -357,7 +356,6 @@ class Line:
 
     @property
     def wrapped(self) -> bool:
-        """Whether the line continues the one above it."""
         return self._row.wrapped
 
     @property

@@ -337,7 +337,6 @@ class Screen(Reports):
             self._switch_numbered(number, True, private)
 
     def reset_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
-        """RM, DECRST, numbered likewise."""
         for number in modes:
             self._switch_numbered(number, False, private)
 
@@ -350,15 +349,12 @@ class Screen(Reports):
         self.set_mode(*[number for number in modes if number <= _LAST_ANSI])
 
     def reset_ansi_mode(self, *modes: int) -> None:
-        """RM."""
         self.reset_mode(*[number for number in modes if number <= _LAST_ANSI])
 
     def set_private_mode(self, *modes: int) -> None:
-        """DECSET."""
         self.set_mode(*modes, private=True)
 
     def reset_private_mode(self, *modes: int) -> None:
-        """DECRST."""
         self.reset_mode(*modes, private=True)
 
     def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
@@ -472,7 +468,6 @@ class Screen(Reports):
         return 0
 
     def mode_is_set(self, number: int) -> bool:
-        """Whether a private mode is set."""
         name = PRIVATE_MODES.get(number)
         if name is not None:
             return bool(getattr(self.modes, name))
@@ -493,7 +488,6 @@ class Screen(Reports):
         self.reply(f"\x1b[?{number};{self.private_mode_state(number)}$y")
 
     def save_modes(self, *modes: int) -> None:
-        """XTSAVE."""
         for number in modes:
             if number == 1048:
                 self.decsc()
@@ -501,7 +495,6 @@ class Screen(Reports):
                 self.saved_modes[number] = self.mode_is_set(number)
 
     def restore_modes(self, *modes: int) -> None:
-        """XTRESTORE."""
         for number in modes:
             if number == 1048:
                 self.decrc()
@@ -515,7 +508,6 @@ class Screen(Reports):
             self.switch_mode(number, on, private=True)
 
     def push_keyboard(self, flags: int = 0) -> None:
-        """CSI > flags u."""
         stack = self.buffer_shown.kitty
         stack.append(flags & _KITTY_FLAGS)
         del stack[:-KITTY_STACK]
@@ -542,7 +534,6 @@ class Screen(Reports):
         self.modes.kitty_flags = stack[-1]
 
     def report_keyboard(self, _mode: int = 0) -> None:
-        """CSI ? u."""
         self.reply(f"\x1b[?{self.modes.kitty_flags}u")
 
     def set_key_modifiers(self, resource: int | None = None, value: int = 0) -> None:
@@ -553,7 +544,6 @@ class Screen(Reports):
             self.modes.modify_other_keys = value if value in (1, 2) else 0
 
     def disable_key_modifiers(self, resource: int = 2) -> None:
-        """CSI > resource n."""
         if resource == _OTHER_KEYS:
             self.modes.modify_other_keys = 0
 
@@ -641,15 +631,12 @@ class Screen(Reports):
             super().draw(text)
 
     def bell(self, *_args: object) -> None:
-        """BEL."""
         self.emit(Bell())
 
     def select_graphic_rendition(self, *attrs: int) -> None:
-        """SGR, with the parameters as numbers."""
         self.render(";".join(map(str, attrs)))
 
     def render(self, parameters: str) -> None:
-        """SGR, with the parameters as they are sent."""
         keep, add = self.sgr.change(parameters)
         self.style = self.style & keep | add
 

@@ -153,7 +153,6 @@ _SMALL = 256  # Up to here Python has each number once
 
 
 def unpacked(entry: Entry) -> tuple[Packed, bool]:
-    """A stored line, and whether it goes on from the one before."""
     if isinstance(entry, str):
         return Packed(entry), False
     text, spans, fill, continued = entry
@@ -161,13 +160,11 @@ def unpacked(entry: Entry) -> tuple[Packed, bool]:
 
 
 def text_of(entry: Entry) -> str:
-    """The coded text of a stored line."""
     text = entry if isinstance(entry, str) else entry[0]
     return text if isinstance(text, str) else text.decode()
 
 
 def holds(entry: Entry, char: str) -> bool:
-    """Whether the coded text of a stored line has an ASCII character."""
     text = entry if isinstance(entry, str) else entry[0]
     return char in text if isinstance(text, str) else char.encode() in text
 
@@ -219,7 +216,6 @@ class Scrollback(Sequence[Line]):
         self._open = _CLOSED  # The line that was looked at last
 
     def clear(self) -> None:
-        """Forget all lines."""
         self._dropped = self.total
         self._queue.clear()
         self._entries, self._starts, self._counts = [], array("q"), array("I")

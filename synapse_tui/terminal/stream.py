@@ -398,7 +398,6 @@ class Stream(pyte.ByteStream):
         self._until = math.inf
 
     def feed_text(self, text: str) -> None:
-        """Take decoded output."""
         if not text.isascii() and C1.search(text):
             text = text.translate(C1_TO_ESCAPE)
         if self.half_blanks is not None:

@@ -238,7 +238,6 @@ class SgrParser:
 
 
 def parse(parameters: str) -> Change:
-    """Parse the parameters of one SGR sequence into the change that it makes."""
     items = parameters.split(";")
     count = len(items)
     if count == 10:
@@ -343,7 +342,6 @@ _ON = ((BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (BLINK, "5"), (REVERSE, "7"), (HI
 
 
 def unparse(style: int) -> str:
-    """SGR parameters that make a packed style from the default one, as DECRQSS reports them."""
     parts = ["0", *(code for bit, code in _ON if style & bit)]
     underline = style >> UNDERLINE_SHIFT & 7
     if underline:

@@ -28,7 +28,6 @@ TERMINAL_VARIABLES = (
 
 
 def adopt_environment(environ: Mapping[str, str]) -> None:
-    """Describe another terminal in this process's environment, for an app made afterwards."""
     for name in TERMINAL_VARIABLES:
         if name in environ:
             os.environ[name] = environ[name]
@@ -37,7 +36,6 @@ def adopt_environment(environ: Mapping[str, str]) -> None:
 
 
 def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
-    """Give a running app the colours of the terminal that it is shown on."""
     adopt_environment(environ)
     no_color = "NO_COLOR" in environ
     console = _console({name: value for name, value in environ.items() if name != "NO_COLOR"}, app.console)

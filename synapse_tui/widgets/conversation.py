@@ -62,7 +62,6 @@ class ConversationModel:
 
     @property
     def state(self) -> tuple[AgentState, str]:
-        """What the agent does for us, in the words of hosted agents, and what a person should know of it."""
         asking, going = self.asking, self.open_task
         if asking is not None:
             return AgentState.WAITING, one_line(asking.reason)

@@ -193,7 +193,6 @@ class Deck(FaultTolerant, Container):
         return {panes[index]: tile for index, tile in placed.items()}
 
     def terminal_size(self) -> tuple[int, int]:
-        """Columns and lines that the terminal of one more agent would have."""
         return self.terminal_sizes(1)[0]
 
     def terminal_sizes(self, more: int) -> list[tuple[int, int]]:
@@ -209,7 +208,6 @@ class Deck(FaultTolerant, Container):
         return [(max(tile.width, 2), max(tile.height - TITLE_ROWS, 2)) for tile in found]
 
     def update_shown(self) -> None:
-        """Show and hide panes as the layout asks, and arrange them."""
         shown = self.tiles(self.size)
         for pane in self.panes:
             visible = pane in shown
@@ -286,5 +284,4 @@ class TooSmall(Widget, can_focus=False):
 
 
 def is_too_small(width: int, height: int) -> bool:
-    """Whether the application cannot be shown in a terminal of that size."""
     return width < LEAST_WIDTH or height < LEAST_HEIGHT

@@ -18,11 +18,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
-from synapse_tui.durations import moment
 from synapse_tui.messages.records import Record
 from synapse_tui.messages.search import folded
 from synapse_tui.model import Task
 from synapse_tui.themes import agent_colour
+from synapse_tui.wording import moment
 
 from .error_handling import FaultTolerant
 from .segment_bar import Piece
@@ -37,13 +37,11 @@ Run = tuple[str, bool]  # some text, and whether it is what was searched for
 
 
 def stands_in(text: str, terms: Sequence[str]) -> bool:
-    """Whether one of the terms stands in a text, whatever its case and, at its beginning, its width."""
     plain = text.casefold()
     return any(term in plain or term in folded(text[:HEAD]) for term in terms)
 
 
 def excerpt(text: str, terms: Sequence[str], width: int) -> list[Run]:
-    """The part of a text in which terms stand, as one line."""
     line = one_line(_around(text, terms))
     hits = list(_hits(line, terms))
     start = 0
@@ -165,7 +163,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         return self.rows[self._marked] if self.rows else None
 
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
-        """Set what agents are called, what was searched for, and whether projects are shown."""
         self._labels, self._terms, self._projects = labels, terms, projects
         self._redraw()
 
@@ -220,7 +217,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     # What is marked
 
     def mark(self, place: int) -> None:
-        """Mark a task by its place, and bring it into view."""
         if not self.rows:
             return
         place = min(max(place, 0), len(self.rows) - 1)

@@ -105,7 +105,6 @@ class Keyed(Protocol):
 
 
 def keys_of(app: object) -> Keymap:
-    """The keys of an application."""
     return app.keymap if isinstance(app, Keyed) else Keymap()
 
 

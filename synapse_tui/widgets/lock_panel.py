@@ -17,10 +17,10 @@ from textual.timer import Timer
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from synapse_tui.durations import duration
 from synapse_tui.errors import HistoryError
 from synapse_tui.safety.locks import Lock
 from synapse_tui.themes import agent_colour
+from synapse_tui.wording import duration
 
 from .error_handling import FaultTolerant
 from .option_lists import Choices

@@ -213,7 +213,6 @@ class PaneOutput:
 
     @property
     def live(self) -> bool:
-        """Whether there is an outer terminal that takes output now."""
         app = self._app
         return app._running and not app._closed and not app.is_headless and app._driver is not None
 
@@ -276,7 +275,6 @@ class PaneOutput:
         driver.flush()
 
     def ask_keys(self, kitty_flags: int) -> None:
-        """Ask the outer terminal to report the keys that the child in focus asked for."""
         if isinstance(self._driver, SynapseDriver) and self.live:
             self._driver.request_keyboard(kitty_flags)
 
@@ -345,7 +343,6 @@ class RowPainter:
             self._strips.pop(row, None)
 
     def clear(self) -> None:
-        """Forget all drawings, and what is on the outer terminal."""
         self._strips.clear()
         self._written.clear()
 
@@ -355,11 +352,9 @@ class RowPainter:
         self.clear()
 
     def strip(self, row: int) -> TerminalStrip:
-        """Return the strip of a row for the compositor."""
         return self._strip(row, self._widget.size.width)
 
     def strips(self, crop: Region) -> list[Strip]:
-        """Return the strips of a part of the pane for the compositor."""
         width = self._widget.size.width
         self._settle(self._widget.region.x)
         if crop.height > 1 or self._widget.size.height == 1:
@@ -368,7 +363,6 @@ class RowPainter:
         return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
 
     def draw(self, rows: Iterable[int], placement: Placement) -> str:
-        """Return what has to be written for some rows to be right on the outer terminal."""
         region = placement.region
         self._settle(region.x)
         out: list[str] = []
@@ -413,7 +407,6 @@ class RowPainter:
         return build_pieces(self._line(row), width, self._pens, self._spans(row))
 
     def refresh(self, rows: Iterable[int]) -> None:
-        """Have Textual paint some rows."""
         width, height = self._widget.size
         regions: list[Region] = []
         for row in sorted(rows):

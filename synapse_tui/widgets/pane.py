@@ -177,7 +177,6 @@ class ExitBar(SegmentBar, can_focus=True):
         self._since = clock()
 
     def watch_status(self) -> None:
-        """Begin the time in which keys do nothing."""
         self._since = self._clock()
         self.refresh()
 

@@ -43,7 +43,6 @@ class PaneKeys:
             self._follow(self._interceptor.key(key, (key, raw), self._view.session.reading()))
 
     def run(self, text: str) -> bool:
-        """Send many keys that type as one piece, each of them encoded for the child."""
         mention = self._interceptor
         if self._view.scroll_mode is not None:
             return False
@@ -132,7 +131,6 @@ _PUNCTUATION = {_character_to_key(chr(code)): chr(code) for code in range(0x21, 
 
 
 def key_event(event: events.Key) -> KeyEvent:
-    """Return what a terminal would know of a key that Textual names, as far as the name tells."""
     text = event.character
     if text is not None and event.is_printable:
         return KeyEvent.of_text(text) if len(text) == 1 else KeyEvent("", text)

@@ -41,7 +41,6 @@ def heading_row(group: str) -> Content:
 
 
 def about(entry: Entry, survey: Survey, width: int) -> Content:
-    """What a setting does, its default, and what the files say."""
     setting = entry.setting
     default = shorten(one_line(value_text(setting, setting.default)), width // 2)
     choices = f" · one of {', '.join(setting.choices)}" if setting.choices else ""
@@ -85,7 +84,6 @@ def says(entry: Entry, survey: Survey) -> Content:
 
 
 def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
-    """A file that can be written to, and what it says now."""
     path = survey.name(layer)
     now = value_text(entry.setting, entry.given[layer]) if layer in entry.given else "—"
     what = _WHOSE[layer]

@@ -99,7 +99,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
 def message_row(
     task: Task, labels: Mapping[str, str], width: int, now: datetime, place: tuple[int, int] = (1, 1)
 ) -> Content:
-    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer."""
+    """Two lines and up to two more: sender, target, progress, since when; the text; why; the answer."""
     mark = delivery_mark(task)
     old = age((now - task.updated_at).total_seconds())
     position, count = place

@@ -85,7 +85,6 @@ def rich_color(code: int) -> RichColor:
 
 
 def color_parameters(code: int, foreground: bool, system: ColorSystem) -> tuple[str, ...]:
-    """Return the SGR parameters that select a colour, brought down to what the outer terminal knows."""
     if code == DEFAULT_COLOR:
         return ()
     if code & RGB and system is ColorSystem.TRUECOLOR:
@@ -267,7 +266,6 @@ class TerminalStrip(Strip):
         return TerminalStrip(list(_cut(self.pieces, start, end)), end - start, self.column + start)
 
     def adjust_cell_length(self, cell_length: int, style: RichStyle | None = None) -> Strip:
-        """Return the strip cut or filled up with blanks to a width."""
         if cell_length <= self.cell_length:
             return self.crop(0, cell_length)
         return Strip.join([self, Strip.blank(cell_length - self.cell_length, style)])

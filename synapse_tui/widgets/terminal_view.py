@@ -354,7 +354,6 @@ class TerminalView(Widget, can_focus=True):
         return self._synchronized_since + SYNC_TIMEOUT
 
     def paint_frame(self) -> str:
-        """Take the terminal's damage and return what draws it, or have Textual draw it and return nothing."""
         output = self._output
         if output is None or not self.is_attached:
             return ""
@@ -382,7 +381,6 @@ class TerminalView(Widget, can_focus=True):
         return moved
 
     def charge(self, seconds: float) -> None:
-        """Let the agent answer for the time that a frame took."""
         self.session.charge(seconds)
 
     def _scroll(self, rows: set[int], placement: Placement) -> str:
@@ -428,7 +426,6 @@ class TerminalView(Widget, can_focus=True):
         return self._painter.strip(y)
 
     def update_view(self) -> None:
-        """Draw the pane anew after scrolling, selecting or searching."""
         self._painter.drop(range(self.size.height))
         self._move_cursor_block()
         self._update_status()
@@ -441,7 +438,6 @@ class TerminalView(Widget, can_focus=True):
         output.paint(self._painter.draw(rows, placement) + self._follow_cursor(output, placement))
 
     def show_mention(self, view: MentionView | None) -> None:
-        """Show what is held of a mention at the child's cursor, or hide it."""
         if view is None and self.mention.drawn is None:
             return
         self.mention.show(view, self.size, self._mention_anchor())
@@ -541,7 +537,6 @@ class TerminalView(Widget, can_focus=True):
         return f"\x1b[{place.y + 1};{place.x + 1}H" if moved else ""
 
     def _cursor_wanted(self) -> tuple[int, int, bool, int]:
-        """Column, row of the view, visibility and shape."""
         typing = self.mention.cursor
         if typing is not None:
             return typing.x, typing.y, True, DEFAULT_SHAPE
@@ -672,7 +667,6 @@ class TerminalView(Widget, can_focus=True):
             self.update_view()
 
     def end_selection(self) -> None:
-        """Take away what is selected, and end the drag that selects it."""
         self._mouse.stop_dragging()
         if self.scroll_mode is not None:
             self.scroll_mode.selection = None

@@ -152,7 +152,6 @@ class AgentView:
 
     @property
     def held_long(self) -> bool:
-        """Whether a message is held for so long that a person should know."""
         return self.held_seconds > HELD_LONG and self.exit is None
 
     @property
@@ -168,7 +167,6 @@ class AgentView:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks a person for something, which an interrupt denies."""
         return self.exit is None and self.state is AgentState.WAITING
 
     def mark(self, frame: int | None = None) -> Mark:
@@ -176,7 +174,6 @@ class AgentView:
 
     @property
     def state_text(self) -> str:
-        """The state in words, with what is known about it."""
         if self.exit is not None:
             return self.exit.words
         word = self.mark().word
@@ -232,7 +229,7 @@ def _view(
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
-    held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
+    held = [task for task in list(session.tasks) if task.delivery is DeliveryState.HELD]
     kind = session.agent_type
     known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
     unparked = [task.updated_at for task in held if task.reason != HELD_BY_USER]

@@ -179,11 +179,11 @@ class Tries:
             if rig.session.reading().dialog and time.monotonic() - denied > 0.2:
                 denied = time.monotonic()
                 rig.session.console.write(b"\x1b")
-            return rig.session.task(task.id).state.final
+            return rig.session.tasks.get(task.id).state.final
 
         await until(ended, f"the end of message {number}", 30)
         await until(lambda: rig.session.report.state is AgentState.READY or ended(), "READY")
-        state = rig.session.task(task.id)
+        state = rig.session.tasks.get(task.id)
         if state.state is not TaskState.COMPLETED:
             self._tally.wrong.append(f"{number}: {state.state} {state.reason}")
         self._note(number, rig.records()[seen:])

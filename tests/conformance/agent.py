@@ -63,7 +63,7 @@ class OwnServer:
         return json.loads(read)
 
 
-class TaskDesk:
+class TaskService:
     """Answers one task.
 
     Args:
@@ -108,7 +108,7 @@ class ScriptedRunner(TurnRunner):
     def _script(self, task_id: str, said: str) -> Turn:
         message_id = message_of(self._server.ask("GET", f"/tasks/{task_id}"))
         self._app.journal.write("message", task=task_id, message_id=message_id)
-        return Turn(message_id, said, TaskDesk(self._server, task_id), self._pace)
+        return Turn(message_id, said, TaskService(self._server, task_id), self._pace)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -85,7 +85,7 @@ class Rig:
         def reached() -> bool:
             under_way = state is AgentState.PROCESSING and any(
                 task.delivery in (DeliveryState.TYPING, DeliveryState.SUBMITTING)
-                for task in self.session.list_tasks()
+                for task in list(self.session.tasks)
             )
             return self.session.report.state is state and not under_way
 
@@ -93,18 +93,18 @@ class Rig:
 
     async def delivery(self, task: Task, state: DeliveryState, reason: str = "") -> Task:
         def reached() -> Task | None:
-            now = self.session.task(task.id)
+            now = self.session.tasks.get(task.id)
             return now if now.delivery is state and now.reason.startswith(reason) else None
 
-        return await until(reached, lambda: f"{state} {reason}: {self.session.task(task.id)}")
+        return await until(reached, lambda: f"{state} {reason}: {self.session.tasks.get(task.id)}")
 
     async def done(self, task: Task) -> Task:
-        await until(lambda: self.session.task(task.id).state.final, "the end of the task")
-        return self.session.task(task.id)
+        await until(lambda: self.session.tasks.get(task.id).state.final, "the end of the task")
+        return self.session.tasks.get(task.id)
 
     async def until_ended(self, *tasks: Task) -> None:
         await until(
-            lambda: all(self.session.task(task.id).state.final for task in tasks), "the end of the tasks"
+            lambda: all(self.session.tasks.get(task.id).state.final for task in tasks), "the end of the tasks"
         )
 
     async def dismiss_until_done(self, task: Task) -> Task:
@@ -113,10 +113,10 @@ class Rig:
         def ended() -> bool:
             if self.answers() and len(self.records("dialog-open")) > len(self.records("dialog-answer")):
                 self.type("\x1b")
-            return self.session.task(task.id).state.final
+            return self.session.tasks.get(task.id).state.final
 
         await until(ended, "the end of the task")
-        return self.session.task(task.id)
+        return self.session.tasks.get(task.id)
 
     async def draft(self, text: str) -> None:
         await until(lambda: self.session.reading().draft == text, f"draft {text!r}")

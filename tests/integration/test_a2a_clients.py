@@ -86,8 +86,8 @@ async def test_a_conversation(binding: str, version: str) -> None:
         subscribed = client.subscribe(pb.SubscribeToTaskRequest(id=task.id))
         assert (await anext(subscribed)).task.id == task.id
         agent.goes_on(task.id)
-        agent.feed.written(task.id, "Do", 1)
-        agent.feed.written(task.id, "Done", 1)
+        agent.streams.written(task.id, "Do", 1)
+        agent.streams.written(task.id, "Done", 1)
         agent.finish(task.id, "Done.")
         seen = await collect(subscribed)
         chunks = [each.artifact_update for each in seen if each.HasField("artifact_update")]
@@ -127,7 +127,7 @@ async def test_a_call_that_waits(tmp_path: Path, binding: str, version: str) -> 
         file = tmp_path / "answer.txt"
         file.write_bytes(b"42")
         artifact = Artifact("", parts=(Part("file", path=str(file), name="answer.txt"),))
-        agent.book.change(
+        agent.tasks.change(
             task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, artifacts=(artifact,)
         )
         (answer,) = await call
@@ -145,7 +145,7 @@ async def test_all_who_subscribe_see_the_same_in_the_same_order() -> None:
         assert [states([await anext(other)]) for other in others] == [["TASK_STATE_WORKING"]] * 3
         await others[0].aclose()
         for number in range(50):
-            agent.feed.written(task_id, "x" * (number + 1), 1)
+            agent.streams.written(task_id, "x" * (number + 1), 1)
         agent.finish(task_id, "x" * 50)
         seen = await asyncio.gather(*(collect(each) for each in (first, *others[1:])))
         assert seen[1] == seen[2] == seen[0][1:]
@@ -167,10 +167,10 @@ async def test_a_caller_that_leaves_frees_its_subscription_at_once() -> None:
             connection = await Connection.open(agent.port)
             connection.writer.write(http("POST", "/", agent.port, call, V1))
             task = await agent.works()
-            assert agent.feed.wanted(task.id)
+            assert agent.streams.wanted(task.id)
             await connection.close()
-            await until(lambda: not agent.feed.wanted(task.id))  # noqa: B023 - it is awaited here
-            assert not agent.book.get(task.id).state.final, "its task goes on"
+            await until(lambda: not agent.streams.wanted(task.id))  # noqa: B023 - it is awaited here
+            assert not agent.tasks.get(task.id).state.final, "its task goes on"
 
 
 async def test_a_server_that_stops_ends_its_own_streams_only() -> None:
@@ -206,8 +206,8 @@ async def test_a_reader_that_is_too_slow_is_told_to_come_again() -> None:
         task_id = (await anext(slow))["task"]["id"]
         agent.give(task_id)
         for number in range(1000):  # at once: the server cannot send between any two
-            agent.feed.written(task_id, str(number) * 20, 1)
-        assert not agent.feed.wanted(task_id)
+            agent.streams.written(task_id, str(number) * 20, 1)
+        assert not agent.streams.wanted(task_id)
         with pytest.raises(Refused) as found:
             await collect(slow)
         assert found.value.data[0]["metadata"]["hint"].startswith("subscribe again")
@@ -227,7 +227,7 @@ async def test_a_task_of_the_dialect_as_a_stream() -> None:
             name, task = await anext(told)
             assert (name, task["id"], task["status"]) == ("task", task_id, "submitted")
             agent.give(task_id)
-            agent.feed.written(task_id, "Done", 1)
+            agent.streams.written(task_id, "Done", 1)
             agent.finish(task_id, "Done.")
             found = await collect(told)
         assert [name for name, _ in found] == ["task", "artifact", "artifact", "task"]

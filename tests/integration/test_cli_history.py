@@ -21,7 +21,7 @@ from synapse_tui.events import EventBus
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.shell_kit import InnerShell, Shell
 
@@ -38,7 +38,7 @@ async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list
     path = shell.home / ".synapse/history.db"
     history = History(path, owner="1:1", alive=lambda _: True)
     key = AgentKey(project or str(shell.folder), "synapse-claude-8100", "claude")
-    book = TaskBook(key.agent_id, "context", EventBus(), journal=AgentJournal(history, key))
+    book = TaskStore(key.agent_id, "context", EventBus(), journal=AgentJournal(history, key))
     outbox = Outbox(book)
     ids = []
     history.load()

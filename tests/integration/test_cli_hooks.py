@@ -35,8 +35,8 @@ async def test_a_broken_file_of_one_agent_does_not_keep_the_others_from_their_ho
     claude, copilot = json.loads(result.out)
     assert result.code == 2
     assert (claude["installed"], copilot["installed"]) == (False, True)
-    assert "no valid JSON" in claude["problem"]
-    assert "no valid JSON" in result.err
+    assert "not valid JSON" in claude["problem"]
+    assert "not valid JSON" in result.err
     settings.write_text('{"hooks": "…client.py…"} // mine')
     result = await shell.run("hooks", "remove")
     assert result.code == 2

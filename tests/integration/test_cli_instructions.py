@@ -83,7 +83,7 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
         f"synapse: left out: {shell.folder}/.synapse/claude.md: its content has not been trusted\n"
     )
     sent = await shell.run("instructions", "send", "alice")
-    (task,) = agent.list_tasks()
+    (task,) = list(agent.tasks)
     assert (sent.code, sent.out) == (0, f"{agent.agent_id}: completed (task {task.short_id})\n")
     assert "left out" in sent.err
     after = await shell.run("instructions", "show", "codex", "--json")
@@ -107,7 +107,7 @@ async def test_inside_an_agent_its_own_are_meant(shell: Shell, stack: AsyncExitS
     refused = await shell.run("instructions", "send", "gemini")
     assert refused.code == 5
     assert "may not instruct" in refused.err
-    assert not gemini.list_tasks()
+    assert not list(gemini.tasks)
 
 
 async def test_what_an_agent_of_a_type_would_be_told(shell: Shell) -> None:

@@ -12,7 +12,7 @@ from synapse_tui.events import EventBus
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import MessageRequest, Sender
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
@@ -52,7 +52,7 @@ async def kept(shell: Shell, *texts: str, name: str = "ign", sender: Sender = CO
     key = AgentKey(str(shell.folder), "synapse-gemini-8110", "gemini")
     journal = AgentJournal(history, key)
     journal.called = name
-    book = TaskBook(key.agent_id, "context", EventBus(), journal=journal)
+    book = TaskStore(key.agent_id, "context", EventBus(), journal=journal)
     outbox = Outbox(book)
     for text in texts:
         outbox.put(book.create(MessageRequest(text, sender)))
@@ -214,10 +214,10 @@ async def test_a_message_that_goes_on_with_a_task_is_called_by_its_own_id_and_by
     gemini.give(task.id)
     follow = ("send", "gemini", "more", "--task", task.short_id, "--no-response")
     sent = await shell.run(*follow)
-    first = gemini.list_tasks()[-1]
+    first = list(gemini.tasks)[-1]
     assert sent.out == f"{gemini.agent_id}: queued (message {first.short_id}, task {task.short_id})\n"
     told = (await shell.run(*follow, "--json")).json
-    second = gemini.list_tasks()[-1]
+    second = list(gemini.tasks)[-1]
     assert (told["task_id"], told["message_id"]) == (task.id, second.id)
     assert (told["status"], told["delivery"]) == ("working", "queued")
     which = await shell.run("outbox", "move", task.short_id, "1")
@@ -236,7 +236,7 @@ async def test_one_who_waits_is_told_how_far_the_message_has_come(shell: Shell, 
     waiting = await shell.start("send", "gemini", "more", "--task", task.short_id)
     assert waiting.stderr is not None
     line = (await waiting.stderr.readline()).decode()
-    own = gemini.list_tasks()[-1]
+    own = list(gemini.tasks)[-1]
     assert line == f"{gemini.agent_id}: queued (message {own.short_id}, task {task.short_id})\n"
     gemini.outbox.hold("working")
     line = (await waiting.stderr.readline()).decode()
@@ -250,7 +250,7 @@ async def test_one_who_waits_is_told_how_far_the_message_has_come(shell: Shell, 
 
 async def test_what_all_does_not_mean_is_named(shell: Shell, gemini: FakeAgent) -> None:
     uncertain, info = gemini.wait("a"), gemini.info("by the way")
-    gemini.outbox.park(uncertain.id, "uncertain whether it was sent: the host ended")
+    gemini.outbox.doubt(uncertain.id, "the host ended")
     result = await shell.run("outbox", "retry", "all")
     assert f"message {uncertain.short_id} is left out, held: uncertain whether it was sent" in result.err
     assert f"synapse outbox retry {uncertain.short_id} sends it (again)" in result.err

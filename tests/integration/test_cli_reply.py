@@ -48,7 +48,7 @@ async def test_a_reply_is_for_the_task_that_the_agent_works_on(shell: Shell, cod
     task = given(codex)
     result = await shell.run("reply", "-", stdin="fine\nそう".encode())
     assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
-    assert codex.task(task.id).answer == "fine\nそう"
+    assert codex.tasks.get(task.id).answer == "fine\nそう"
     again = await shell.run("reply", "more")
     assert again.code == 4
     assert "has its answer already" in again.err
@@ -61,7 +61,7 @@ async def test_a_task_is_named_and_refused(shell: Shell, codex: FakeAgent, optio
     given(codex)
     told = await shell.run("reply", "no such branch", "--to", task.id[:8], option, "--json")
     assert told.json == {"target": ASKER.sender_id, "task_id": task.id, "status": state}
-    assert codex.task(task.id).reason == "no such branch"
+    assert codex.tasks.get(task.id).reason == "no such branch"
 
 
 async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent) -> None:
@@ -74,7 +74,7 @@ async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent
         "reply", "see", "--file", "a plan.md", "--file", str(plan), "--file", "other", "--url", "https://example.org/x",
         "--data", '{"count": [3]}', "--message",
     )  # fmt: skip
-    (artifact,) = codex.task(task.id).artifacts
+    (artifact,) = codex.tasks.get(task.id).artifacts
     text, first, second, url, data = artifact.parts
     assert (artifact.text, artifact.as_message, text.text) == ("see", True, "see")
     assert (url.text, data.data) == ("https://example.org/x", {"count": [3]})
@@ -90,7 +90,7 @@ async def test_an_answer_may_be_a_file_alone(shell: Shell, codex: FakeAgent) -> 
     task = given(codex)
     (shell.folder / "x.bin").write_bytes(bytes(999_999))
     assert (await shell.run("reply", "--file", "x.bin")).code == 0
-    (artifact,) = codex.task(task.id).artifacts
+    (artifact,) = codex.tasks.get(task.id).artifacts
     assert (artifact.text, artifact.parts[0].kind) == ("", "file")
 
 
@@ -98,10 +98,10 @@ async def test_a_question_keeps_the_task_open(shell: Shell, codex: FakeAgent) ->
     task = given(codex)
     told = await shell.run("reply", "which file?", "--state", "input-required")
     assert told.out == f"{ASKER.sender_id}: input_required (task {task.id[:8]})\n"
-    asked = codex.task(task.id)
+    asked = codex.tasks.get(task.id)
     assert (asked.state, asked.reason, asked.artifacts) == (TaskState.INPUT_REQUIRED, "which file?", ())
     assert (await shell.run("reply", "found it")).code == 0
-    assert codex.task(task.id).answer == "found it"
+    assert codex.tasks.get(task.id).answer == "found it"
 
 
 async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell, codex: FakeAgent) -> None:
@@ -113,7 +113,7 @@ async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell,
         result = await shell.run("reply", *words)
         assert result.code == 2
         assert told in result.err, words
-    assert not codex.task(task.id).state.final
+    assert not codex.tasks.get(task.id).state.final
 
 
 async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, codex: FakeAgent) -> None:
@@ -121,7 +121,7 @@ async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, c
     removing = ("sh", "-c", 'rm -r "$PWD"; exec "$@"', "sh", *SYNAPSE)
     result = await shell.run("reply", "done", program=removing)
     assert (result.code, result.err) == (0, "")
-    assert codex.task(task.id).answer == "done"
+    assert codex.tasks.get(task.id).answer == "done"
     assert not shell.folder.exists()
 
 
@@ -143,7 +143,7 @@ async def test_send_with_reply_to_goes_to_the_owner_of_the_task(shell: Shell, co
     assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
     assert f"is from {ASKER.sender_id}: the reply went there, not to codex" in result.err
     assert "--response has no effect" in result.err
-    assert codex.task(task.id).answer == "fine"
+    assert codex.tasks.get(task.id).answer == "fine"
     assert len(codex.requests) == 1, "nobody is sent anything else"
 
 
@@ -158,7 +158,7 @@ async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell,
     error: dict[str, str] = sent.json["error"]  # type: ignore[assignment]
     assert error["type"] == "TaskNotFound"
     assert "as a plain message: synapse send 'claude 1' MESSAGE" in error["hint"]
-    assert not codex.task(task.id).state.final
+    assert not codex.tasks.get(task.id).state.final
 
 
 async def test_a_person_in_a_shell_has_nothing_to_reply_to(shell: Shell) -> None:
@@ -178,15 +178,15 @@ async def test_an_agent_waits_for_a_task_of_its_own(
     process = await shell.start("send", "gemini", "review this", "--json")
     assert process.stderr is not None
     await process.stderr.readline()
-    [own], [request], [sent] = codex.list_tasks(), gemini.requests, gemini.list_tasks()
+    [own], [request], [sent] = list(codex.tasks), gemini.requests, list(gemini.tasks)
     assert request.metadata["sender_task_id"] == own.id
     assert (own.outgoing, own.target) == (True, gemini.agent_id)
-    codex.desk.answered(own.id, Reply("fine", in_reply_to=sent.id), verified=True)
+    codex.service.answered(own.id, Reply("fine", in_reply_to=sent.id), verified=True)
     out, _ = await process.communicate()
     told = json.loads(out)
     assert (process.returncode, told["text"], told["status"]) == (0, "fine", "completed")
     assert told["task_id"] == sent.id, "the task that can be looked at, canceled, replied to"
-    assert codex.task(own.id).reply == "told"
+    assert codex.tasks.get(own.id).reply == "told"
 
 
 async def test_a_failed_answer_is_told_whole(shell: Shell, stack: AsyncExitStack, codex: FakeAgent) -> None:
@@ -195,8 +195,8 @@ async def test_a_failed_answer_is_told_whole(shell: Shell, stack: AsyncExitStack
     process = await shell.start("send", "gemini", "review this")
     assert process.stderr is not None
     await process.stderr.readline()
-    [own] = codex.list_tasks()
-    codex.desk.answered(own.id, Reply("no:\n" + 300 * "x", TaskState.FAILED), verified=True)
+    [own] = list(codex.tasks)
+    codex.service.answered(own.id, Reply("no:\n" + 300 * "x", TaskState.FAILED), verified=True)
     out, err = await process.communicate()
     assert (process.returncode, out.decode()) == (6, "no:\n" + 300 * "x" + "\n")
     assert b"failed: no: xxx" in err
@@ -210,7 +210,7 @@ async def test_who_waits_no_longer_is_told_later(
     result = await shell.run("send", "gemini", "review this", "--wait-timeout", "0.2")
     assert result.code == 7
     assert "the answer will come as a message" in result.err
-    assert not codex.list_tasks()[0].state.final
+    assert not next(iter(codex.tasks)).state.final
 
 
 async def test_a_message_that_is_refused_leaves_no_task_open(
@@ -219,7 +219,7 @@ async def test_a_message_that_is_refused_leaves_no_task_open(
     gemini = await opened(stack, shell)
     gemini.state = AgentState.EXITED
     assert (await shell.run("send", "gemini", "review this")).code == 3
-    assert [task.state for task in codex.list_tasks()] == [TaskState.CANCELED]
+    assert [task.state for task in list(codex.tasks)] == [TaskState.CANCELED]
 
 
 async def test_a_reply_loads_nothing_heavy(shell: Shell, codex: FakeAgent) -> None:
@@ -242,7 +242,7 @@ async def test_broadcast_gives_a_receipt_for_each_agent(
     elsewhere = await opened(stack, shell, "claude", project="/other")
     gemini.answer = None
     result = await shell.run("broadcast", "lunch")
-    [task] = gemini.list_tasks()
+    [task] = list(gemini.tasks)
     assert (result.code, result.out) == (3, f"{gemini.agent_id}: queued (task {task.id[:8]})\n")
     assert "has exited" in result.err
     assert not elsewhere.requests
@@ -292,17 +292,17 @@ async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered
     over = await shell.run(*asking, "--wait-timeout", "0.2")
     assert (over.code, over.out) == (7, "")
     assert "goes on (queued: in the inbox)" in over.err
-    await agent.cancel(agent.list_tasks()[0].id)
-    agent.outbox.take(agent.list_tasks()[0].id)
+    await agent.cancel(next(iter(agent.tasks)).id)
+    agent.outbox.take(next(iter(agent.tasks)).id)
     waiting = await shell.start(*asking)
     assert waiting.stderr is not None
     await waiting.stderr.readline()
-    task = agent.list_tasks()[-1]
+    task = list(agent.tasks)[-1]
     shell.enter(agent)
     read = await shell.run("inbox")
     assert read.out.endswith(" which one?\n")
     assert f'user waits for an answer: synapse reply "..." --to {task.short_id}' in read.err
-    assert not agent.task(task.id).state.final, "it was read, not answered"
+    assert not agent.tasks.get(task.id).state.final, "it was read, not answered"
     assert (await shell.run("reply", "the blue one")).code == 0
     out, _ = await waiting.communicate()
     assert (waiting.returncode, out) == (0, b"the blue one\n")
@@ -316,27 +316,27 @@ async def test_a_question_ends_the_waiting_and_is_answered(
     process = await shell.start("send", "gemini", "review this")
     assert process.stderr is not None
     await process.stderr.readline()
-    [own], [sent] = codex.list_tasks(), gemini.list_tasks()
+    [own], [sent] = list(codex.tasks), list(gemini.tasks)
     gemini.give(sent.id)
-    codex.desk.answered(
+    codex.service.answered(
         own.id, Reply("which file?\nof two", TaskState.INPUT_REQUIRED, in_reply_to=sent.id), verified=True
     )
     out, err = await process.communicate()
     assert (process.returncode, out.decode()) == (0, "which file?\nof two\n")
     assert f'answer it: synapse send {gemini.agent_id} "..." --task {sent.short_id}' in err.decode()
-    assert codex.task(own.id).reply == "told", "nobody needs to be told of it again"
+    assert codex.tasks.get(own.id).reply == "told", "nobody needs to be told of it again"
 
     process = await shell.start("send", "gemini", "the blue one", "--task", sent.short_id, "--json")
     assert process.stderr is not None
     await process.stderr.readline()
-    follow_up = gemini.list_tasks()[-1]
+    follow_up = list(gemini.tasks)[-1]
     assert (follow_up.text, follow_up.follows) == ("the blue one", sent.id)
-    assert gemini.task(sent.id).messages[-1].parts[0].text == "the blue one"
-    codex.desk.answered(own.id, Reply("done", in_reply_to=sent.id), verified=True)
+    assert gemini.tasks.get(sent.id).messages[-1].parts[0].text == "the blue one"
+    codex.service.answered(own.id, Reply("done", in_reply_to=sent.id), verified=True)
     out, _ = await process.communicate()
     told = json.loads(out)
     assert (told["text"], told["status"], told["task_id"]) == ("done", "completed", sent.id)
-    assert len(codex.list_tasks()) == 1, "one answer is waited for, not two"
+    assert len(list(codex.tasks)) == 1, "one answer is waited for, not two"
 
 
 async def test_agents_go_on_with_their_own_tasks_only(

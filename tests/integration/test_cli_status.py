@@ -129,7 +129,7 @@ async def test_a_person_reads_the_inbox_of_an_agent(shell: Shell, gemini: FakeAg
     ]
     assert gemini.outbox.is_unread(info.id)
     assert (await shell.run("inbox", "--agent", "gemini")).code == 0
-    assert gemini.book.get(info.id).reason == "read"
+    assert gemini.tasks.get(info.id).reason == "read"
     result = await shell.run("inbox", "--agent", "gemini")
     assert (result.out, result.err) == ("", "no unread messages\n")
 

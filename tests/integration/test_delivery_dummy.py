@@ -146,7 +146,7 @@ async def test_a_message_that_cannot_be_sent_is_held_and_told(tmp_path):
         assert "stuck" in rig.session.reading().draft
         await rig.session.cancel(task.id)
         await rig.draft("")
-        assert rig.session.task(task.id).state is TaskState.CANCELED
+        assert rig.session.tasks.get(task.id).state is TaskState.CANCELED
         assert rig.submitted == []
 
 
@@ -164,7 +164,7 @@ async def test_a_dialog_that_opens_right_after_the_paste(tmp_path):
 async def test_keys_typed_before_a_dialog_opened_do_not_answer_it(tmp_path):
     async with open_rig(tmp_path, "--dialog-after-paste", "30") as rig:
         task = rig.send("under a dialog")
-        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        await until(lambda: rig.session.tasks.get(task.id).delivery is DeliveryState.TYPING, "typing")
         rig.type("y\r")
         await rig.state(AgentState.WAITING)
         await rig.answer("\x1b")
@@ -177,7 +177,7 @@ async def test_keys_typed_before_a_dialog_opened_do_not_answer_it(tmp_path):
 async def test_a_canceled_message_under_a_dialog_and_keys_that_wait(tmp_path):
     async with open_rig(tmp_path, "--dialog-after-paste", "30") as rig:
         task = rig.send("under a dialog")
-        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        await until(lambda: rig.session.tasks.get(task.id).delivery is DeliveryState.TYPING, "typing")
         rig.type("mine\r")
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
         assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
@@ -192,7 +192,7 @@ async def test_a_user_who_types_while_a_message_is_typed(tmp_path):
     async with open_rig(tmp_path) as rig:
         await rig.ready()
         task = rig.send("from a peer")
-        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        await until(lambda: rig.session.tasks.get(task.id).delivery is DeliveryState.TYPING, "typing")
         for char in "my own draft":
             rig.type(char)
         await rig.done(task)
@@ -246,7 +246,9 @@ async def test_without_bracketed_paste_a_message_is_one_line(tmp_path):
 async def test_a_question_makes_the_task_wait_for_input(tmp_path):
     async with open_rig(tmp_path) as rig:
         task = rig.send("%%ask:Which?|red|blue%%")
-        await until(lambda: rig.session.task(task.id).state is TaskState.INPUT_REQUIRED, "input required")
+        await until(
+            lambda: rig.session.tasks.get(task.id).state is TaskState.INPUT_REQUIRED, "input required"
+        )
         await rig.answer("2")
         assert (await rig.done(task)).state is TaskState.COMPLETED
         states = [state for state, _ in rig.history(task)]
@@ -297,7 +299,7 @@ async def test_a_queue_does_not_wait_between_turns_for_an_agent_that_tells_its_s
         await rig.until_ended(*tasks)
         assert rig.submitted == [f"number {number}" for number in range(5)]
         for number, task in enumerate(tasks):
-            assert f"says: number {number}" in rig.session.task(task.id).artifacts[0].text, (
+            assert f"says: number {number}" in rig.session.tasks.get(task.id).artifacts[0].text, (
                 "whole all the same"
             )
 
@@ -326,7 +328,7 @@ async def test_an_agent_that_answers_before_it_was_seen_to_take_the_message(tmp_
 
         def answer(event: Event) -> None:
             if isinstance(event, TaskChanged) and event.task.delivery is DeliveryState.SUBMITTING:
-                rig.session.desk.reply(event.task.id, Reply("at once"))
+                rig.session.service.reply(event.task.id, Reply("at once"))
 
         unsubscribe = rig.events.subscribe(answer)
         task = rig.send("quick question")
@@ -334,7 +336,7 @@ async def test_an_agent_that_answers_before_it_was_seen_to_take_the_message(tmp_
         unsubscribe()
         following = await rig.done(rig.send("next"))
         assert following.state is TaskState.COMPLETED
-        answered = rig.session.task(task.id)
+        answered = rig.session.tasks.get(task.id)
         assert (answered.state, answered.delivery, answered.answer) == (
             TaskState.COMPLETED,
             DeliveryState.DONE,

@@ -20,7 +20,7 @@ async def test_a_message_is_held_the_moment_a_dialog_is_announced_and_goes_when_
         await rig.ready()
         rig.session.hooked(HookKind.ASKED, "a")
         task = rig.send("not into the dialog")
-        held = rig.session.task(task.id)
+        held = rig.session.tasks.get(task.id)
         assert (held.delivery, held.reason) == (DeliveryState.HELD, "permission dialog open")
         rig.session.hooked(HookKind.POST, "a")
         await rig.done(task)
@@ -74,7 +74,7 @@ async def test_a_prompt_of_the_persons_own_holds_messages_before_the_screen_show
         rig.session.hooked(HookKind.PROMPT)
         assert (rig.session.report.state, rig.session.report.rule) == (AgentState.PROCESSING, HOOKED)
         task = rig.send("behind it")
-        assert rig.session.task(task.id).reason == "working"
+        assert rig.session.tasks.get(task.id).reason == "working"
         rig.session.hooked(HookKind.IDLE)
         await rig.done(task)
         assert rig.submitted == ["behind it"]

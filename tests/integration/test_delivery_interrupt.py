@@ -17,7 +17,7 @@ async def test_priority_5_stops_the_turn_and_is_delivered(tmp_path, turn):
         urgent = rig.send("stop that", 5)
         await until(lambda: rig.records("interrupt"), "the interrupt")
         await rig.done(urgent)
-        stopped = rig.session.task(running.id)
+        stopped = rig.session.tasks.get(running.id)
         assert (stopped.state, stopped.reason) == (TaskState.CANCELED, "interrupted by synapse-claude-8100")
         assert rig.submitted == [turn, "stop that"]
         assert len(rig.records("interrupt")) == 1
@@ -43,7 +43,7 @@ async def test_priority_5_dismisses_a_dialog_and_never_approves_it(tmp_path):
         await rig.done(urgent)
         assert [record["answer"] for record in rig.records("dialog-answer")] == ["denied"]
         assert not (tmp_path / "made").exists()
-        assert rig.session.task(first.id).state is TaskState.CANCELED
+        assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
         assert rig.submitted[-1] == "no"
 
 
@@ -158,9 +158,9 @@ async def test_priority_5_passes_a_message_that_the_agent_did_not_take_into_its_
             # Not its state: that changes before Enter is pressed, and without Enter nothing is uncertain.
             await until(lambda: len(rig.records("key")) > before, "Enter")
         await rig.done(rig.send("urgent", 5))
-        assert rig.session.task(running.id).state is TaskState.CANCELED
+        assert rig.session.tasks.get(running.id).state is TaskState.CANCELED
         assert rig.submitted == ["%%hang:60%%", "urgent"]
         assert rig.session.reading().empty
-        parked = rig.session.task(ignored.id)
+        parked = rig.session.tasks.get(ignored.id)
         assert parked.delivery is DeliveryState.HELD
         assert parked.reason.endswith("something urgent goes first")

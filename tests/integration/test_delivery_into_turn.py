@@ -32,9 +32,11 @@ async def test_a_message_is_queued_by_the_agent_and_has_the_next_turn(tmp_path):
         await rig.state(AgentState.PROCESSING)
         second = await into_turn(rig)
         assert rig.session.report.state is AgentState.PROCESSING
-        assert rig.session.task(first.id).state is TaskState.WORKING
-        assert rig.session.task(second).state is TaskState.SUBMITTED
-        answers = [(await rig.done(rig.session.task(task))).artifacts[0].text for task in (first.id, second)]
+        assert rig.session.tasks.get(first.id).state is TaskState.WORKING
+        assert rig.session.tasks.get(second).state is TaskState.SUBMITTED
+        answers = [
+            (await rig.done(rig.session.tasks.get(task))).artifacts[0].text for task in (first.id, second)
+        ]
         assert modes(rig) == ["now", "queue"]
         assert answers[0].endswith("END-OF-SLOW")
         assert "and this" not in answers[0]
@@ -48,10 +50,10 @@ async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
         await rig.state(AgentState.PROCESSING)
         second = await into_turn(rig, "%%hang:60%% second")
         assert (await rig.done(first)).state is TaskState.COMPLETED
-        assert rig.session.task(second).state is TaskState.WORKING
+        assert rig.session.tasks.get(second).state is TaskState.WORKING
         assert rig.session.turns.running == second
         await rig.session.cancel(second)
-        assert rig.session.task(second).state is TaskState.CANCELED
+        assert rig.session.tasks.get(second).state is TaskState.CANCELED
 
 
 async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
@@ -61,7 +63,7 @@ async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
         await rig.state(AgentState.PROCESSING)
         task = await into_turn(rig)
         assert rig.session.turns.running == ""
-        answer = (await rig.done(rig.session.task(task))).artifacts[0].text
+        answer = (await rig.done(rig.session.tasks.get(task))).artifacts[0].text
         assert answer.startswith("synapse-claude-8100 says: and this")
         assert modes(rig) == ["now", "queue"]
 
@@ -72,8 +74,8 @@ async def test_a_message_that_steers_ends_with_the_turn(tmp_path):
         await rig.state(AgentState.PROCESSING)
         second = await into_turn(rig)
         for task in (first.id, second):
-            assert (await rig.done(rig.session.task(task))).state is TaskState.COMPLETED
-        answers = [rig.session.task(task).artifacts[0].text for task in (first.id, second)]
+            assert (await rig.done(rig.session.tasks.get(task))).state is TaskState.COMPLETED
+        answers = [rig.session.tasks.get(task).artifacts[0].text for task in (first.id, second)]
         assert all("says: and this" in answer for answer in answers)
         assert not any("[A2A:" in answer for answer in answers)
         assert modes(rig) == ["now", "steer"]
@@ -125,7 +127,7 @@ async def test_an_agent_without_a_rest_is_neither_typed_into_nor_pressed(tmp_pat
         assert [record["event"] for record in rig.records() if record["event"] in ("paste", "turn-end")] == [
             "paste", "turn-end", "paste", "turn-end"
         ]  # fmt: skip
-        assert {rig.session.task(sent.id).state for sent in (first, task)} == {TaskState.COMPLETED}
+        assert {rig.session.tasks.get(sent.id).state for sent in (first, task)} == {TaskState.COMPLETED}
 
 
 async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
@@ -138,9 +140,9 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         queued = await into_turn(rig)
         urgent = rig.send("stop that", 5)
         await rig.done(urgent)
-        await rig.done(rig.session.task(queued))
-        assert rig.session.task(first.id).state is TaskState.CANCELED
-        assert rig.session.task(queued).state is TaskState.COMPLETED
+        await rig.done(rig.session.tasks.get(queued))
+        assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
+        assert rig.session.tasks.get(queued).state is TaskState.COMPLETED
         turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
 
@@ -151,8 +153,8 @@ async def test_an_interrupt_that_leaves_the_agents_queue_alone(tmp_path):
         await rig.state(AgentState.PROCESSING)
         queued = await into_turn(rig)
         assert (await rig.session.interrupt()).stopped
-        assert rig.session.task(first.id).state is TaskState.CANCELED
-        assert "and this" in (await rig.done(rig.session.task(queued))).artifacts[0].text
+        assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
+        assert "and this" in (await rig.done(rig.session.tasks.get(queued))).artifacts[0].text
 
 
 async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
@@ -174,5 +176,5 @@ async def test_an_agent_that_ends_fails_both(tmp_path):
         await rig.state(AgentState.PROCESSING)
         second = await into_turn(rig)
         await until(lambda: rig.session.exit, "the end")
-        await rig.until_ended(first, rig.session.task(second))
-        assert {rig.session.task(task).state for task in (first.id, second)} == {TaskState.FAILED}
+        await rig.until_ended(first, rig.session.tasks.get(second))
+        assert {rig.session.tasks.get(task).state for task in (first.id, second)} == {TaskState.FAILED}

@@ -33,7 +33,7 @@ async def unread(rig: Rig, text: str) -> Task:
     await rig.ready()
     os.kill(rig.session.pid, signal.SIGSTOP)
     task = rig.send(text)
-    await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read")
+    await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
     return task
 
 
@@ -104,7 +104,7 @@ async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
         for key in "mine\r":
             await asyncio.sleep(0.02)
             rig.type(key)
-        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read")
+        await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
         await asyncio.sleep(2)
         os.kill(rig.session.pid, signal.SIGCONT)
         await until(lambda: len(rig.submitted) == 2, "both")

@@ -31,7 +31,7 @@ async def type_at_moments(
         task = rig.send(text, 4)
         moment = chance.choice(MOMENTS)
         reached = [moment, DeliveryState.DONE, DeliveryState.CANCELED]
-        await until(lambda task=task, reached=reached: rig.session.task(task.id).delivery in reached, moment)  # type: ignore[misc]
+        await until(lambda at=task.id, to=reached: rig.session.tasks.get(at).delivery in to, moment)  # type: ignore[misc]
         await asyncio.sleep(chance.choice((0.0, 0.005, 0.02, 0.06)))
         await user.burst()
         await user.finish()

@@ -164,9 +164,9 @@ async def test_the_answer_reaches_the_hosted_agent_that_asked(host, echo):
     (asker,) = await open_ready(host, "one")
     who = Sender(asker.agent_id, asker.agent_type, asker.endpoint, verified=True)
     task = await host.externals.send("echo", "hello", sender=who)
-    await until(lambda: any(each.sender.sender_id == "echo" for each in asker.list_tasks()))
+    await until(lambda: any(each.sender.sender_id == "echo" for each in list(asker.tasks)))
 
-    (told,) = (each for each in asker.list_tasks() if each.sender.sender_id == "echo")
+    (told,) = (each for each in list(asker.tasks) if each.sender.sender_id == "echo")
     assert not told.sender.verified
     assert told.text.startswith("[external agent @echo, not verified")
     assert told.text.endswith("\nhello")
@@ -422,4 +422,4 @@ async def test_an_agent_that_waits_gets_the_answer_once(host, echo):
     await client.close()
 
     assert task.text == "hello"
-    assert not asker.list_tasks(), "it was printed by the command and needs not be typed"
+    assert not list(asker.tasks), "it was printed by the command and needs not be typed"

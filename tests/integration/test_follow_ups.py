@@ -34,13 +34,13 @@ def follow(rig: Rig, task: Task, text: str, priority: int = 3) -> tuple[Task, Ta
     message = TaskMessage(f"id of {text}", "user", (Part(text=text),))
     request = MessageRequest(text, CALLER, priority, message=message, follows=task.id)
     followed = rig.session.accept(request)
-    return followed, rig.session.list_tasks()[-1]
+    return followed, list(rig.session.tasks)[-1]
 
 
 async def working(rig: Rig, text: str) -> Task:
     task = rig.send(text)
-    await until(lambda: rig.session.task(task.id).state is TaskState.WORKING, "the turn")
-    return rig.session.task(task.id)
+    await until(lambda: rig.session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
+    return rig.session.tasks.get(task.id)
 
 
 def typed(rig: Rig) -> list[str]:
@@ -54,7 +54,7 @@ async def collect(reader: Subscription) -> list[TaskEvent]:
 
 async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     task = rig.send("%%slow:2%%")
-    first, second = (rig.session.feed.subscribe(task.id) for _ in range(2))
+    first, second = (rig.session.streams.subscribe(task.id) for _ in range(2))
     events, others = await asyncio.gather(collect(first), collect(second))
     assert all(mine is its for mine, its in zip(events, others, strict=True))
     final = events[-1]
@@ -67,12 +67,12 @@ async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     assert all(chunk.append for chunk in chunks[1:]), chunks
     assert "".join(chunk.text for chunk in chunks) == final.task.artifacts[0].text
     assert {chunk.artifact_id for chunk in chunks} == {artifact_id(final.task.artifacts[0], 1)}
-    assert not rig.session.feed.wanted(task.id)
+    assert not rig.session.streams.wanted(task.id)
 
 
 async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     task = await working(rig, "%%slow:0.5%%")
-    reader = rig.session.feed.subscribe(task.id)
+    reader = rig.session.streams.subscribe(task.id)
     followed, own = follow(rig, task, "and then this")
     assert (followed.id, own.follows) == (task.id, task.id)
     assert [message.message_id for message in followed.messages] == [task.id, "id of and then this"]
@@ -80,7 +80,7 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     assert (final.state, len(final.artifacts)) == (TaskState.COMPLETED, 2)
     assert "END-OF-SLOW" in final.artifacts[0].text
     assert "and then this" in final.artifacts[1].text
-    own = rig.session.task(own.id)
+    own = rig.session.tasks.get(own.id)
     assert (own.state, own.delivery, own.artifacts) == (TaskState.COMPLETED, DeliveryState.DONE, ())
     assert typed(rig)[1] == f"[A2A:{task.short_id}:someone] and then this"
     events = await collect(reader)
@@ -118,10 +118,10 @@ async def test_what_cannot_be_gone_on_with_is_refused(rig):
 async def test_cancel_takes_the_waiting_messages_too(rig):
     task = await working(rig, "%%slow:30%%")
     _, own = follow(rig, task, "never")
-    reader = rig.session.feed.subscribe(task.id)
+    reader = rig.session.streams.subscribe(task.id)
     canceled = await rig.session.cancel(task.id)
     assert canceled.state is TaskState.CANCELED
-    assert rig.session.task(own.id).state is TaskState.CANCELED
+    assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
     assert len(rig.session.outbox) == 0
     states = [event.task.state for event in await collect(reader) if isinstance(event, Snapshot)]
     assert TaskState.COMPLETED not in states, "its message that goes did not end it"
@@ -142,11 +142,11 @@ async def test_a_task_whose_turn_is_over_waits_for_a_message_that_is_held(rig):
     _, own = follow(rig, task, "held")
     rig.session.control.hold(own.id)
     await rig.ready()
-    await until(lambda: rig.session.task(task.id).artifacts, "the answer")
-    kept = rig.session.task(task.id)
+    await until(lambda: rig.session.tasks.get(task.id).artifacts, "the answer")
+    kept = rig.session.tasks.get(task.id)
     assert (kept.state, kept.reason) == (TaskState.WORKING, "a message that goes on with it waits")
     await rig.session.control.cancel(own.id)
-    final = rig.session.task(task.id)
+    final = rig.session.tasks.get(task.id)
     assert (final.state, final.artifacts) == (TaskState.COMPLETED, kept.artifacts)
 
 
@@ -154,17 +154,17 @@ async def test_an_open_task_that_nobody_works_on_can_be_canceled(rig):
     task = await working(rig, "%%slow:0.5%%")
     _, own = follow(rig, task, "held")
     rig.session.control.hold(own.id)
-    await until(lambda: rig.session.task(task.id).artifacts, "the answer")
+    await until(lambda: rig.session.tasks.get(task.id).artifacts, "the answer")
     assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
-    assert rig.session.task(own.id).state is TaskState.CANCELED
+    assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
 
 
 async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(rig):
     task = await working(rig, "%%slow:0.5%%")
     question = "which file? " + "x" * 300
-    rig.session.desk.reply("", Reply(question, TaskState.INPUT_REQUIRED))
+    rig.session.service.reply("", Reply(question, TaskState.INPUT_REQUIRED))
     await rig.ready()
-    asked = rig.session.task(task.id)
+    asked = rig.session.tasks.get(task.id)
     assert (asked.state, asked.delivery, asked.artifacts) == (
         TaskState.INPUT_REQUIRED,
         DeliveryState.DONE,
@@ -181,17 +181,17 @@ async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(
     final = await rig.done(task)
     assert final.state is TaskState.COMPLETED
     assert "the blue one" in final.answer
-    assert rig.session.task(own.id).state is TaskState.COMPLETED
+    assert rig.session.tasks.get(own.id).state is TaskState.COMPLETED
 
 
 async def test_a_question_whose_answer_is_taken_back_stays(rig):
     task = await working(rig, "%%slow:0.5%%")
-    rig.session.desk.reply(task.id, Reply("which file?", TaskState.INPUT_REQUIRED))
+    rig.session.service.reply(task.id, Reply("which file?", TaskState.INPUT_REQUIRED))
     await rig.ready()
     slow = await working(rig, "%%slow:30%%")
     _, own = follow(rig, task, "the blue one")
     await rig.session.control.cancel(own.id)
-    asked = rig.session.task(task.id)
+    asked = rig.session.tasks.get(task.id)
     assert (asked.state, asked.reason) == (TaskState.INPUT_REQUIRED, "which file?")
     assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
     await rig.session.cancel(slow.id)
@@ -199,16 +199,16 @@ async def test_a_question_whose_answer_is_taken_back_stays(rig):
 
 async def test_a_question_ends_with_the_agent_that_asked_it(rig):
     asked, followed = await working(rig, "%%slow:0.5%% one"), rig.send("%%slow:0.5%% two")
-    rig.session.desk.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
-    await until(lambda: rig.session.task(followed.id).state is TaskState.WORKING, "the second turn")
-    rig.session.desk.reply(followed.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    rig.session.service.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    await until(lambda: rig.session.tasks.get(followed.id).state is TaskState.WORKING, "the second turn")
+    rig.session.service.reply(followed.id, Reply("which?", TaskState.INPUT_REQUIRED))
     _, own = follow(rig, followed, "this one")
     rig.session.control.hold(own.id)
     await rig.ready()
     os.kill(rig.session.pid, signal.SIGKILL)
     failed = await rig.done(asked)
     assert (failed.state, failed.reason) == (TaskState.FAILED, "agent exited")
-    assert rig.session.task(followed.id).state is TaskState.WORKING
+    assert rig.session.tasks.get(followed.id).state is TaskState.WORKING
     await rig.session.restart()
     await rig.ready()
     rig.session.control.release(own.id)
@@ -218,7 +218,7 @@ async def test_a_question_ends_with_the_agent_that_asked_it(rig):
 async def test_an_answer_given_while_messages_wait_is_one_of_several(rig):
     task = await working(rig, "%%slow:0.5%%")
     follow(rig, task, "and this")
-    replied = rig.session.desk.reply(task.id, Reply("half is done"))
+    replied = rig.session.service.reply(task.id, Reply("half is done"))
     assert replied.state is TaskState.WORKING
     final = await rig.done(task)
     assert final.artifacts[0].text == "half is done"
@@ -229,14 +229,14 @@ async def test_an_answer_given_while_messages_wait_is_one_of_several(rig):
 async def test_a_refusal_takes_the_waiting_messages_out(rig):
     task = await working(rig, "%%slow:0.5%%")
     _, own = follow(rig, task, "more")
-    rig.session.desk.reply(task.id, Reply("not mine", TaskState.REJECTED))
-    assert rig.session.task(task.id).state is TaskState.REJECTED
-    gone = rig.session.task(own.id)
+    rig.session.service.reply(task.id, Reply("not mine", TaskState.REJECTED))
+    assert rig.session.tasks.get(task.id).state is TaskState.REJECTED
+    gone = rig.session.tasks.get(own.id)
     assert (gone.state, gone.reason) == (TaskState.CANCELED, f"task {task.short_id} has ended: rejected")
 
 
 async def test_the_agent_may_ask_its_peer_as_ever(rig):
     task = rig.session.accept(MessageRequest("%%slow:0.5%%", PEER, metadata={"sender_task_id": "t"}))
-    await until(lambda: rig.session.task(task.id).state is TaskState.WORKING, "the turn")
-    rig.session.desk.reply("", Reply("which?", TaskState.INPUT_REQUIRED))
-    assert rig.session.task(task.id).reply == "due"
+    await until(lambda: rig.session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
+    rig.session.service.reply("", Reply("which?", TaskState.INPUT_REQUIRED))
+    assert rig.session.tasks.get(task.id).reply == "due"

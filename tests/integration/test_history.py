@@ -89,7 +89,9 @@ async def test_what_still_waited_is_held_until_it_is_released(tmp_path):
             ("failed", "agent exited")
         ]
         new = session.accept(MessageRequest("sent since", PEER))
-        await until(lambda: session.task(new.id).state.final, "the new message, which passes the held ones")
+        await until(
+            lambda: session.tasks.get(new.id).state.final, "the new message, which passes the held ones"
+        )
         assert "of two" not in text_of(tmp_path, "submit")
         for task in tuple(session.outbox):
             session.control.release(task.id)
@@ -191,12 +193,13 @@ async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):
             other.execute("BEGIN IMMEDIATE")
             task = session.accept(MessageRequest("hello", PEER))
             await until(
-                lambda: session.task(task.id).reason.startswith("history cannot be written"), "the reason"
+                lambda: session.tasks.get(task.id).reason.startswith("history cannot be written"),
+                "the reason",
             )
-            assert session.task(task.id).delivery is DeliveryState.HELD
+            assert session.tasks.get(task.id).delivery is DeliveryState.HELD
             assert text_of(tmp_path, "submit") == ""
             other.execute("ROLLBACK")
-        await until(lambda: session.task(task.id).state is TaskState.COMPLETED, "the end of the lock")
+        await until(lambda: session.tasks.get(task.id).state is TaskState.COMPLETED, "the end of the lock")
         assert text_of(tmp_path, "submit").count("hello") == 1
         assert any(isinstance(event, Notice) and "written again" in event.text for event in heard)
 
@@ -220,15 +223,15 @@ async def test_what_goes_on_with_a_task_still_does_after_a_restart(tmp_path):
         session.accept(MessageRequest("in blue", PEER, follows=task.id))
         port = session.port
     async with one_agent(tmp_path, port, restore=True) as (_, session, _):
-        assert (await session.find_task(task.id)).caller == "ci", "found as soon as it is read"
-        await until(lambda: session.task(task.id).state.final, "its end")
-        final = session.task(task.id)
+        assert (await session.tasks.find(task.id)).caller == "ci", "found as soon as it is read"
+        await until(lambda: session.tasks.get(task.id).state.final, "its end")
+        final = session.tasks.get(task.id)
         assert final.state is TaskState.COMPLETED
         assert ["draw a plan" in final.artifacts[0].text, "in blue" in final.artifacts[1].text] == [
             True,
             True,
         ]
-        page = await session.page(TaskQuery(states=frozenset({TaskState.COMPLETED})))
+        page = await session.tasks.page(TaskQuery(states=frozenset({TaskState.COMPLETED})))
         assert [each.id for each in page.tasks] == [task.id], "the message itself is no task for others"
 
 
@@ -237,12 +240,12 @@ async def test_what_is_too_old_is_removed_with_its_files(tmp_path):
         await until(lambda: session.report.state is AgentState.READY)
         (file,) = await receive([Upload(b"x", "x.txt")], session.cwd, "old-task")
         task = session.accept(MessageRequest("hello", PEER))
-        await until(lambda: session.task(task.id).state.final, "its end")
+        await until(lambda: session.tasks.get(task.id).state.final, "its end")
         await host.history.tidy(datetime.now(UTC) - timedelta(days=1))
-        assert (await session.page(TaskQuery())).total == 1
+        assert (await session.tasks.page(TaskQuery())).total == 1
         assert Path(file.path).exists()  # noqa: ASYNC240 - a test
         await host.history.tidy(datetime.now(UTC) + timedelta(days=1))
-        assert (await session.page(TaskQuery())).total == 0
+        assert (await session.tasks.page(TaskQuery())).total == 0
         assert not Path(file.path).exists()  # noqa: ASYNC240 - a test
 
 

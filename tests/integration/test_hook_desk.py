@@ -44,7 +44,7 @@ class Rig:
             project,
             project / ".synapse/file_safety.db",
             retention=timedelta(days=30),
-            told=self.told.append,
+            report=self.told.append,
             clock=lambda: self.now,
         )
         bus = EventBus()

@@ -162,8 +162,8 @@ async def test_a_message_of_the_early_form_may_name_its_agent(
         async with httpx.AsyncClient(timeout=30) as client:
             answer = (await client.post(f"{alice.endpoint}/message", json={"content": content})).json()
         (agent,) = [each for each in (alice, bob) if each.name == name]
-        assert agent.task(answer["task_id"]).text == text
-        assert [len(each.list_tasks()) for each in (alice, bob)] == ([1, 0] if agent is alice else [0, 1])
+        assert agent.tasks.get(answer["task_id"]).text == text
+        assert [len(list(each.tasks)) for each in (alice, bob)] == ([1, 0] if agent is alice else [0, 1])
 
 
 async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
@@ -178,7 +178,7 @@ async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
         answer = await client.post(f"{agent.endpoint}/message", json={"content": "@codex go on"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (421, "served_elsewhere")
     assert "http://127.0.0.1:8120/message" in answer.json()["error"]["hint"]
-    assert not agent.list_tasks()
+    assert not list(agent.tasks)
 
 
 @pytest.fixture
@@ -226,24 +226,24 @@ async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pyte
     alice, bob = await open_ready(host, "alice", "bob")
     (receipt,) = await host.send("bob", "hello", sender=alice.agent_id)
     assert receipt.error is None
-    await until(lambda: bob.task(receipt.task_id).state is TaskState.COMPLETED)
-    task = bob.task(receipt.task_id)
+    await until(lambda: bob.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
+    task = bob.tasks.get(receipt.task_id)
     assert task.sender.sender_id == alice.agent_id
     assert task.sender.verified
     assert "hello" in task.artifacts[0].text
     assert task.metadata["author"] == "user", "a person wrote it in her pane: she is not told of the answer"
     assert [known.id for known in host.tasks] == [task.id]
     (own,) = await host.send("alice", "from the person", priority=4)
-    await until(lambda: alice.task(own.task_id).delivery is DeliveryState.DONE)
-    assert alice.task(own.task_id).sender.verified
+    await until(lambda: alice.tasks.get(own.task_id).delivery is DeliveryState.DONE)
+    assert alice.tasks.get(own.task_id).sender.verified
 
 
 async def test_answers_that_look_alike_are_all_whole(host: Host) -> None:
     (alice,) = await open_ready(host, "alice")
     for number in range(4):
         (receipt,) = await host.send("alice", f"q{number}")
-        await until(lambda id_=receipt.task_id: alice.task(id_).state is TaskState.COMPLETED)  # type: ignore[misc]
-        (artifact,) = alice.task(receipt.task_id).artifacts
+        await until(lambda id_=receipt.task_id: alice.tasks.get(id_).state is TaskState.COMPLETED)  # type: ignore[misc]
+        (artifact,) = alice.tasks.get(receipt.task_id).artifacts
         assert artifact.text == f"user says: q{number}\n(22 characters, 1 line)"
         assert not artifact.truncated
 
@@ -253,8 +253,8 @@ async def test_everyone_gets_a_copy_and_a_receipt_of_it(host: Host) -> None:
     receipts = await host.send("all", "lunch", sender=alice.agent_id)
     assert {receipt.target for receipt in receipts} == {bob.agent_id, carol.agent_id}
     for agent in (bob, carol):
-        await until(lambda agent=agent: any(t.state is TaskState.COMPLETED for t in agent.list_tasks()))  # type: ignore[misc]
-    assert not alice.list_tasks()
+        await until(lambda agent=agent: any(t.state is TaskState.COMPLETED for t in list(agent.tasks)))  # type: ignore[misc]
+    assert not list(alice.tasks)
 
 
 async def test_addresses_that_mean_nobody_or_several(host: Host) -> None:
@@ -321,7 +321,7 @@ async def test_an_agent_that_ended_is_started_anew_under_the_same_id(host: Host)
     await until(lambda: restarted.report.state is AgentState.READY)
     assert restarted.agent_id == agent.agent_id
     (receipt,) = await host.send("alice", "are you there?")
-    await until(lambda: restarted.task(receipt.task_id).state is TaskState.COMPLETED)
+    await until(lambda: restarted.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
 
 
 async def test_a_restart_goes_by_the_profile_as_it_is_now(host: Host) -> None:
@@ -340,7 +340,7 @@ async def test_a_restart_goes_by_the_profile_as_it_is_now(host: Host) -> None:
         assert marked() is (profile is changed)
         assert agent.environ["SYNAPSE_AGENT_ID"] == agent.agent_id
     (receipt,) = await host.send("alice", "hello again")
-    await until(lambda: agent.task(receipt.task_id).state is TaskState.COMPLETED)
+    await until(lambda: agent.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
 
 
 async def test_the_last_port_is_taken_again(host: Host) -> None:
@@ -362,8 +362,8 @@ async def test_two_hosts_see_each_other_and_type_addresses_stay_at_home(tmp_path
 
 async def test_a_first_prompt_is_typed_when_the_agent_is_ready(host: Host) -> None:
     agent = await host.open(AgentSpec("dummy", prompt="good morning"), columns=80, lines=24)
-    await until(lambda: any(task.state is TaskState.COMPLETED for task in agent.list_tasks()))
-    (task,) = agent.list_tasks()
+    await until(lambda: any(task.state is TaskState.COMPLETED for task in list(agent.tasks)))
+    (task,) = list(agent.tasks)
     assert "You said: good morning" in task.artifacts[0].text
 
 

@@ -101,5 +101,5 @@ async def test_agents_message_one_another_over_https(tmp_path: Path) -> None:
         assert bob.endpoint == bob.environ["SYNAPSE_ENDPOINT"] == f"https://127.0.0.1:{bob.port}"
         assert records(host)[bob.agent_id]["endpoint"] == bob.endpoint
         [receipt] = await host.send("bob", "hello", sender=alice.agent_id)
-        await until(lambda: bob.task(receipt.task_id).state is TaskState.COMPLETED)
-        assert bob.task(receipt.task_id).sender.verified
+        await until(lambda: bob.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
+        assert bob.tasks.get(receipt.task_id).sender.verified

@@ -21,7 +21,7 @@ async def test_information_is_kept_all_else_is_typed(tmp_path):
         info = rig.send("by the way", priority=1)
         await rig.done(rig.send("do this", priority=2))
         assert rig.submitted == ["do this"]
-        kept = rig.session.task(info.id)
+        kept = rig.session.tasks.get(info.id)
         assert (kept.state, kept.delivery, kept.reason) == (
             TaskState.SUBMITTED,
             DeliveryState.QUEUED,
@@ -41,11 +41,13 @@ async def test_what_was_read_and_is_to_be_answered_ends_with_its_agent(tmp_path)
         first, second = rig.session.accept(request), rig.session.accept(request)
         for task in (first, second):
             assert rig.session.control.read(task.id).state is TaskState.WORKING
-        assert rig.session.desk.reply(first.id, Reply("that")).state is TaskState.COMPLETED
-        assert [task.id for task in rig.session.desk.awaiting()] == [second.id]
+        assert rig.session.service.reply(first.id, Reply("that")).state is TaskState.COMPLETED
+        assert [task.id for task in rig.session.service.awaiting()] == [second.id]
         await rig.session.stop()
-        await until(lambda: rig.session.task(second.id).state is TaskState.FAILED, "the end of its agent")
-        assert rig.session.task(first.id).answer == "that"
+        await until(
+            lambda: rig.session.tasks.get(second.id).state is TaskState.FAILED, "the end of its agent"
+        )
+        assert rig.session.tasks.get(first.id).answer == "that"
 
 
 async def test_by_default_it_is_typed(tmp_path):

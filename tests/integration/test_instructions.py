@@ -74,7 +74,7 @@ class Rig:
 
     def answered(self, session: AgentSession) -> Callable[[], bool]:
         """Whether all that the agent was sent has been answered."""
-        return lambda: bool(session.list_tasks()) and all(task.state.final for task in session.list_tasks())
+        return lambda: bool(list(session.tasks)) and all(task.state.final for task in list(session.tasks))
 
 
 def talking_dummy(delay: float) -> ProfileSet:
@@ -118,7 +118,7 @@ async def test_they_go_before_the_first_prompt_and_before_waiting_messages(tmp_p
         await until(lambda: len(rig.submitted) == 3, "all three")
         await until(rig.answered(agent), "the answers")
         first, second, third = rig.submitted
-        task = next(task for task in agent.list_tasks() if task.instructs)
+        task = next(task for task in list(agent.tasks) if task.instructs)
         assert first.startswith(f"[A2A:{task.short_id}:synapse-system] {HEADER}\nYou are {agent.agent_id} ")
         assert "(type dummy, name alice)" in first
         assert first.endswith(task.text.rpartition("\n")[2])
@@ -141,8 +141,8 @@ async def test_nothing_but_what_interrupts_goes_first_however_long_they_take(tmp
     rig.host.instructions._restored = restored
     async with running(rig.host):
         agent = await rig.open(prompt="the prompt")
-        prompt = agent.list_tasks()[0]
-        await until(lambda: agent.task(prompt.id).reason == "its instructions go first", "the reason")
+        prompt = next(iter(agent.tasks))
+        await until(lambda: agent.tasks.get(prompt.id).reason == "its instructions go first", "the reason")
         ask(agent, "an emergency", 5)
         await until(lambda: rig.submitted, "the emergency")
         await until(lambda: agent.report.state is AgentState.READY, "READY")
@@ -307,7 +307,7 @@ async def test_those_that_waited_at_a_crash_go_on_and_those_of_an_old_conversati
     async with running(rig.host):
         agent = await rig.open(resume=True, restore=True, last_port=port)
         await until(rig.answered(agent), "the instructions")
-        assert [task.id for task in agent.list_tasks()] == [waiting.id]
+        assert [task.id for task in list(agent.tasks)] == [waiting.id]
         assert len(rig.told) == 1
         await draft(agent, "another draft")
         old = await rig.host.instructions.send(agent.agent_id)
@@ -317,8 +317,8 @@ async def test_those_that_waited_at_a_crash_go_on_and_those_of_an_old_conversati
         agent = await rig.open(last_port=port)
         await until(lambda: len(rig.told) == 2, "the new ones")
         await until(rig.answered(agent), "the answer")
-        assert agent.task(old.id).state is TaskState.CANCELED
-        assert "newer instructions" in agent.task(old.id).reason
+        assert agent.tasks.get(old.id).state is TaskState.CANCELED
+        assert "newer instructions" in agent.tasks.get(old.id).reason
 
 
 async def test_what_cannot_be_used_is_told_once_and_the_rest_is_sent(tmp_path):
@@ -335,7 +335,7 @@ async def test_what_cannot_be_used_is_told_once_and_the_rest_is_sent(tmp_path):
         assert sorted(rig.notices) == sorted(
             [
                 f"left out of the instructions: {untrusted}: {UNTRUSTED}",
-                f"left out of the instructions: {broken}: byte 1 is no UTF-8",
+                f"left out of the instructions: {broken}: byte 1 is not UTF-8",
                 f"left out of the instructions: {table}: line 3: the row has 2 cells and the table 3 columns",
             ]
         )

@@ -225,17 +225,17 @@ def shell_of(host: Host, session: AgentSession | None = None) -> Shell:
 async def test_the_answer_of_our_agent_ends_the_task_of_the_sender(host: Host, original: Original) -> None:
     (alice,) = await open_published(host, "alice")
     own, given = await asyncio.to_thread(original.ask, alice, "what is it?")
-    assert alice.task(given).response_expected
+    assert alice.tasks.get(given).response_expected
     await until(lambda: original.tasks[own]["status"] == "completed", lambda: original.tasks[own])
     (artifact,) = original.tasks[own]["artifacts"]
     assert "what is it?" in artifact["data"]["content"]
-    await until(lambda: alice.task(given).reply is ReplyState.TOLD, "the note of that")
+    await until(lambda: alice.tasks.get(given).reply is ReplyState.TOLD, "the note of that")
 
 
 async def test_a_failure_of_our_agent_is_one_of_the_senders_task(host: Host, original: Original) -> None:
     (alice,) = await open_published(host, "alice")
     own, given = await asyncio.to_thread(original.ask, alice, "%%hang:60%%")
-    await until(lambda: alice.task(given).state is TaskState.WORKING, "the turn")
+    await until(lambda: alice.tasks.get(given).state is TaskState.WORKING, "the turn")
     refused = await shell_of(host, alice).run("reply", "no such branch", "--fail")
     assert refused.code == 0, refused.err
     await until(lambda: original.tasks[own]["status"] == "failed", lambda: original.tasks[own])
@@ -247,8 +247,8 @@ async def test_an_answer_that_nobody_waits_for_is_a_message(host: Host, original
     _, given = await asyncio.to_thread(
         original.ask, alice, "%%hang:60%%", response_mode="silent", sender_task_id=None
     )
-    assert not alice.task(given).response_expected
-    await until(lambda: alice.task(given).state is TaskState.WORKING, "the turn")
+    assert not alice.tasks.get(given).response_expected
+    await until(lambda: alice.tasks.get(given).state is TaskState.WORKING, "the turn")
     replied = await shell_of(host, alice).run("reply", "42", "--to", given)
     assert replied.code == 0, replied.err
     await until(lambda: "42" in original.typed, lambda: original.typed)
@@ -270,9 +270,9 @@ async def test_its_answer_ends_our_waiting(host: Host, original: Original, *, ex
     asked = await shell_of(host, alice).run("send", KIND, "what is it?", "--response", "--json")
     assert asked.code == 0, asked.err
     assert asked.json["text"] == "42"
-    (own,) = [task for task in alice.list_tasks() if task.outgoing]
+    (own,) = [task for task in list(alice.tasks) if task.outgoing]
     assert (own.state, own.answer, own.metadata["explicit"]) == (TaskState.COMPLETED, "42", explicit)
-    assert [task for task in alice.list_tasks() if not task.outgoing] == [], "it is not typed too"
+    assert [task for task in list(alice.tasks) if not task.outgoing] == [], "it is not typed too"
 
 
 async def test_a_turn_without_an_answer_ends_our_waiting(host: Host, original: Original) -> None:

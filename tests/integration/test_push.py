@@ -52,8 +52,8 @@ async def test_a_task_of_1_0_is_told_as_a_stream_tells_it(agent):
         )
         task = ask(agent)
         agent.give(task)
-        agent.book.change(task, reason="nothing that is told")
-        agent.book.change(task, artifacts=(Artifact("one"),))
+        agent.tasks.change(task, reason="nothing that is told")
+        agent.tasks.change(task, artifacts=(Artifact("one"),))
         agent.finish(task, "two")
         got = await receiver.until(5)
         assert [next(iter(each.json)) for each in got] == [
@@ -106,7 +106,7 @@ async def test_who_asks_after_the_end_is_told_nothing(agent):
         task = ask(agent)
         agent.finish(task, "Hi!")
         await desk.create(config(agent, receiver.url()))
-        agent.book.change(task, reason="the sender was told")
+        agent.tasks.change(task, reason="the sender was told")
         await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
         agent.accept(MessageRequest("more", ASKER))
         (got,) = await receiver.until(1)  # one URL is told in order
@@ -118,7 +118,7 @@ async def test_a_question_is_told(agent):
         await desk.create(config(agent, receiver.url()))
         task = ask(agent)
         for question in ("which?", "which one?"):
-            agent.book.change(task, state=TaskState.INPUT_REQUIRED, reason=question)
+            agent.tasks.change(task, state=TaskState.INPUT_REQUIRED, reason=question)
         got = await receiver.until(3)
         status = got[2].json["statusUpdate"]["status"]
         assert status["state"] == "TASK_STATE_INPUT_REQUIRED"
@@ -132,7 +132,7 @@ async def test_a_file_of_an_answer_goes_along(agent, tmp_path):
     async with receiving() as receiver, telling(agent) as desk:
         await desk.create(config(agent, receiver.url()))
         task = ask(agent)
-        agent.book.change(task, artifacts=(Artifact("", parts=(part,)),))
+        agent.tasks.change(task, artifacts=(Artifact("", parts=(part,)),))
         got = await receiver.until(2)
         assert got[1].json["artifactUpdate"]["artifact"]["parts"] == [
             {"raw": "Y29udGVudA==", "filename": "output.txt", "mediaType": "text/plain"}
@@ -147,7 +147,7 @@ async def test_a_webhook_is_told_of_the_events_it_wants_signed(agent):
         one, other = ask(agent, "é"), agent.accept(MessageRequest("two", ASKER)).id
         agent.give(one)
         agent.finish(one, "Hi!")
-        agent.book.change(one, reason="told")  # what is over is over
+        agent.tasks.change(one, reason="told")  # what is over is over
         agent.finish(other, "no", TaskState.FAILED)
         first, second = await receiver.until(2)
         assert [each.json["event"] for each in (first, second)] == ["task.completed", "task.failed"]
@@ -170,9 +170,9 @@ async def test_what_is_no_task_of_others_is_told_to_nobody(agent):
     async with receiving() as receiver, telling(agent) as desk:
         await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
         await desk.add_webhook(WebhookRequest("synapse-dummy-8191", receiver.url("/other"), ("*",)))
-        agent.desk.open(MessageRequest("how?", ASKER), "synapse-dummy-8191")
+        agent.service.open(MessageRequest("how?", ASKER), "synapse-dummy-8191")
         followed = ask(agent)
-        agent.book.create(MessageRequest("more", ASKER, follows=followed))
+        agent.tasks.create(MessageRequest("more", ASKER, follows=followed))
         agent.finish(followed)
         got = await receiver.until(2)
         assert [(each.target, each.json["event"]) for each in got] == [
@@ -357,7 +357,7 @@ async def test_what_an_older_version_has_told_is_not_told_again(agent, tmp_path)
             agent.finish(ask(agent), "Hi!")
             await receiver.until(2)
         async with telling(agent, path=path):
-            agent.book.change(TASK, reason="the sender was told")
+            agent.tasks.change(TASK, reason="the sender was told")
             other = agent.accept(MessageRequest("more", ASKER))
             got = await receiver.until(3)
         assert [each.json["data"]["id"] for each in got] == [TASK, TASK, other.id]

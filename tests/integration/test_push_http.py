@@ -174,7 +174,7 @@ async def test_the_command_makes_lists_tells_and_removes_webhooks(tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("add", "codex", "http://127.0.0.1/", "--secret-env", "NONE"), "NONE has no secret"),
+        (("add", "codex", "http://127.0.0.1/", "--secret-env", "NONE"), "NONE is empty"),
         (("remove", "codex", "../outbox"), "is not the id of a webhook"),
     ],
 )

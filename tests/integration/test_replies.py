@@ -51,7 +51,7 @@ class Person:
             ),
         )
         given = await self.send(other, text, expected=True, sender_task_id=own.task_id)
-        return self.session.task(own.task_id), given
+        return self.session.tasks.get(own.task_id), given
 
     async def send(
         self, other: AgentSession, text: str, *, expected: bool = False, **metadata: object
@@ -61,7 +61,7 @@ class Person:
             other.endpoint,
             calls.send(text, sender=self.sender, response_expected=expected, metadata=metadata),
         )
-        return other.task(sent.task_id)
+        return other.tasks.get(sent.task_id)
 
     async def reply(self, text: str, task_id: str = "", state: TaskState = TaskState.COMPLETED) -> PeerTask:
         return await asyncio.to_thread(
@@ -96,11 +96,11 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 def messages(session: AgentSession) -> list[Task]:
     """What was sent to an agent."""
-    return [task for task in session.list_tasks() if not task.outgoing]
+    return [task for task in list(session.tasks) if not task.outgoing]
 
 
 async def works_on(session: AgentSession, task: Task) -> None:
-    await until(lambda: session.task(task.id).state is TaskState.WORKING, "the turn")
+    await until(lambda: session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
 
 
 async def test_the_text_of_a_turn_is_the_answer(host):
@@ -110,9 +110,9 @@ async def test_the_text_of_a_turn_is_the_answer(host):
     fetched = await asker.fetch(own)
     assert fetched.state is TaskState.COMPLETED
     assert "what is it?" in fetched.text
-    done = alice.task(own.id)
+    done = alice.tasks.get(own.id)
     assert (done.metadata["in_reply_to"], done.metadata["explicit"]) == (given.id, False)
-    await until(lambda: bob.task(given.id).reply is ReplyState.TOLD, "the sender was told")
+    await until(lambda: bob.tasks.get(given.id).reply is ReplyState.TOLD, "the sender was told")
     assert done.reply is ReplyState.TOLD
     assert not messages(alice), "who has fetched the answer is not told again"
     assert [task.id for task in host.tasks] == [given.id], "people see the message, not its shadow"
@@ -130,8 +130,8 @@ async def test_what_the_agent_replies_by_itself_counts_and_stays(host):
     await host.interrupt(bob.agent_id)
     await until(lambda: bob.report.state is AgentState.READY, "the end of the turn")
     again = await asker.send(bob, "next")
-    await until(lambda: bob.task(again.id).state.final, "the next turn")
-    done = bob.task(given.id)
+    await until(lambda: bob.tasks.get(again.id).state.final, "the next turn")
+    done = bob.tasks.get(given.id)
     assert (done.state, [artifact.text for artifact in done.artifacts]) == (TaskState.COMPLETED, ["42"])
 
 
@@ -143,9 +143,9 @@ async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(ho
     with pytest.raises(PeerRefused, match="not been given to this agent yet"):
         await Person(bob).reply("too early", waiting.id[:8])
     await Person(bob).reply("for alice", given.id[:8])
-    await until(lambda: alice.task(of_alice.id).state.final, "the answer for alice")
-    assert alice.task(of_alice.id).answer == "for alice"
-    assert not carol.task(of_carol.id).state.final
+    await until(lambda: alice.tasks.get(of_alice.id).state.final, "the answer for alice")
+    assert alice.tasks.get(of_alice.id).answer == "for alice"
+    assert not carol.tasks.get(of_carol.id).state.final
     for other, task in ((carol, given), (alice, given)):
         with pytest.raises(PeerRefused):
             await Person(other).reply("stolen", task.id[:8])
@@ -155,8 +155,8 @@ async def test_an_answer_of_another_agent_than_was_asked_ends_no_task(host):
     alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
     own, _ = await Person(alice).ask(bob, WORKS)
     given = await Person(alice).send(carol, "who are you?", sender_task_id=own.id, expected=True)
-    await until(lambda: carol.task(given.id).reply is ReplyState.FAILED, "the answer was refused")
-    assert not alice.task(own.id).state.final
+    await until(lambda: carol.tasks.get(given.id).reply is ReplyState.FAILED, "the answer was refused")
+    assert not alice.tasks.get(own.id).state.final
 
 
 async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
@@ -166,8 +166,8 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
     assert late.metadata["in_reply_to"] == given.id
     assert "are you there?" in late.text
     assert (late.sender.sender_id, late.sender.verified) == (bob.agent_id, True)
-    assert alice.task(own.id).reply is ReplyState.TOLD
-    await until(lambda: alice.task(late.id).state is TaskState.COMPLETED, "alice has read it")
+    assert alice.tasks.get(own.id).reply is ReplyState.TOLD
+    await until(lambda: alice.tasks.get(late.id).state is TaskState.COMPLETED, "alice has read it")
     assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"
 
 
@@ -191,7 +191,7 @@ async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path):
             of_bob, given = await asker.ask(bob, WORKS)
             of_carol, _ = await asker.ask(carol, WORKS)
             await works_on(bob, given)
-            assert not bob.task(given.id).sender.verified, "another host cannot prove it"
+            assert not bob.tasks.get(given.id).sender.verified, "another host cannot prove it"
             await Person(bob).reply("from afar")
             assert (await asker.fetch(of_bob)).text == "from afar"
         ended = await asker.fetch(of_carol)
@@ -206,10 +206,10 @@ async def test_what_could_not_be_told_is_told_after_the_restart(tmp_path, monkey
             own, given = await Person(alice).ask(bob, WORKS)
             await works_on(bob, given)
             with monkeypatch.context() as patch:
-                patch.setattr("synapse_tui.host.replies.Replies._owe", lambda *_: None)
+                patch.setattr("synapse_tui.host.replies.Replies._due", lambda *_: None)
                 await Person(bob).reply("told late")
                 await bob.tasks.flush()
-        assert alice.task(own.id).state is TaskState.WORKING
+        assert alice.tasks.get(own.id).state is TaskState.WORKING
         async with running(make_host(tmp_path, "two")):
             assert (await Person(alice).fetch(own)).text == "told late"
 
@@ -226,7 +226,7 @@ async def test_an_agent_that_goes_on_after_a_restart_gets_the_answer_to_what_it_
             spec = AgentSpec("dummy", port=alice.port, name="alice", restore=True)
             again = await one.open(spec, columns=80, lines=24)
             await until(lambda: own.id in again.tasks, "what it had asked")
-            assert again.task(own.id).reason == "the host ended"
+            assert again.tasks.get(own.id).reason == "the host ended"
             await Person(bob).reply("at last")
             (late,) = await until(lambda: messages(again), "the answer")
             assert (late.text, late.metadata["in_reply_to"]) == ("at last", given.id)
@@ -239,7 +239,7 @@ async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_pers
         _, given = await Person(alice).ask(bob, WORKS)
         await works_on(bob, given)
         await Person(bob).reply("you had asked")
-        await until(lambda: bob.task(given.id).reply is ReplyState.TOLD, "the answer has come")
+        await until(lambda: bob.tasks.get(given.id).reply is ReplyState.TOLD, "the answer has come")
         port = alice.port
     async with running(make_host(tmp_path, "one")) as one:
         again = await one.open(AgentSpec("dummy", port=port), columns=80, lines=24)
@@ -252,14 +252,14 @@ async def test_two_agents_do_not_wait_for_one_another(host):
     own, given = await Person(alice).ask(bob, WORKS)
     await works_on(bob, given)
     waiting = asyncio.ensure_future(Person(alice).fetch(own))
-    await until(lambda: bob.agent_id in alice.desk.awaited())
+    await until(lambda: bob.agent_id in alice.service.awaited())
     with pytest.raises(PeerRefused, match="waits for an answer") as refused:
         await Person(bob).send(alice, "what do you mean?", expected=True)
     assert (refused.value.status, "synapse reply" in refused.value.hint) == (409, True)
     assert (await Person(bob).send(alice, "by the way")).target == alice.agent_id
     await Person(bob).reply("here you are", given.id)
     assert (await waiting).text == "here you are"
-    assert not alice.desk.awaited()
+    assert not alice.service.awaited()
 
 
 async def test_three_agents_do_not_wait_in_a_ring(host):
@@ -271,7 +271,7 @@ async def test_three_agents_do_not_wait_in_a_ring(host):
         asyncio.ensure_future(Person(alice).fetch(first)),
         asyncio.ensure_future(Person(bob).fetch(second)),
     ]
-    await until(lambda: alice.desk.awaited() and bob.desk.awaited())
+    await until(lambda: alice.service.awaited() and bob.service.awaited())
     ring = f"{alice.agent_id} waits for an answer of {bob.agent_id}, which waits for {carol.agent_id}"
     with pytest.raises(PeerRefused, match=ring):
         await Person(carol).send(alice, "what do you mean?", expected=True)
@@ -291,8 +291,8 @@ async def test_a_question_back_is_told_and_answered_on_the_same_task(host):
     told = await until(lambda: messages(alice), "the question, which nobody fetched")
     assert told[0].text.startswith("(input_required) which of the two?\nxxx")
     assert told[0].text.endswith(f'\nto answer: synapse send {bob.agent_id} "..." --task {given.short_id}')
-    assert not alice.task(own.id).state.final
-    assert not bob.task(given.id).state.final
+    assert not alice.tasks.get(own.id).state.final
+    assert not bob.tasks.get(given.id).state.final
 
     await asyncio.to_thread(
         asker.client.call,
@@ -302,4 +302,4 @@ async def test_a_question_back_is_told_and_answered_on_the_same_task(host):
     fetched = await asker.fetch(own)
     assert fetched.state is TaskState.COMPLETED
     assert "the blue one" in fetched.text
-    assert alice.task(own.id).answer == bob.task(given.id).answer
+    assert alice.tasks.get(own.id).answer == bob.tasks.get(given.id).answer

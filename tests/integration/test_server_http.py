@@ -416,9 +416,9 @@ async def test_a_long_poll_ends_when_the_caller_leaves() -> None:
         task = agent.accept(MessageRequest("hello", USER))
         connection = await Connection.open(server.sockets.port)
         connection.writer.write(http("GET", f"/tasks/{task.id}?wait=60", server.sockets.port))
-        await until(lambda: agent.desk.waiting == 1)
+        await until(lambda: agent.service.waiting == 1)
         await connection.close()
-        await until(lambda: agent.desk.waiting == 0)
+        await until(lambda: agent.service.waiting == 0)
 
 
 async def test_long_polls_do_not_hold_up_a_server_that_stops() -> None:
@@ -430,7 +430,7 @@ async def test_long_polls_do_not_hold_up_a_server_that_stops() -> None:
             asyncio.ensure_future(each.ask(http("GET", f"/tasks/{task.id}?wait=60", port)))
             for each in connections
         ]
-        await until(lambda: agent.desk.waiting == 3)
+        await until(lambda: agent.service.waiting == 3)
         await server.stop()  # cuts off what has not ended by itself after a while
         for answer in await asyncio.gather(*asked):
             assert answer[0] == 200

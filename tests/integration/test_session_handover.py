@@ -50,10 +50,10 @@ async def test_the_process_goes_on_and_looks_the_same(tmp_path):
             assert (second.session.pid, second.session.context_id) == (pid, context)
             assert second.session.terminal.display == display
             assert second.session.report.state is AgentState.READY, "known at once"
-            assert [task.text for task in second.session.list_tasks()] == ["hello"]
+            assert [task.text for task in list(second.session.tasks)] == ["hello"]
             again = await second.done(second.send("hello"))
             assert again.state is TaskState.COMPLETED
-            assert again.artifacts == second.session.list_tasks()[0].artifacts
+            assert again.artifacts == next(iter(second.session.tasks)).artifacts
             second.session.resize(80, 24)
             await until(lambda: second.records("resize"), "the resize")
             await second.session.restart()
@@ -73,13 +73,13 @@ async def test_a_running_turn_is_finished_with_its_whole_answer(tmp_path):
         first.session.control.hold(held.id)
         second = await go_on(first, tmp_path)
         try:
-            assert second.session.task(task.id).state is TaskState.WORKING
+            assert second.session.tasks.get(task.id).state is TaskState.WORKING
             done = await second.done(task)
             assert done.state is TaskState.COMPLETED
             assert "slow line 0" in done.artifacts[0].text
             assert "END-OF-SLOW" in done.artifacts[0].text
             assert (await second.done(waiting)).state is TaskState.COMPLETED
-            assert second.session.task(held.id).delivery is DeliveryState.HELD
+            assert second.session.tasks.get(held.id).delivery is DeliveryState.HELD
             assert second.submitted == ["%%slow:2%%", "second"]
         finally:
             await second.session.stop()
@@ -89,7 +89,7 @@ async def test_what_goes_on_with_a_task_is_handed_over_with_it(tmp_path):
     def follow(rig: Rig, task: Task, text: str) -> Task:
         message = TaskMessage(text, "user", (Part(text=text),))
         rig.session.accept(MessageRequest(text, task.sender, message=message, follows=task.id))
-        return rig.session.list_tasks()[-1]
+        return list(rig.session.tasks)[-1]
 
     async with open_rig(tmp_path) as first:
         task = first.send("%%slow:2%%")
@@ -99,19 +99,19 @@ async def test_what_goes_on_with_a_task_is_handed_over_with_it(tmp_path):
         asked = first.send("unclear")
         second = await go_on(first, tmp_path)
         try:
-            assert second.session.task(task.id).state is TaskState.WORKING
+            assert second.session.tasks.get(task.id).state is TaskState.WORKING
             done = await second.done(task)
             assert ["END-OF-SLOW" in done.artifacts[0].text, "then this" in done.artifacts[1].text] == [
                 True,
                 True,
             ]
             assert [message.message_id for message in done.messages[1:]] == ["taken back", "and then this"]
-            assert second.session.task(waiting.id).state is TaskState.COMPLETED
-            await until(lambda: second.session.task(asked.id).delivery is DeliveryState.SUBMITTED)
-            second.session.desk.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
+            assert second.session.tasks.get(waiting.id).state is TaskState.COMPLETED
+            await until(lambda: second.session.tasks.get(asked.id).delivery is DeliveryState.SUBMITTED)
+            second.session.service.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
             third = await go_on(second, tmp_path)
             try:
-                assert third.session.task(asked.id).state is TaskState.INPUT_REQUIRED
+                assert third.session.tasks.get(asked.id).state is TaskState.INPUT_REQUIRED
                 follow(third, asked, "this one")
                 assert "this one" in (await third.done(asked)).answer
             finally:
@@ -124,7 +124,7 @@ async def test_a_message_is_typed_to_its_end_first(tmp_path):
     async with open_rig(tmp_path) as first:
         await first.ready()
         task = first.send("typed just now")
-        await until(lambda: first.session.task(task.id).delivery is not DeliveryState.QUEUED, "typing")
+        await until(lambda: first.session.tasks.get(task.id).delivery is not DeliveryState.QUEUED, "typing")
         second = await go_on(first, tmp_path)
         try:
             assert (await second.done(task)).state is TaskState.COMPLETED

@@ -78,8 +78,8 @@ async def test_death_with_a_queue_and_restart(tmp_path):
         old_pid, old_terminal = rig.session.pid, rig.session.terminal
         rig.session.console.signal(9)
         await until(lambda: rig.session.exit, "the end")
-        assert rig.session.task(running.id).state is TaskState.FAILED
-        assert rig.session.task(running.id).reason == "agent exited"
+        assert rig.session.tasks.get(running.id).state is TaskState.FAILED
+        assert rig.session.tasks.get(running.id).reason == "agent exited"
         for task in waiting:
             await rig.delivery(task, DeliveryState.HELD, "agent exited")
         await rig.session.restart()
@@ -210,10 +210,10 @@ async def test_messages_that_cannot_be_taken(tmp_path):
         with pytest.raises(MessageError):
             rig.send("x" * 1_000_001)
         with pytest.raises(TaskNotFound):
-            rig.session.task("nothing here")
+            rig.session.tasks.get("nothing here")
         with pytest.raises(TaskNotFound):
             await rig.session.cancel("nothing here")
-        assert rig.session.list_tasks() == []
+        assert list(rig.session.tasks) == []
 
 
 async def test_an_agent_that_takes_no_messages(tmp_path):
@@ -238,8 +238,8 @@ async def test_the_state_is_told_as_text_too(tmp_path):
 async def test_a_task_is_found_by_its_prefix_and_kept_with_its_sender(tmp_path):
     async with open_rig(tmp_path) as rig:
         task = rig.session.accept(MessageRequest("hello", PEER, response_expected=True, metadata={"k": "v"}))
-        assert rig.session.task(task.short_id).sender == PEER
-        assert rig.session.list_tasks() == [rig.session.task(task.id)]
+        assert rig.session.tasks.get(task.short_id).sender == PEER
+        assert list(rig.session.tasks) == [rig.session.tasks.get(task.id)]
         assert (await rig.done(task)).metadata == {"k": "v"}
 
 

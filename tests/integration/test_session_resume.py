@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from datetime import UTC, datetime
 
+import pytest
+
 from synapse_tui.agents.console import Past
+from synapse_tui.errors import SpawnError
 from synapse_tui.model import AgentState, TaskState
 from synapse_tui.terminal import Terminal, capture_history
 from tests.integration.session_rig import Rig, open_rig, until
@@ -31,6 +34,21 @@ async def test_a_resumed_agent_says_so_and_a_restart_begins_anew(tmp_path):
         await until(lambda: "Resumed the last conversation." in rig.session.recent_text(), "the note")
         await rig.ready()
         await rig.session.restart()
+        await rig.ready()
+        assert "Resumed" not in rig.session.recent_text()
+    finally:
+        await rig.session.stop()
+
+
+async def test_a_restart_that_fails_leaves_a_session_that_can_be_restarted(tmp_path):
+    rig = Rig(tmp_path, "--word-delay", "0")
+    await opened(rig, resume=True)
+    try:
+        await rig.ready()
+        with pytest.raises(SpawnError):
+            await rig.session.restart(dataclasses.replace(rig.profile, command="no-such-command"))
+        assert rig.session.report.state is AgentState.EXITED
+        await rig.session.restart(rig.profile)
         await rig.ready()
         assert "Resumed" not in rig.session.recent_text()
     finally:

@@ -429,7 +429,7 @@ async def test_a_hosts_agents_get_a_spool_that_works(tmp_path: Path) -> None:
             stdout=subprocess.PIPE,
         )
         out, _ = await process.communicate()
-        task = bob.task(json.loads(out)["task_id"])
+        task = bob.tasks.get(json.loads(out)["task_id"])
         assert (task.sender.sender_id, task.sender.verified) == (alice.agent_id, True)
         await host.close(alice.agent_id)
         assert not there(spool)

@@ -17,7 +17,7 @@ from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.safety.database import LockDatabase
@@ -34,12 +34,12 @@ async def be_a_host(folder: Path, number: int) -> None:
         folder / "history.db",
         owner=process_name(os.getpid()),
         alive=is_alive,
-        told=lambda text, _: told.append(text),
+        notify=lambda text, _: told.append(text),
     )
     safety = await asyncio.to_thread(LockDatabase, folder / "safety.db", alive=is_alive)
     key = AgentKey(f"/project{number}", f"synapse-dummy-{number}", "dummy")
     journal = AgentJournal(history, key)
-    book = TaskBook(key.agent_id, "context", EventBus(), journal=journal)
+    book = TaskStore(key.agent_id, "context", EventBus(), journal=journal)
     outbox = Outbox(book)
     await journal.waiting("context")
     for count in range(MESSAGES):

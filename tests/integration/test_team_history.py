@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlmodel import SQLModel
 
-from synapse_tui.database.backend import backend_of
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.database.naming import naming_of
 from synapse_tui.database.schema import POSTGRES_STEPS

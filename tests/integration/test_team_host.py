@@ -54,8 +54,8 @@ async def test_a_message_waits_for_the_server_and_is_typed_when_it_is_back(
         try:
             task = session.accept(MessageRequest("hello", PEER))
             begin = "history cannot be written: the database postgresql://"
-            await until(lambda: session.task(task.id).reason.startswith(begin), "the reason")
-            assert session.task(task.id).delivery is DeliveryState.HELD
+            await until(lambda: session.tasks.get(task.id).reason.startswith(begin), "the reason")
+            assert session.tasks.get(task.id).delivery is DeliveryState.HELD
         finally:
             await asyncio.to_thread(postgres.start)
-        await until(lambda: session.task(task.id).state.final, "the message")
+        await until(lambda: session.tasks.get(task.id).state.final, "the message")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from synapse_tui.database.backend import backend_of
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.messages.archive import Archive, Wanted
 from tests.integration.shell_kit import InnerShell

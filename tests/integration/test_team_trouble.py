@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.database.backend import backend_of
+from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive, Wanted
@@ -198,7 +198,7 @@ async def test_messages_wait_while_the_server_is_away(
     told: list[str] = []
     history = History(
         TeamDatabase(team_url, "m", tmp_path), owner="1:1", alive=lambda _: False,
-        told=lambda text, _level: told.append(text), busy=2,
+        notify=lambda text, _level: told.append(text), busy=2,
     )  # fmt: skip
     history.load()
     book, outbox, journal = make_book(history, AgentKey("m:/p", "synapse-codex-8120", "codex"))
@@ -230,7 +230,7 @@ async def test_tables_that_were_removed_are_made_anew(
     told: list[str] = []
     location = TeamDatabase(team_url, "m", tmp_path)
     history = History(
-        location, owner="1:1", alive=lambda _: False, told=lambda text, _level: told.append(text), busy=2
+        location, owner="1:1", alive=lambda _: False, notify=lambda text, _level: told.append(text), busy=2
     )
     book, outbox, journal = make_book(history, AgentKey("m:/p", "synapse-codex-8120", "codex"))
     await journal.waiting("first")

@@ -16,7 +16,7 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
-from synapse_tui.agents.watcher import Post
+from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import Reply, TaskState
@@ -63,7 +63,7 @@ async def test_an_agent_is_nudged_until_its_answer_matches(host: Host) -> None:
     (agent,) = await open_ready(host, "alice")
     task_id = await watched(host, agent, "begin", nudge="%%slow:0.3%% go on", until="END-OF-SLOW")
     await until(lambda: not agent.watcher.on)
-    task = agent.task(task_id)
+    task = agent.tasks.get(task_id)
     assert (task.state, reported(agent).sent) == (TaskState.COMPLETED, 1)
     assert "END-OF-SLOW" in task.artifacts[0].text
     assert f"[A2A:{task.short_id}:user] %%slow:0.3%% go on" in agent.recent_text()
@@ -74,9 +74,9 @@ async def test_an_agent_that_replies_is_done(host: Host) -> None:
     (agent,) = await open_ready(host, "alice")
     task_id = await watched(host, agent, "begin")
     await until(lambda: reported(agent).sent == 1)
-    agent.desk.reply(task_id[:8], Reply("all is done"))
+    agent.service.reply(task_id[:8], Reply("all is done"))
     await until(lambda: not agent.watcher.on)
-    assert agent.task(task_id).answer == "all is done"
+    assert agent.tasks.get(task_id).answer == "all is done"
     assert reported(agent).state is WatchState.DONE
 
 
@@ -86,7 +86,7 @@ async def test_a_watch_that_gives_up_tells_it(host: Host) -> None:
     host.events.subscribe(lambda event: told.append(event.text) if isinstance(event, Notice) else None)
     task_id = await watched(host, agent, "begin", times=1)
     await until(lambda: not agent.watcher.on)
-    assert agent.task(task_id).state is TaskState.COMPLETED
+    assert agent.tasks.get(task_id).state is TaskState.COMPLETED
     assert told == [f"watch over {agent.agent_id}: gave up: 1 nudge did not get it done"]
 
 
@@ -94,20 +94,20 @@ async def test_a_watch_ends_with_its_agent(host: Host) -> None:
     alice, bob = await open_ready(host, "alice", "bob")
     ended = await watched(host, alice, "%%slow:60%%", every=1.0)
     closed = await watched(host, bob, "hello", every=1.0)
-    await until(lambda: bob.task(closed).reason.startswith("watched"))
+    await until(lambda: bob.tasks.get(closed).reason.startswith("watched"))
     await host.send("alice", "%%exit:0%%", priority=5)
     await until(lambda: not alice.watcher.on)
-    assert alice.task(ended).state is not TaskState.WORKING
+    assert alice.tasks.get(ended).state is not TaskState.WORKING
     await host.close(bob.agent_id)
-    assert bob.task(closed).state is TaskState.FAILED
-    assert bob.task(closed).reason == "agent exited"
+    assert bob.tasks.get(closed).state is TaskState.FAILED
+    assert bob.tasks.get(closed).reason == "agent exited"
     assert not bob.watcher.on
 
 
 async def test_what_a_person_types_stops_the_clock(host: Host) -> None:
     (agent,) = await open_ready(host, "alice")
     task_id = await watched(host, agent, "begin", every=1.0)
-    await until(lambda: agent.task(task_id).reason.startswith("watched"))
+    await until(lambda: agent.tasks.get(task_id).reason.startswith("watched"))
     agent.user_input(b"my own")
     await until(lambda: reported(agent).waits_for == "you have a draft")
     agent.user_input(b"\x15")
@@ -118,15 +118,15 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as first:
         task = first.send("hello")
         first.session.watcher.begin(WatchOrder(every=1.0, times=3, task=task.id))
-        await until(lambda: first.session.task(task.id).reason.startswith("watched"))
+        await until(lambda: first.session.tasks.get(task.id).reason.startswith("watched"))
         second = await go_on(first, tmp_path)
         try:
             report = second.session.watcher.report
             assert report is not None
             assert (report.on, report.task_id, report.order.times) == (True, task.id, 3)
-            assert second.session.task(task.id).state is TaskState.WORKING
+            assert second.session.tasks.get(task.id).state is TaskState.WORKING
             second.session.watcher.stop()
-            assert second.session.task(task.id).state is TaskState.COMPLETED
+            assert second.session.tasks.get(task.id).state is TaskState.COMPLETED
         finally:
             await second.session.stop()
 
@@ -137,9 +137,9 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
 def attach(agent: FakeAgent) -> None:
     """Let an agent without a terminal be watched."""
     screen = FakeScreen()
-    turns = TurnTracker(agent.book, screen.now)
+    turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(
-        Post(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
+        WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )
 
 
@@ -215,7 +215,7 @@ async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) 
         (["gemini", "--stop", "--every", "5"], "--list and --stop"),
         (["all"], "watch over one at a time"),
         (["gemini", "--every", "-1"], "every -1 s"),
-        (["gemini", "--until", "("], "is no pattern"),
+        (["gemini", "--until", "("], "is not a pattern"),
         (["gemini", "--nudge", ""], "--nudge is empty"),
         (["gemini", "--until", " "], "--until is empty"),
     ],

@@ -87,7 +87,7 @@ class SideBySide:
         """Wait until all have answered all that they were given."""
         await self.until(
             lambda: all(
-                each.report.state is AgentState.READY and all(task.state.final for task in each.list_tasks())
+                each.report.state is AgentState.READY and all(task.state.final for task in list(each.tasks))
                 for each in self._sessions
             ),
             "all at rest",

@@ -198,9 +198,10 @@ class Lab:
 
     async def done(self, task: Task, state: TaskState = TaskState.COMPLETED) -> Task:
         await self.until(
-            lambda: self.session.task(task.id).state.final, f"the end of {self.session.task(task.id)}"
+            lambda: self.session.tasks.get(task.id).state.final,
+            f"the end of {self.session.tasks.get(task.id)}",
         )
-        done = self.session.task(task.id)
+        done = self.session.tasks.get(task.id)
         assert done.state is state, f"{done}\n{self.screen()}"
         return done
 

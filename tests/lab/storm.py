@@ -137,7 +137,7 @@ class Storm:
 
     def _all_logged(self) -> bool:
         prompts = self._lab.model.prompts()
-        tasks = [self._lab.session.task(task_id) for task_id in self.sent]
+        tasks = [self._lab.session.tasks.get(task_id) for task_id in self.sent]
         if any(task.delivery in (DeliveryState.TYPING, DeliveryState.SUBMITTING) for task in tasks):
             return False
         # One that waits in the agent's own queue comes back when the turn is stopped.
@@ -155,7 +155,7 @@ class Storm:
             lambda: (
                 session.report.state is AgentState.READY
                 and not len(session.outbox)
-                and all(session.task(task_id).state.final for task_id in self.sent)
+                and all(session.tasks.get(task_id).state.final for task_id in self.sent)
             ),
             "the agent at rest",
             DRAIN,
@@ -165,7 +165,9 @@ class Storm:
         """Wait until a message is being typed; False when none is within so many seconds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if any(self._lab.session.task(task_id).delivery is DeliveryState.TYPING for task_id in self.sent):
+            if any(
+                self._lab.session.tasks.get(task_id).delivery is DeliveryState.TYPING for task_id in self.sent
+            ):
                 return True
             await asyncio.sleep(0.005)
         return False
@@ -184,7 +186,7 @@ class Storm:
         ]
 
     def _expected(self, sent: Sent) -> str:
-        return normal(typed_text(self._lab.session.task(sent.task_id), self._lab.profile))
+        return normal(typed_text(self._lab.session.tasks.get(sent.task_id), self._lab.profile))
 
     def _wrong_messages(self) -> list[str]:
         prompts = self._lab.model.prompts()
@@ -238,7 +240,7 @@ class Storm:
     def _wrong_ends(self) -> list[str]:
         faults = []
         for sent in self.sent.values():
-            task = self._lab.session.task(sent.task_id)
+            task = self._lab.session.tasks.get(sent.task_id)
             stopped = task.state is TaskState.CANCELED and task.reason.startswith("interrupted")
             if task.state is not TaskState.COMPLETED and not stopped:
                 faults.append(f"{sent.task_id[:8]} ended {task.state} ({sent.reasons})")

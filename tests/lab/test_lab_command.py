@@ -61,7 +61,7 @@ async def test_an_agent_finds_the_command_by_its_name(agent: str) -> None:
             if asks and time.monotonic() - max(pressed, session.report.since) > 2:
                 session.user_input(b"\r")
                 pressed = time.monotonic()
-            return session.task(receipt.task_id).state.final
+            return session.tasks.get(receipt.task_id).state.final
 
         await alone.until(over, "the end of the turn")
         (result,) = alone.tool_results("found")

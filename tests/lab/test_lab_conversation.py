@@ -82,7 +82,7 @@ class Couple(SideBySide):
     def tasks(self, agent: AgentSession, mark: str) -> list[Task]:
         """What an agent was given by the other one with a word in it."""
         others = {self.claude.agent_id, self.codex.agent_id} - {agent.agent_id}
-        return [task for task in agent.list_tasks() if mark in task.text and task.sender.sender_id in others]
+        return [task for task in list(agent.tasks) if mark in task.text and task.sender.sender_id in others]
 
 
 @pytest_asyncio.fixture
@@ -127,7 +127,7 @@ async def test_codex_asks_claude_by_its_shell_tool_and_claude_replies(couple: Co
     (result,) = couple.tool_results(answer)
     assert f"{answer} is the answer" in result
     assert ("Operation not permitted" in result) == couple.sandboxed
-    assert couple.codex.task(receipt.task_id).state is TaskState.COMPLETED
+    assert couple.codex.tasks.get(receipt.task_id).state is TaskState.COMPLETED
     assert couple.allowed == 1
     (task,) = couple.tasks(couple.claude, question)
     assert (task.sender.sender_id, task.sender.verified) == (couple.codex.agent_id, True)
@@ -140,14 +140,14 @@ async def test_codex_asks_back_and_goes_on_with_the_same_task(couple: Couple) ->
     ask = f"$SYNAPSE_BIN reply 'which of them, {question}?' --state input-required"
     (receipt,) = await couple.host.send("codex", f"%%run:{ask}%%")
     await couple.until(
-        lambda: couple.codex.task(receipt.task_id).state is TaskState.INPUT_REQUIRED, "the question"
+        lambda: couple.codex.tasks.get(receipt.task_id).state is TaskState.INPUT_REQUIRED, "the question"
     )
     await couple.until(lambda: couple.codex.report.state is AgentState.READY, "the end of the turn")
-    asked = couple.codex.task(receipt.task_id)
+    asked = couple.codex.tasks.get(receipt.task_id)
     assert (asked.state, asked.artifacts, len(asked.messages)) == (TaskState.INPUT_REQUIRED, (), 2)
 
     async def read() -> list[TaskEvent]:
-        async with couple.codex.feed.subscribe(asked.id) as events:
+        async with couple.codex.streams.subscribe(asked.id) as events:
             return [event async for event in events]
 
     reading = asyncio.ensure_future(read())
@@ -155,7 +155,7 @@ async def test_codex_asks_back_and_goes_on_with_the_same_task(couple: Couple) ->
     couple.codex.accept(request)
     await couple.rest()
     events = await reading
-    done = couple.codex.task(asked.id)
+    done = couple.codex.tasks.get(asked.id)
     assert (done.state, len(done.artifacts)) == (TaskState.COMPLETED, 1)
     assert len(couple.model.requests(answer)) == 1
     chunks = [event for event in events if isinstance(event, Chunk)]

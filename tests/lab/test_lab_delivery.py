@@ -103,7 +103,7 @@ async def test_messages_wait_for_work_drafts_and_dialogs(agent, tmp_path):
         third = token()
         task = lab.send(f"{third} not into the draft")
         await asyncio.sleep(4)
-        held = lab.session.task(task.id)
+        held = lab.session.tasks.get(task.id)
         assert (held.delivery, held.reason) == (DeliveryState.HELD, "you have a draft")
         assert lab.session.reading().draft == "half a line"
         await lab.clear_draft()
@@ -124,11 +124,11 @@ async def test_messages_wait_for_work_drafts_and_dialogs(agent, tmp_path):
         await lab.done(task)
         await lab.once(fourth)
         assert not marker.exists()
-        lab.note(f"dialog: waited; the task that asked: {lab.session.task(asking.id).state}")
+        lab.note(f"dialog: waited; the task that asked: {lab.session.tasks.get(asking.id).state}")
 
         fifth = token()
         task = lab.send(f"{fifth} from a peer")
-        await lab.until(lambda: lab.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        await lab.until(lambda: lab.session.tasks.get(task.id).delivery is DeliveryState.TYPING, "typing")
         for char in "my own draft":
             lab.type(char)
             await asyncio.sleep(0.03)
@@ -155,13 +155,13 @@ async def test_priority_5_stops_within_two_seconds_and_the_agent_lives(agent, tm
             if turn.startswith("%%slow"):
                 await lab.until(lambda n=closed: lab.model.closed_streams() > n, "the closed stream", 10)  # type: ignore[misc]
             else:
-                await lab.until(lambda id_=running.id: lab.session.task(id_).state.final, "the stop", 10)  # type: ignore[misc]
+                await lab.until(lambda id_=running.id: lab.session.tasks.get(id_).state.final, "the stop", 10)  # type: ignore[misc]
             seconds = time.monotonic() - begun
             await lab.done(task)
             await lab.once(urgent)
             lab.note(f"{turn}: stopped after {seconds:.2f} s")
             assert seconds < 2
-            assert lab.session.task(running.id).state is TaskState.CANCELED
+            assert lab.session.tasks.get(running.id).state is TaskState.CANCELED
 
         escalate = "%%esc%%" if agent == "codex" else ""
         lab.send(f"{token()} %%run:touch {marker}%%{escalate}")
@@ -189,7 +189,7 @@ async def test_prompts_typed_without_a_look_while_a_message_is_typed_follow_it_o
             mark, first, second = token(), token(), token()
             task = lab.send(" ".join([mark, *(f"日本語{number}" for number in range(size // 14))]))
             await lab.until(
-                lambda id_=task.id: lab.session.task(id_).delivery is DeliveryState.TYPING,  # type: ignore[misc]
+                lambda id_=task.id: lab.session.tasks.get(id_).delivery is DeliveryState.TYPING,  # type: ignore[misc]
                 "typing",
             )
             for char in f"{first} a\r{second} b\r":
@@ -225,7 +225,7 @@ async def test_typing_goes_on_as_a_dialog_opens_and_does_not_answer_it(agent, tm
             await lab.until(lambda: not session.reading().dialog, "the end of the dialog", 10)
             lab.note(f"{key!r} was taken after {time.monotonic() - begun:.2f} s")
             assert f"{line} please" in (await lab.once(line)).splitlines()  # Copilot puts the time before it
-            await lab.until(lambda id_=asking.id: session.task(id_).state.final, "the end of the turn")  # type: ignore[misc]
+            await lab.until(lambda id_=asking.id: session.tasks.get(id_).state.final, "the end of the turn")  # type: ignore[misc]
             await lab.state(AgentState.READY)
             assert marker.exists() is (key == "\r"), lab.screen()
             assert session.reading().empty, lab.screen()

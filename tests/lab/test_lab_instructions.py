@@ -62,7 +62,7 @@ async def until(session: AgentSession, condition: Callable[[], object], what: st
 async def answered(session: AgentSession) -> None:
     await until(
         session,
-        lambda: session.list_tasks() and all(task.state.final for task in session.list_tasks()),
+        lambda: list(session.tasks) and all(task.state.final for task in list(session.tasks)),
         "the end of all tasks",
     )
 
@@ -81,7 +81,7 @@ async def test_an_agent_is_told_once_a_conversation_and_before_all_else(agent: s
         session = await host.open(AgentSpec(agent, name="alice"), columns=100, lines=32)
         (receipt,) = await host.send("alice", "first message")
         await answered(session)
-        task = next(task for task in session.list_tasks() if task.instructs)
+        task = next(task for task in list(session.tasks) if task.instructs)
         assert task.state is TaskState.COMPLETED
         told, message = submitted(model)
         assert f"[A2A:{task.short_id}:synapse-system]{squeezed(HEADER)}" in squeezed(told)

@@ -33,7 +33,7 @@ def token() -> str:
 
 
 def answer(lab: Lab, task: Task) -> str:
-    artifacts = lab.session.task(task.id).artifacts
+    artifacts = lab.session.tasks.get(task.id).artifacts
     return artifacts[0].text if artifacts else ""
 
 
@@ -55,13 +55,13 @@ async def given(lab: Lab, text: str, running: Task | str) -> Task:
     """
     task = lab.send(text, 4)
     await lab.until(
-        lambda: lab.session.task(task.id).delivery is DeliveryState.SUBMITTED,
-        f"{lab.session.task(task.id)} to be submitted",
+        lambda: lab.session.tasks.get(task.id).delivery is DeliveryState.SUBMITTED,
+        f"{lab.session.tasks.get(task.id)} to be submitted",
         30,
     )
     assert lab.session.report.state is AgentState.PROCESSING, lab.screen()
     if isinstance(running, Task):
-        assert lab.session.task(running.id).state is TaskState.WORKING, lab.screen()
+        assert lab.session.tasks.get(running.id).state is TaskState.WORKING, lab.screen()
     else:
         assert lab.session.turns.queues(task.id) or lab.profile.working_input == "steer", lab.screen()
     return task
@@ -122,7 +122,7 @@ async def test_into_a_turn_of_the_users_and_never_into_a_draft(agent, tmp_path):
         await lab.done(urged)
         await asyncio.sleep(2)
         assert lab.session.reading().draft == draft
-        assert lab.session.task(held.id).reason == "you have a draft"
+        assert lab.session.tasks.get(held.id).reason == "you have a draft"
         await lab.clear_draft()
         await lab.done(held)
         await in_order(lab, mine, first, second)
@@ -140,7 +140,7 @@ async def test_a_dialog_holds_it_and_a_command_that_runs_does_not(agent, tmp_pat
         urged = lab.send(f"{second} and this", 4)
         await asyncio.sleep(3)
         assert lab.session.report.state is AgentState.WAITING, lab.screen()
-        assert lab.session.task(urged.id).delivery is DeliveryState.HELD
+        assert lab.session.tasks.get(urged.id).delivery is DeliveryState.HELD
         assert not lab.model.requests(second)
         lab.type("\r")
         for task in (running, urged):
@@ -164,8 +164,8 @@ async def test_an_agent_that_never_rests_in_its_turn_is_given_nothing_there(agen
         first, second = token(), token()
         running = await begun(lab, f"{first} %%hang:8%%")
         urged = lab.send(f"{second} and this", 4)
-        assert lab.session.task(urged.id).reason == "working"
-        while not lab.session.task(running.id).state.final:
+        assert lab.session.tasks.get(urged.id).reason == "working"
+        while not lab.session.tasks.get(running.id).state.final:
             assert second not in lab.session.reading().draft, lab.screen()
             await asyncio.sleep(0.02)
         await lab.done(urged)
@@ -181,7 +181,7 @@ async def test_an_interrupt_loses_nothing_that_waits_in_the_agents_queue(agent, 
         stop = lab.send(f"{third} stop that", 5)
         await lab.done(running, TaskState.CANCELED)
         await lab.done(stop)
-        await lab.until(lambda: lab.session.task(urged.id).state.final, "the end of what was given")
-        lab.note(f"{lab.session.task(urged.id)}")
+        await lab.until(lambda: lab.session.tasks.get(urged.id).state.final, "the end of what was given")
+        lab.note(f"{lab.session.tasks.get(urged.id)}")
         await lab.once(second)
         await lab.once(third)

@@ -81,7 +81,7 @@ class Shop:
         [receipt] = await self.host.send(session.agent_id, text)
 
         def over() -> bool:
-            return session.task(receipt.task_id).state.final
+            return session.tasks.get(receipt.task_id).state.final
 
         await self.until(lambda: over() or self._drawn(session), "a dialog or the end of the turn", session)
         if not over():

@@ -44,12 +44,14 @@ class Pair(SideBySide):
     async def tell_codex(self, command: str) -> None:
         """Let Codex run a command by its shell tool, and wait for the end of its turn."""
         (receipt,) = await self.host.send("codex", f"please %%run:{command}%%")
-        await self.until(lambda: self.codex.task(receipt.task_id).state.final, f"the turn with {command}")
-        assert self.codex.task(receipt.task_id).state is TaskState.COMPLETED
+        await self.until(
+            lambda: self.codex.tasks.get(receipt.task_id).state.final, f"the turn with {command}"
+        )
+        assert self.codex.tasks.get(receipt.task_id).state is TaskState.COMPLETED
 
     def got(self, mark: str) -> list[Task]:
         """Tasks of Claude with a word in them."""
-        return [task for task in self.claude.list_tasks() if mark in task.text]
+        return [task for task in list(self.claude.tasks) if mark in task.text]
 
     def submitted(self, mark: str) -> list[str]:
         """What Claude was given with a word in it, as its model tells."""

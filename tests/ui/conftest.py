@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from synapse_tui.widgets import status_bar
+from synapse_tui.widgets import bars
 
 
 @pytest.fixture(autouse=True)
 def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A notice does not vanish before a test has looked, however busy the machine is."""
-    monkeypatch.setattr(status_bar, "NOTICE_SECONDS", dict.fromkeys(status_bar.NOTICE_SECONDS, 3600.0))
+    monkeypatch.setattr(bars, "NOTICE_SECONDS", dict.fromkeys(bars.NOTICE_SECONDS, 3600.0))
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from rich.cells import cell_len
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.widgets.bars import StatusBar, TabBar, fit_hints
 from synapse_tui.widgets.pane import Delivery, PaneTitle
 from synapse_tui.widgets.segment_bar import Piece, cut, width_of
-from synapse_tui.widgets.status_bar import StatusBar, fit_hints
-from synapse_tui.widgets.tab_bar import TabBar
 from synapse_tui.widgets.text import one_line, pad, printable, shorten
 from synapse_tui.widgets.views import AgentView, state_mark
 

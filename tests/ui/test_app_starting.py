@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.widgets.tab_bar import TabBar
+from synapse_tui.widgets.bars import TabBar
 from synapse_tui.widgets.text import distinct
 from synapse_tui.widgets.views import AgentView, still_title
 from tests.ui.app_kit import make_app, running, text_of, until

@@ -46,7 +46,7 @@ async def test_what_cannot_be_is_said_in_the_dialog():
             ("every", "soon", "'soon' is no seconds of rest"),
             ("every", "0", "every 0 s is not valid"),
             ("times", "1.5", "'1.5' is no number of times"),
-            ("until", "(", "is no pattern"),
+            ("until", "(", "is not a pattern"),
         ):
             fields = {"every": "60", "times": "5", "until": ""} | {field: value}
             for name, text in fields.items():

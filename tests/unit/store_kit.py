@@ -12,7 +12,7 @@ from synapse_tui.events import EventBus
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import MessageRequest, Sender
 
 KEY = AgentKey("/project", "synapse-dummy-8190", "dummy")
@@ -38,7 +38,7 @@ async def opened(
 ) -> AsyncIterator[tuple[History, Told]]:
     told = Told()
     history = History(
-        path, owner=owner, alive=alive, told=told, replaced=told.note_replaced, **({"busy": 0.1} | options)
+        path, owner=owner, alive=alive, notify=told, replaced=told.note_replaced, **({"busy": 0.1} | options)
     )
     history.load()
     try:
@@ -49,13 +49,13 @@ async def opened(
 
 def make_book(
     history: History, key: AgentKey = KEY, context: str = "first"
-) -> tuple[TaskBook, Outbox, AgentJournal]:
+) -> tuple[TaskStore, Outbox, AgentJournal]:
     journal = AgentJournal(history, key)
-    book = TaskBook(key.agent_id, context, EventBus(), journal=journal)
+    book = TaskStore(key.agent_id, context, EventBus(), journal=journal)
     return book, Outbox(book), journal
 
 
-def send(book: TaskBook, outbox: Outbox, text: str, **fields: Any) -> str:
+def send(book: TaskStore, outbox: Outbox, text: str, **fields: Any) -> str:
     task = book.create(MessageRequest(text, SENDER, **fields))
     outbox.put(task)
     return task.id

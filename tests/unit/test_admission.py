@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.delivery.deliverer import WORKING, Admission, Leftovers
+from synapse_tui.agents.delivery.deliverer import WORKING, Admission
 from synapse_tui.agents.delivery.gate import Hold
-from synapse_tui.agents.delivery.typist import Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -25,17 +24,10 @@ def agent() -> FakeAgent:
 
 def admission(agent: FakeAgent, begin: float = BEGIN) -> Admission:
     profile, keyboard = make_profile(submit=Submit(begin=begin)), agent.keyboard
-    book = TaskBook("synapse-fake-1", "ctx", EventBus())
+    book = TaskStore("synapse-fake-1", "ctx", EventBus())
     outbox = Outbox(book)
-    return Admission(
-        agent,
-        keyboard,
-        profile,
-        book=book,
-        outbox=outbox,
-        turns=TurnTracker(book, agent.now),
-        left=Leftovers(outbox, Typist(agent, keyboard, profile)),
-    )
+    turns = TurnTracker(book, agent.now)
+    return Admission(agent, keyboard, profile, tasks=book, outbox=outbox, turns=turns)
 
 
 def test_a_message_waits_until_the_turn_of_the_users_prompt_has_begun(agent: FakeAgent) -> None:

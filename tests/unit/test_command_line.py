@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.specs import parse_spec
+from synapse_tui.agents.profiles.profile import parse_spec
 from synapse_tui.cli.tui import build_specs, split_arguments
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec

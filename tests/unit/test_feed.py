@@ -20,21 +20,21 @@ from synapse_tui.messages.streams import (
     Snapshot,
     Subscription,
     TaskEvent,
-    TaskFeed,
+    TaskStreams,
     Writing,
 )
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, MessageRequest, Task, TaskState
 
 
 class Rig:
     def __init__(self) -> None:
-        self.book = TaskBook("synapse-dummy-8190", "context", EventBus())
-        self.feed = TaskFeed(self.book)
-        self.task = self.book.create(MessageRequest("hello", USER))
+        self.tasks = TaskStore("synapse-dummy-8190", "context", EventBus())
+        self.streams = TaskStreams(self.tasks)
+        self.task = self.tasks.create(MessageRequest("hello", USER))
 
     def change(self, **fields: object) -> Task:
-        return self.book.change(self.task.id, **fields)
+        return self.tasks.change(self.task.id, **fields)
 
     def finish(self, *artifacts: Artifact, state: TaskState = TaskState.COMPLETED) -> Task:
         return self.change(state=state, artifacts=artifacts)
@@ -60,11 +60,11 @@ def shown(events: Sequence[TaskEvent], task: Task) -> dict[str, str]:
 
 
 async def test_all_readers_get_the_same_objects_in_the_same_order(rig):
-    readers = [rig.feed.subscribe(rig.task.id) for _ in range(3)]
+    readers = [rig.streams.subscribe(rig.task.id) for _ in range(3)]
     rig.change(state=TaskState.WORKING)
-    rig.feed.written(rig.task.id, "one", 1)
-    late = rig.feed.subscribe(rig.task.short_id)
-    rig.feed.written(rig.task.id, "one\ntwo", 1)
+    rig.streams.written(rig.task.id, "one", 1)
+    late = rig.streams.subscribe(rig.task.short_id)
+    rig.streams.written(rig.task.id, "one\ntwo", 1)
     final = rig.finish(Artifact("one\ntwo\nthree"))
     first, *others = [await read(reader) for reader in readers]
     for other in others:
@@ -77,9 +77,9 @@ async def test_all_readers_get_the_same_objects_in_the_same_order(rig):
 
 
 async def test_what_was_written_is_gone_on_with_or_replaced(rig):
-    reader = rig.feed.subscribe(rig.task.id)
+    reader = rig.streams.subscribe(rig.task.id)
     for text in ("a", "a\nb", "c"):
-        rig.feed.written(rig.task.id, text, 1)
+        rig.streams.written(rig.task.id, text, 1)
     rig.finish(Artifact("c!"))
     chunks = [event for event in await read(reader) if isinstance(event, Chunk)]
     assert [(chunk.text, chunk.append, chunk.last) for chunk in chunks] == [
@@ -92,8 +92,8 @@ async def test_what_was_written_is_gone_on_with_or_replaced(rig):
 
 
 async def test_an_artifact_that_is_more_than_text_is_told_whole(rig):
-    reader = rig.feed.subscribe(rig.task.id)
-    rig.feed.written(rig.task.id, "see", 1)
+    reader = rig.streams.subscribe(rig.task.id)
+    rig.streams.written(rig.task.id, "see", 1)
     parts = (Part(text="see the plan"), Part("file", path="/p/plan.txt"))
     rig.finish(Artifact("see the plan", artifact_id="plan", parts=parts))
     *_, chunk, _ = await read(reader)
@@ -103,9 +103,9 @@ async def test_an_artifact_that_is_more_than_text_is_told_whole(rig):
 
 async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
     rig.change(artifacts=(Artifact("before"),))
-    reader = rig.feed.subscribe(rig.task.id)
+    reader = rig.streams.subscribe(rig.task.id)
     rig.change(artifacts=(Artifact("before"), Artifact("first")), state=TaskState.WORKING)
-    rig.feed.written(rig.task.id, "sec", 3)
+    rig.streams.written(rig.task.id, "sec", 3)
     rig.finish(Artifact("before"), Artifact("first, better"), Artifact("second"))
     events = await read(reader)
     told = [(each.artifact_id, each.text) if isinstance(each, Chunk) else each.task.state for each in events]
@@ -121,14 +121,14 @@ async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
 
 async def test_a_task_that_has_ended_has_no_events(rig):
     final = rig.finish(Artifact("done"))
-    reader = rig.feed.subscribe(rig.task.id)
+    reader = rig.streams.subscribe(rig.task.id)
     assert (reader.task, await read(reader)) == (final, [])
     with pytest.raises(TaskNotFound):
-        rig.feed.subscribe("unknown-task")
+        rig.streams.subscribe("unknown-task")
 
 
 async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_on(rig):
-    slow, quick = rig.feed.subscribe(rig.task.id, limit=3), rig.feed.subscribe(rig.task.id)
+    slow, quick = rig.streams.subscribe(rig.task.id, limit=3), rig.streams.subscribe(rig.task.id)
     for number in range(5):
         rig.change(reason=f"{number}")
     assert [await anext(quick) for _ in range(5)]
@@ -140,7 +140,7 @@ async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_o
 
 
 async def test_a_reader_waits_and_wakes(rig):
-    async with rig.feed.subscribe(rig.task.id) as reader:
+    async with rig.streams.subscribe(rig.task.id) as reader:
         waiting = asyncio.ensure_future(anext(reader))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -149,19 +149,19 @@ async def test_a_reader_waits_and_wakes(rig):
 
 
 async def test_nothing_is_kept_for_readers_that_have_left(rig):
-    async with rig.feed.subscribe(rig.task.id):
-        rig.feed.written(rig.task.id, "half", 1)
-        assert rig.feed.wanted(rig.task.id)
-    assert not rig.feed.wanted(rig.task.id)
-    rig.feed.written(rig.task.id, "more", 1)
+    async with rig.streams.subscribe(rig.task.id):
+        rig.streams.written(rig.task.id, "half", 1)
+        assert rig.streams.wanted(rig.task.id)
+    assert not rig.streams.wanted(rig.task.id)
+    rig.streams.written(rig.task.id, "more", 1)
     rig.change(reason="x")
-    assert not rig.feed._told
-    assert not rig.feed._readers
+    assert not rig.streams._sent
+    assert not rig.streams._readers
 
 
 async def test_when_the_agent_is_closed_every_reader_is_at_its_end(rig):
-    readers = [rig.feed.subscribe(rig.task.id) for _ in range(2)]
-    rig.feed.close()
+    readers = [rig.streams.subscribe(rig.task.id) for _ in range(2)]
+    rig.streams.close()
     assert [await read(reader) for reader in readers] == [[], []]
 
 
@@ -179,16 +179,16 @@ STEPS = st.lists(
 def test_whoever_joins_whenever_sees_the_artifacts_in_the_end(steps):
     async def run() -> None:
         rig = Rig()
-        readers = [rig.feed.subscribe(rig.task.id)]
+        readers = [rig.streams.subscribe(rig.task.id)]
         artifacts: tuple[Artifact, ...] = ()
         for step, text in steps:
             if step == "write":
-                rig.feed.written(rig.task.id, text, len(artifacts) + 1)
+                rig.streams.written(rig.task.id, text, len(artifacts) + 1)
             elif step == "done":
                 artifacts = (*artifacts, Artifact(text))
                 rig.change(artifacts=artifacts)
             else:
-                readers.append(rig.feed.subscribe(rig.task.id))
+                readers.append(rig.streams.subscribe(rig.task.id))
         final = rig.finish(*artifacts, Artifact("the end"))
         expected = shown([], final)
         for reader in readers:
@@ -235,7 +235,7 @@ class WritingRig(Rig):
         self.looks = self.rows = 0
         self.due = Due()
         self.progress = Progress(
-            self.feed, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
+            self.streams, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
         )
 
     def look(self) -> Writing:
@@ -262,7 +262,7 @@ async def test_nobody_looks_while_nobody_reads(writing):
 
 
 async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("one\n* 1s", "one\ntwo\n* 2s", "one\ntwo\nthree\n* 3s", "one\ntwo\nthree\n* 3s")
     writing.finish(Artifact("one\ntwo\nthree"))
     told = [(event.text, event.append) for event in await read(reader) if isinstance(event, Chunk)]
@@ -270,7 +270,7 @@ async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
 
 
 async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("one\ntwo\n")
     for _ in range(5):
         writing.due.run()
@@ -281,7 +281,7 @@ async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writi
 
 
 async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     for number in range(20):
         writing.write(f"{number // 2}\nx")  # another first line every second look
     chunks = [event for event in reader._waiting if isinstance(event, Chunk)]
@@ -290,14 +290,14 @@ async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writi
 
 
 async def test_text_that_goes_back_is_not_told_again(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
     told = [event.text for event in reader._waiting if isinstance(event, Chunk)]
     assert told == ["a\nb\nc", "\nd"]
 
 
 async def test_another_turn_begins_anew(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("a\nb\n", "a\nb\n")
     writing.change(artifacts=(Artifact("a\nb"),))
     writing.turn = "2"
@@ -314,10 +314,10 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
         writing.due.now += 1.0
         return "a\nb\n"
 
-    writing.feed.subscribe(writing.task.id)
+    writing.streams.subscribe(writing.task.id)
     writing.look = lambda: Writing(writing.task.id, 1, "1", slow, 5000)
     progress = Progress(
-        writing.feed, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
+        writing.streams, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
     )
     progress.output()
     writing.due.run()
@@ -332,7 +332,7 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
 
 
 async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.rows = 5000
     writing.write("a\nb\n")
     await writing.progress._reading

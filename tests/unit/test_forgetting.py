@@ -15,7 +15,7 @@ from synapse_tui.events import EventBus
 from synapse_tui.host import history as host_history
 from synapse_tui.host.history import HistoryKeeper
 from synapse_tui.messages.recovery import HOST_ENDED
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, ReplyState, TaskState
 from synapse_tui.settings import Settings
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
@@ -153,7 +153,7 @@ async def test_a_host_forgets_by_itself_and_follows_the_setting(
     monkeypatch.setattr(host_history, "FORGET_EVERY", 0.01)
     monkeypatch.setattr(host_history, "GRACE", timedelta(0))
     keeper = HistoryKeeper(path, Path(KEY.project), EventBus(), {}, keeps=False)
-    book = TaskBook(KEY.agent_id, "c", EventBus(), journal=keeper.journal(KEY.agent_id, KEY.agent_type))
+    book = TaskStore(KEY.agent_id, "c", EventBus(), journal=keeper.journal(KEY.agent_id, KEY.agent_type))
     keeper.load()
 
     def end(text: str) -> None:

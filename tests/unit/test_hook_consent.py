@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
-from synapse_tui.hooks.install import FILE, Consent, HookConsent, HookInstaller, Standing, place_of
+from synapse_tui.hooks.install import FILE, Consent, HookConsent, HookInstaller, HookStatus, place_of
 
 
 class User:
@@ -21,7 +21,7 @@ class User:
     def host(self) -> HookConsent:
         return HookConsent(self.home / ".synapse/hooks", self.home, {})
 
-    def standing(self) -> Standing:
+    def standing(self) -> HookStatus:
         return HookInstaller(self.home / "state").standing(self.place)
 
 
@@ -41,19 +41,19 @@ async def test_only_agents_that_need_it_are_asked_for_and_only_once(user: User) 
 async def test_yes_installs_and_is_remembered_also_when_it_is_taken_out_again(user: User) -> None:
     place = await user.host().answer(Dialect.GEMINI, Consent.YES)
     assert place == user.place.path
-    assert user.standing() is Standing.INSTALLED
+    assert user.standing() is HookStatus.INSTALLED
     assert not await user.host().wanted(Dialect.GEMINI)
     HookInstaller(user.home / "state").remove(user.place)
     assert not await user.host().wanted(Dialect.GEMINI), "it was taken out on purpose"
-    assert user.standing() is Standing.MISSING
+    assert user.standing() is HookStatus.MISSING
 
 
 async def test_what_was_agreed_to_is_brought_up_to_date(user: User) -> None:
     await user.host().answer(Dialect.GEMINI, Consent.YES)
     (user.place.path / "hooks/hooks.json").write_text("{}")
-    assert user.standing() is Standing.OLD
+    assert user.standing() is HookStatus.OLD
     assert not await user.host().wanted(Dialect.GEMINI)
-    assert user.standing() is Standing.INSTALLED
+    assert user.standing() is HookStatus.INSTALLED
 
 
 async def test_never_is_remembered_and_not_now_is_not(user: User) -> None:
@@ -61,7 +61,7 @@ async def test_never_is_remembered_and_not_now_is_not(user: User) -> None:
     assert await user.host().wanted(Dialect.GEMINI)
     assert await user.host().answer(Dialect.GEMINI, Consent.NEVER) is None
     assert not await user.host().wanted(Dialect.GEMINI)
-    assert user.standing() is Standing.MISSING
+    assert user.standing() is HookStatus.MISSING
 
 
 async def test_what_a_command_has_installed_is_not_asked_for(user: User) -> None:

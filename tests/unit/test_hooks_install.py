@@ -12,7 +12,7 @@ import pytest
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
-from synapse_tui.hooks.install import HookInstaller, Standing, place_of
+from synapse_tui.hooks.install import HookInstaller, HookStatus, place_of
 from synapse_tui.hooks.launch import NPM, codex_keys, codex_setting, command_line, prepare
 
 MERGED = [Dialect.CLAUDE, Dialect.CODEX]
@@ -29,14 +29,14 @@ def test_hooks_are_installed_and_taken_out_without_a_trace(
     tmp_path: Path, installer: HookInstaller, dialect: Dialect
 ) -> None:
     place = place_of(dialect, tmp_path / "home", {})
-    assert installer.standing(place) is Standing.MISSING
+    assert installer.standing(place) is HookStatus.MISSING
     assert not installer.remove(place)
     installer.install(place)
     installer.install(place)
-    assert installer.standing(place) is Standing.INSTALLED
+    assert installer.standing(place) is HookStatus.INSTALLED
     assert installer.remove(place)
     assert not place.path.exists()
-    assert installer.standing(place) is Standing.MISSING
+    assert installer.standing(place) is HookStatus.MISSING
 
 
 @pytest.mark.parametrize("dialect", MERGED)
@@ -69,7 +69,7 @@ def test_what_the_user_changed_since_stays(
     content["theme"] = "dark"
     content["hooks"]["PreToolUse"].insert(0, {"hooks": [{"type": "command", "command": "mine"}]})
     place.path.write_text(json.dumps(content))
-    assert installer.standing(place) is Standing.INSTALLED
+    assert installer.standing(place) is HookStatus.INSTALLED
     installer.remove(place)
     assert json.loads(place.path.read_text()) == {
         "model": "opus",
@@ -100,7 +100,7 @@ def test_odd_files_are_what_they_were(tmp_path: Path, installer: HookInstaller, 
     place.path.write_bytes(text)
     installer.install(place)
     installed = place.path.read_bytes()
-    assert installer.standing(place) is Standing.INSTALLED
+    assert installer.standing(place) is HookStatus.INSTALLED
     assert (b"\r\n" in installed) == (b"\r\n" in text)
     assert installed.endswith(b"\n") == (text.endswith(b"\n") or not text)
     installer.remove(place)
@@ -156,9 +156,9 @@ def test_hooks_of_another_installation_are_replaced(tmp_path: Path, installer: H
     installer.install(place)
     text = place.path.read_text()
     place.path.write_text(text.replace("-S -E ", "-S -E /old"))
-    assert installer.standing(place) is Standing.OLD
+    assert installer.standing(place) is HookStatus.OLD
     installer.install(place)
-    assert installer.standing(place) is Standing.INSTALLED
+    assert installer.standing(place) is HookStatus.INSTALLED
     assert "/old" not in place.path.read_text()
 
 
@@ -179,7 +179,7 @@ def test_a_broken_file_is_left_alone(tmp_path: Path, installer: HookInstaller, t
     place = place_of(Dialect.CLAUDE, tmp_path, {})
     place.path.parent.mkdir()
     place.path.write_text(text)
-    assert installer.standing(place) is Standing.MISSING
+    assert installer.standing(place) is HookStatus.MISSING
     assert not installer.remove(place)
     with pytest.raises(ConfigError):
         installer.install(place)
@@ -193,7 +193,7 @@ def test_hooks_in_a_file_that_is_broken_since_are_not_said_to_be_missing(
     installer.install(place)
     place.path.write_text(place.path.read_text() + "// mine")
     for ask in (installer.standing, installer.remove):
-        with pytest.raises(ConfigError, match="no valid JSON"):
+        with pytest.raises(ConfigError, match="not valid JSON"):
             ask(place)
 
 

@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.messages import outbox as limits
 from synapse_tui.messages.recovery import Standing, after_end
-from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, Parked, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
@@ -37,8 +37,8 @@ def test_an_unread_message_is_queued_says_why_and_is_never_next(agent: FakeAgent
     assert agent.outbox.head is None
     typed = agent.wait("do it")
     agent.outbox.hold("working")
-    assert agent.outbox.head == agent.book.get(typed.id)
-    assert agent.book.get(info.id).reason == IN_INBOX
+    assert agent.outbox.head == agent.tasks.get(typed.id)
+    assert agent.tasks.get(info.id).reason == IN_INBOX
 
 
 def test_it_is_apart_from_what_waits_to_be_typed(agent: FakeAgent) -> None:
@@ -98,9 +98,9 @@ def test_a_full_inbox_takes_no_more_and_hinders_no_typing(
 
 
 def test_it_is_unread_after_a_crash_too() -> None:
-    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, parked=True, entered=False)
+    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
     assert after_end(found) == found
-    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "", parked=False, entered=False)
+    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
     assert after_end(released).reason != IN_INBOX
 
 
@@ -187,7 +187,7 @@ async def test_what_was_read_is_read_though_it_cannot_be_written_down(agent, cli
     async def flush() -> None:
         raise HistoryError("the disk is full")
 
-    monkeypatch.setattr(agent.book, "flush", flush)
+    monkeypatch.setattr(agent.tasks, "flush", flush)
     answer = (await read(client, info.id)).json()
     assert answer["tasks"][0]["status"] == "completed"
 

@@ -54,10 +54,10 @@ async def test_what_would_be_told_and_what_was(agent, client):
     assert (await client.get("/instructions")).json() == coming
     answer = (await send(client)).json()
     assert answer["faults"] == coming["faults"]
-    task = agent.task(answer["task"]["id"])
+    task = agent.tasks.get(answer["task"]["id"])
     assert task.instructs
     assert answer["task"]["metadata"]["sender"]["sender_id"] == "synapse-system"
-    agent.book.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    agent.tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
     told = (await client.get("/instructions")).json()
     assert (told["text"], told["files"], told["faults"]) == (TEXT, coming["files"], [])
     assert told["sent"] == {
@@ -73,8 +73,8 @@ async def test_what_would_be_told_and_what_was(agent, client):
 
 
 async def test_those_that_were_taken_back_were_not_told(agent, client):
-    task = agent.task((await send(client)).json()["task"]["id"])
-    agent.book.change(task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED)
+    task = agent.tasks.get((await send(client)).json()["task"]["id"])
+    agent.tasks.change(task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED)
     assert (await client.get("/instructions")).json()["sent"] is None
 
 
@@ -89,7 +89,7 @@ async def test_a_person_and_the_agent_itself_may_have_them_sent_but_no_other_age
         refused = await another.send(request)
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "not_the_agent"
-    assert not other.list_tasks()
+    assert not list(other.tasks)
 
 
 async def test_without_a_text_nothing_is_sent(agent, client):
@@ -104,7 +104,7 @@ async def test_without_a_text_nothing_is_sent(agent, client):
 
 async def test_nobody_else_can_send_what_looks_like_instructions(agent, client):
     body = message(TEXT, kind="instructions", sender={"sender_id": "someone"})
-    task = agent.task((await client.post("/tasks/send", json=body)).json()["task"]["id"])
+    task = agent.tasks.get((await client.post("/tasks/send", json=body)).json()["task"]["id"])
     assert not task.instructs
     forged = message(
         TEXT, kind="instructions", sender={"sender_id": "synapse-system", "sender_type": "system"}

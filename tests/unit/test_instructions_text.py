@@ -13,7 +13,7 @@ import pytest
 
 from synapse_tui.addresses import Address
 from synapse_tui.cli.group import synapse
-from synapse_tui.instructions import HEADER, Composed, Selection, Shelves, compose, placeholders
+from synapse_tui.instructions import HEADER, Composed, Selection, TextFolders, compose, placeholders
 from synapse_tui.instructions.files import MAX_BYTES, shipped_texts
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
@@ -51,7 +51,7 @@ def told(
     trusted: bool = True,
     others: tuple[Address, ...] = OTHERS,
 ) -> Composed:
-    shelves = Shelves(project, user, lambda _path, _data: trusted)
+    shelves = TextFolders(project, user, lambda _path, _data: trusted)
     values = placeholders(own, (own, *others), project=project.parent, command=Path("synapse"))
     return compose(selection or Selection(own="claude.md"), values, shelves)
 
@@ -91,7 +91,7 @@ def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: 
     (fault,) = untrusted.faults
     assert fault.path == project / "default.md"
     assert fault.reason.startswith("its content has not been trusted: synapse trust")
-    at_home = Shelves(user, user, lambda _path, _data: False)  # the home folder is no project
+    at_home = TextFolders(user, user, lambda _path, _data: False)  # the home folder is no project
     assert compose(Selection(), {}, at_home).text == f"{HEADER}\nof the user"
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_told_and_the_next_one_is_used(project: Path, use
         (project / "claude.md", "it is longer than 64 KiB"),
         (user / "claude.md", "it is no regular file"),
         (project / "default.md", "it is no regular file"),
-        (user / "default.md", "byte 4 is no UTF-8"),
+        (user / "default.md", "byte 4 is not UTF-8"),
     ]
 
 

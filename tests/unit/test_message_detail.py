@@ -52,8 +52,8 @@ def test_progress_by_the_task_or_by_the_receipt():
     task = agent.wait("hello")
     sent = Receipt("x", task.id, "queued")
     assert Progress.of(sent, "bob", task).words == "bob: queued"
-    agent.book.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
-    assert Progress.of(sent, "bob", agent.book.get(task.id)).settled
+    agent.tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    assert Progress.of(sent, "bob", agent.tasks.get(task.id)).settled
     refused = Progress.of(Receipt("x", "", "failed", SynapseError("no")), "bob", None)
     assert (refused.words, refused.settled) == ("bob: failed: no", False)
     elsewhere = Progress.of(sent, "bob", None)

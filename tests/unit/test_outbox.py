@@ -6,17 +6,17 @@ from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus
 from synapse_tui.messages import outbox as module
 from synapse_tui.messages.outbox import HELD_BY_USER, Outbox
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, TaskState
 
 
 @pytest.fixture
 def box() -> Outbox:
-    return Outbox(TaskBook("synapse-fake-1", "ctx", EventBus()))
+    return Outbox(TaskStore("synapse-fake-1", "ctx", EventBus()))
 
 
 def put(box: Outbox, text: str, priority: int = 3) -> str:
-    task = box._book.create(MessageRequest(text, USER, priority))
+    task = box._tasks.create(MessageRequest(text, USER, priority))
     box.put(task)
     return task.id
 
@@ -111,7 +111,7 @@ def test_the_size_of_waiting_messages_is_bounded(box, monkeypatch):
 
 
 def test_messages_from_before_go_before_those_sent_since(box):
-    old = [box._book.create(MessageRequest(text, USER)) for text in "ab"]
+    old = [box._tasks.create(MessageRequest(text, USER)) for text in "ab"]
     put(box, "new")
     put(box, "urgent", 5)
     box.adopt([OutboxEntry(task.id, rank) for rank, task in enumerate(old, 7)])
@@ -130,7 +130,7 @@ def test_ranks_follow_the_order_however_often_a_message_is_moved(box):
 def test_what_is_being_typed_is_not_queued_again_by_its_release(box):
     task_id = put(box, "a")
     box.note_entered(task_id, entered=True)
-    box._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+    box._tasks.change(task_id, delivery=DeliveryState.SUBMITTING)
     box.send_now(task_id)
-    assert box._book.get(task_id).delivery is DeliveryState.SUBMITTING
+    assert box._tasks.get(task_id).delivery is DeliveryState.SUBMITTING
     assert box.entry(task_id).entered

@@ -76,7 +76,7 @@ async def test_what_can_be_done(agent, client):
     held = (await post(client, f"/outbox/{a.id}/hold")).json()["tasks"][0]["metadata"]
     assert (held["delivery"], held["reason"]) == ("held", "held by you")
     await post(client, f"/outbox/{a.id}/release")
-    assert agent.book.get(a.id).delivery is DeliveryState.QUEUED
+    assert agent.tasks.get(a.id).delivery is DeliveryState.QUEUED
     (canceled,) = (await post(client, f"/outbox/{b.id}/cancel")).json()["tasks"]
     assert canceled["status"] == "canceled"
     assert order(agent) == "ca"
@@ -84,7 +84,7 @@ async def test_what_can_be_done(agent, client):
 
 async def test_what_may_have_been_sent_is_released_by_retry_only(agent, client):
     task = agent.wait("a")
-    agent.outbox.park(task.id, UNCERTAIN)
+    agent.outbox.doubt(task.id)
     refused = await post(client, f"/outbox/{task.id}/release")
     assert refused.status_code == 422
     assert "retry" in refused.json()["error"]["hint"]
@@ -95,9 +95,9 @@ async def test_what_may_have_been_sent_is_released_by_retry_only(agent, client):
 
 async def test_what_is_being_typed_is_not_held(agent, client):
     task = agent.wait("a")
-    agent.book.change(task.id, delivery=DeliveryState.TYPING)
+    agent.tasks.change(task.id, delivery=DeliveryState.TYPING)
     assert (await post(client, f"/outbox/{task.id}/hold")).status_code == 422
-    assert agent.book.get(task.id).delivery is DeliveryState.TYPING
+    assert agent.tasks.get(task.id).delivery is DeliveryState.TYPING
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_what_is_being_typed_is_not_held(agent, client):
 async def test_all_means_those_that_it_fits(agent, client, action, fits):
     _, held, uncertain = (agent.wait(text) for text in "abc")
     agent.outbox.park(held.id, "from before the restart")
-    agent.outbox.park(uncertain.id, UNCERTAIN)
+    agent.outbox.doubt(uncertain.id)
     answer = (await post(client, f"/outbox/all/{action}")).json()["tasks"]
     assert "".join(task["message"]["parts"][0]["text"] for task in answer) == fits
 
@@ -157,7 +157,7 @@ async def test_a_message_that_cannot_be_saved_says_so(agent, client, monkeypatch
         return agent.wait(request.text, request.sender)
 
     monkeypatch.setattr(agent, "accept", accept)
-    monkeypatch.setattr(agent.book.journal, "flush", fail)
+    monkeypatch.setattr(agent.tasks.journal, "flush", fail)
     task = (await client.post("/tasks/send", json=message())).json()["task"]
     assert (task["metadata"]["delivery"], task["metadata"]["reason"]) == (
         "held",

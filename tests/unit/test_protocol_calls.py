@@ -174,7 +174,7 @@ async def test_a_page_is_no_longer_than_an_answer_should_be(
         token = pages[-1]["nextPageToken"]
     assert [task["id"] for page in pages for task in page["tasks"]] == ids[::-1]
     assert [len(page["tasks"]) for page in pages] == [4, 4, 1]
-    one = TaskPage((agent.task(ids[0]),), "", 9)
+    one = TaskPage((agent.tasks.get(ids[0]),), "", 9)
     assert within(one, most=1) == one, "a task that is longer than a page is a page"
 
 

@@ -115,7 +115,7 @@ def test_messages_that_come_again() -> None:
     ):
         assert retries.find(agent, other) is None
     agent.finish(task.id, "Done.")
-    done = agent.task(task.id)
+    done = agent.tasks.get(task.id)
     assert retries.find(agent, request()) == done
     retries.answered(done)
     assert retries.find(agent, request()) is None
@@ -127,7 +127,7 @@ def test_follow_ups_that_come_again() -> None:
     more = request("more", "y", follows=task.id)
     assert retries.find(agent, more) is None
     agent.accept(more)
-    assert retries.find(agent, more) == agent.task(task.id)
+    assert retries.find(agent, more) == agent.tasks.get(task.id)
     assert retries.find(agent, request("more", "y")) is None
 
 
@@ -139,8 +139,8 @@ def test_what_was_told_is_forgotten_in_time() -> None:
     agent.finish(task.id)
     assert retries.find(agent, request()) is None
     for number in range(MAX_ANSWERED):
-        retries.answered(replace(agent.task(task.id), id=str(number)))
-    assert retries.find(agent, request()) == agent.task(task.id)
+        retries.answered(replace(agent.tasks.get(task.id), id=str(number)))
+    assert retries.find(agent, request()) == agent.tasks.get(task.id)
 
 
 # -- media types, refusals, extensions ---

@@ -38,7 +38,7 @@ class Session:
     def __init__(self, agent: FakeAgent, *, restore: bool = False) -> None:
         self.agent = agent
         self.agent_id = agent.agent_id
-        self.tasks = agent.book
+        self.tasks = agent.tasks
         self.outbox = agent.outbox
         self.spec = AgentSpec(agent.agent_type, restore=restore)
         self.problems: list[Exception] = []
@@ -141,7 +141,7 @@ class Rig:
 
     async def settled(self, task: Task) -> ReplyState:
         """Wait until nothing is owed for a task any more."""
-        book = self.agent.book
+        book = self.agent.tasks
         while book.get(task.id).reply is ReplyState.DUE or task.id in self.replies._work:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         return book.get(task.id).reply
@@ -178,7 +178,7 @@ async def test_the_sender_is_told_of_the_end(rig):
 async def test_the_sender_is_told_of_an_end_without_an_answer(rig, state):
     rig.open()
     task = rig.given(sender_task_id=OWN)
-    rig.agent.book.change(task.id, state=state, delivery=DeliveryState.FAILED, reason="agent exited")
+    rig.agent.tasks.change(task.id, state=state, delivery=DeliveryState.FAILED, reason="agent exited")
     assert await rig.settled(task) is ReplyState.TOLD
     reply = rig.client.answers[0][2]
     assert (reply.state, reply.text, reply.reason) == (state, "agent exited", "agent exited")
@@ -188,7 +188,7 @@ async def test_the_sender_is_told_of_the_end_of_an_agent_that_is_closed(rig):
     rig.open()
     task = rig.given(sender_task_id=OWN)
     del rig.agents[rig.agent.agent_id]
-    rig.agent.book.change(task.id, state=TaskState.FAILED, reason="agent exited")
+    rig.agent.tasks.change(task.id, state=TaskState.FAILED, reason="agent exited")
     rig.events.publish(AgentRemoved(rig.agent.agent_id))
     assert await rig.settled(task) is ReplyState.TOLD
 
@@ -196,9 +196,9 @@ async def test_the_sender_is_told_of_the_end_of_an_agent_that_is_closed(rig):
 async def test_a_question_is_told_and_then_the_answer(rig):
     rig.open()
     task = rig.given(sender_task_id=OWN)
-    rig.agent.desk.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    rig.agent.service.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
     assert await rig.settled(task) is ReplyState.TOLD
-    rig.agent.desk.reply(task.id, Reply("done"))
+    rig.agent.service.reply(task.id, Reply("done"))
     assert await rig.settled(task) is ReplyState.TOLD
     assert [(each[2].state, each[2].text) for each in rig.client.answers] == [
         (TaskState.INPUT_REQUIRED, "which?"),
@@ -247,7 +247,7 @@ async def test_an_agent_of_another_life_is_told_nothing(rig, state, told):
     rig.client.problems = [PeerRefused("there is no task", 404)]
     rig.open()
     task = rig.given(sender_task_id=OWN)
-    rig.agent.book.change(task.id, state=state, reason="r")
+    rig.agent.tasks.change(task.id, state=state, reason="r")
     assert await rig.settled(task) is told
     assert not rig.client.messages
     assert len(rig.notices) == (told is ReplyState.FAILED)
@@ -267,7 +267,7 @@ async def test_what_changes_while_it_is_told_is_told_too(rig):
 
     async def reply() -> None:
         rig.client.meanwhile = None
-        rig.agent.desk.reply(task.id, Reply("in my words"))
+        rig.agent.service.reply(task.id, Reply("in my words"))
 
     rig.client.meanwhile = reply
     rig.agent.finish(task.id, "text of the turn")
@@ -278,7 +278,7 @@ async def test_what_changes_while_it_is_told_is_told_too(rig):
 async def test_a_reply_that_nobody_waits_for_is_a_message(rig):
     rig.open()
     task = rig.given(expected=False)
-    rig.agent.desk.reply(task.id, Reply("by the way"))
+    rig.agent.service.reply(task.id, Reply("by the way"))
     assert await rig.settled(task) is ReplyState.TOLD
     about = {"in_reply_to": task.id, "explicit": True}
     assert rig.client.messages == [(CLAUDE.sender_endpoint, "by the way", about)]
@@ -288,8 +288,8 @@ async def test_one_who_waits_for_the_task_itself_fetches_the_reply(rig):
     rig.replies._uncollected = 0.05
     rig.open()
     task = rig.given()
-    rig.agent.desk.reply(task.id, Reply("fine"))
-    rig.agent.desk.collected(task)
+    rig.agent.service.reply(task.id, Reply("fine"))
+    rig.agent.service.collected(task)
     assert await rig.settled(task) is ReplyState.TOLD
     assert rig.client.tries == 0
 
@@ -300,7 +300,7 @@ async def test_one_who_waits_for_the_task_itself_fetches_the_reply(rig):
 async def test_who_is_told_nothing(rig, sender, metadata):
     rig.open()
     task = rig.given(sender, **metadata)
-    rig.agent.desk.reply(task.id, Reply("fine"))
+    rig.agent.service.reply(task.id, Reply("fine"))
     assert await rig.settled(task) is ReplyState.NONE
     assert rig.client.tries == 0
 
@@ -311,13 +311,13 @@ async def test_who_is_told_nothing(rig, sender, metadata):
 def asked(rig: Rig) -> Task:
     sender = Sender(rig.agent.agent_id, "codex", rig.agent.endpoint, verified=True)
     about = {"target_agent": CLAUDE.sender_id, "target_endpoint": CLAUDE.sender_endpoint}
-    return rig.agent.desk.open(MessageRequest("do it", sender, metadata=about), CLAUDE.sender_id)
+    return rig.agent.service.open(MessageRequest("do it", sender, metadata=about), CLAUDE.sender_id)
 
 
 async def test_an_answer_that_nobody_fetches_is_typed(rig):
     rig.open()
     task = asked(rig)
-    rig.agent.desk.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
+    rig.agent.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
     assert await rig.settled(task) is ReplyState.TOLD
     [request] = rig.agent.requests
     assert (request.text, request.metadata) == ("42", {"in_reply_to": "T", "explicit": True})
@@ -329,8 +329,8 @@ async def test_one_that_is_fetched_is_not(rig):
     rig.replies._uncollected = 0.05
     rig.open()
     task = asked(rig)
-    rig.agent.desk.answered(task.id, Reply("42"), verified=True)
-    rig.agent.desk.collected(task)
+    rig.agent.service.answered(task.id, Reply("42"), verified=True)
+    rig.agent.service.collected(task)
     assert await rig.settled(task) is ReplyState.TOLD
     assert not rig.agent.requests
 
@@ -339,7 +339,7 @@ async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):
     rig.session.problems = [AgentExited("it has ended")]
     rig.open()
     task = asked(rig)
-    rig.agent.desk.answered(task.id, Reply("no", TaskState.FAILED), verified=False)
+    rig.agent.service.answered(task.id, Reply("no", TaskState.FAILED), verified=False)
     assert await rig.settled(task) is ReplyState.TOLD
     assert rig.agent.requests[0].text == "(failed) no"
     assert not rig.agent.requests[0].sender.verified
@@ -349,7 +349,7 @@ async def test_an_agent_that_takes_no_messages(rig):
     rig.session.problems = [MessageError("it takes no messages")]
     rig.open()
     task = asked(rig)
-    rig.agent.desk.answered(task.id, Reply("42"), verified=True)
+    rig.agent.service.answered(task.id, Reply("42"), verified=True)
     assert await rig.settled(task) is ReplyState.FAILED
     assert rig.notices == [
         f"the answer of {CLAUDE.sender_id} did not reach {rig.agent.agent_id}: it takes no messages"
@@ -369,7 +369,7 @@ async def test_an_adopted_session_goes_on_telling(rig):
 
 def owed(rig: Rig, task: Task) -> None:
     key = AgentKey("/project", rig.agent.agent_id, "codex")
-    rig.history.left.append(Owed(key, rig.agent.book.get(task.id)))
+    rig.history.left.append(Owed(key, rig.agent.tasks.get(task.id)))
 
 
 async def noted(rig: Rig) -> ReplyState:
@@ -391,7 +391,7 @@ async def test_what_an_earlier_process_owed_is_told(rig):
 @pytest.mark.parametrize("here", [True, False])
 async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(rig, here):
     task = rig.given(expected=False)
-    rig.agent.desk.reply(task.id, Reply("by the way"))
+    rig.agent.service.reply(task.id, Reply("by the way"))
     owed(rig, task)
     sender = FakeAgent(8101, "claude")
     if here:
@@ -406,7 +406,7 @@ async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(r
 @pytest.mark.parametrize("first", ["history", "agent"])
 async def test_an_answer_from_before_is_given_to_the_agent_when_it_is_open(rig, first, restore):
     task = asked(rig)
-    rig.agent.desk.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
+    rig.agent.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
     owed(rig, task)
     session = Session(FakeAgent(8120, "codex"), restore=restore)
     if first == "agent":
@@ -435,6 +435,6 @@ async def test_an_agent_of_this_host_is_told_again_when_that_failed(rig, monkeyp
     monkeypatch.setattr(sender, "accept", fail_once)
     rig.open()
     task = rig.given(expected=False)
-    rig.agent.desk.reply(task.id, Reply("by the way"))
+    rig.agent.service.reply(task.id, Reply("by the way"))
     assert await rig.settled(task) is ReplyState.TOLD
     assert [told.text for told in sender.tasks] == ["by the way"]

@@ -44,7 +44,7 @@ async def post(
 def given(agent: FakeAgent, **metadata: object) -> Task:
     task = agent.accept(MessageRequest("do it", ASKER, response_expected=True, metadata=metadata))
     agent.give(task.id)
-    return agent.book.get(task.id)
+    return agent.tasks.get(task.id)
 
 
 async def outgoing(client: httpx.AsyncClient, agent: FakeAgent, **target: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def test_a_reply(client, agent, path):
     told = answer.json()["task"]
     assert (told["id"], told["status"], told["artifacts"][0]["data"]) == (task.id, "completed", "mine\nそう")
     assert told["metadata"]["replied"] is True
-    assert agent.book.get(task.id).state is TaskState.COMPLETED
+    assert agent.tasks.get(task.id).state is TaskState.COMPLETED
 
 
 @pytest.mark.parametrize("status", ["failed", "rejected", "input_required"])
@@ -94,8 +94,8 @@ async def test_only_the_agent_itself_replies_and_asks(client, agent, by, path):
     task = given(agent)
     answer = await post(client, path.format(id=task.id), "x", by=by, **TARGET)
     assert code(answer, 403) == "not_the_agent"
-    assert not agent.book.get(task.id).state.final
-    assert len(agent.book) == 1
+    assert not agent.tasks.get(task.id).state.final
+    assert len(agent.tasks) == 1
 
 
 async def test_replies_that_nobody_awaits(client, agent):
@@ -173,7 +173,7 @@ async def test_nobody_else_answers(client, agent, by, sender, expected):
     metadata = {"sender": sender} if sender else {}
     answer = await post(client, f"/tasks/send?reply_to={task['id']}", "fine", by=by, **metadata)
     assert code(answer, 403) == expected
-    assert agent.book.get(task["id"]).state is TaskState.WORKING
+    assert agent.tasks.get(task["id"]).state is TaskState.WORKING
 
 
 async def test_one_of_another_host_answers_with_the_whole_id(client, agent):
@@ -234,7 +234,7 @@ async def test_a_long_poll_is_answered_when_the_task_changes(client, agent):
     waits = asyncio.ensure_future(
         client.get(f"/tasks/{task.id}", params={"wait": 30, "seen": task.updated_at.isoformat()})
     )
-    while not agent.desk.waiting:  # noqa: ASYNC110 - what is waited for has no event of its own
+    while not agent.service.waiting:  # noqa: ASYNC110 - what is waited for has no event of its own
         await asyncio.sleep(0)
     agent.finish(task.id, "done")
     assert (await waits).json()["status"] == "completed"
@@ -245,7 +245,7 @@ async def test_a_long_poll_without_change_ends_in_time(client, agent, query):
     task = given(agent)
     answer = await client.get(f"/tasks/{task.id}?{query}".format(seen=task.updated_at.isoformat()))
     assert answer.json()["status"] == "working"
-    assert agent.desk.waiting == 0
+    assert agent.service.waiting == 0
 
 
 @pytest.mark.parametrize("wait", ["61", "-1", "soon", "nan"])
@@ -262,4 +262,4 @@ async def test_the_agent_that_fetches_its_answer_is_not_told_again(client, agent
     if by:
         signer(by.format(own=agent.agent_id))(request)
     assert (await client.send(request)).json()["status"] == "completed"
-    assert agent.book.get(task["id"]).reply == reply
+    assert agent.tasks.get(task["id"]).reply == reply

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.delivery.deliverer import Admission, Leftovers, Settlement, Standing
+from synapse_tui.agents.delivery.deliverer import Admission, Settlement, Unsent
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.service import TaskDesk
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import (
     AgentState,
     DeliveryState,
@@ -34,55 +34,47 @@ class Rig:
     def __init__(self) -> None:
         self.agent = FakeAgent()
         profile, keyboard = make_profile(), self.agent.keyboard
-        self.book = TaskBook(AGENT, "ctx", EventBus())
-        self.outbox = Outbox(self.book)
-        self.turns = TurnTracker(self.book, self.agent.now)
-        self.desk = TaskDesk(self.book, self.outbox, AGENT, running=lambda: self.turns.running)
+        self.tasks = TaskStore(AGENT, "ctx", EventBus())
+        self.outbox = Outbox(self.tasks)
+        self.turns = TurnTracker(self.tasks, self.agent.now)
+        self.service = TaskService(self.tasks, self.outbox, AGENT, running=lambda: self.turns.running)
         typist = Typist(self.agent, keyboard, profile)
-        self.left = Leftovers(self.outbox, typist)
         admission = Admission(
-            self.agent,
-            keyboard,
-            profile,
-            book=self.book,
-            outbox=self.outbox,
-            turns=self.turns,
-            left=self.left,
+            self.agent, keyboard, profile, tasks=self.tasks, outbox=self.outbox, turns=self.turns
         )
         self.settlement = Settlement(
             self.agent,
             keyboard,
-            book=self.book,
+            typist,
+            admission,
+            tasks=self.tasks,
             outbox=self.outbox,
             turns=self.turns,
-            left=self.left,
-            admission=admission,
-            typist=typist,
         )
 
     def entered(self, text: str) -> Task:
         """A message on which Enter was pressed."""
-        task = self.book.create(MessageRequest(text, PEER, response_expected=True))
+        task = self.tasks.create(MessageRequest(text, PEER, response_expected=True))
         self.outbox.put(task)
         self.outbox.note_entered(task.id, entered=True)
         self.turns.prepare(AnswerCollector(text, lambda: [""]))
-        return self.book.change(task.id, delivery=DeliveryState.SUBMITTING)
+        return self.tasks.change(task.id, delivery=DeliveryState.SUBMITTING)
 
 
 @pytest.mark.parametrize("outcome", Typed)
 def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed) -> None:
     rig = Rig()
     task = rig.entered("what is the time?")
-    rig.desk.reply(task.id, Reply("late"))
+    rig.service.reply(task.id, Reply("late"))
     result = TypingResult(outcome, "cannot be seen", entered=outcome is not Typed.REMOVED)
-    rig.settlement.settle(Standing(task.id, task.text, entered=True), result)
+    rig.settlement.settle(Unsent(task.id, task.text, entered=True), result)
     assert rig.turns.running == task.id, "its turn goes on, and what waits comes after it"
-    assert (rig.left.standing, rig.left.covered, len(rig.outbox)) == (None, None, 0)
-    now = rig.book.get(task.id)
+    assert (rig.settlement.standing, rig.settlement.covered, len(rig.outbox)) == (None, None, 0)
+    now = rig.tasks.get(task.id)
     assert (now.state, now.answer, now.replied) == (TaskState.COMPLETED, "late", True)
     rig.turns.on_report(StateReport(AgentState.PROCESSING, "fake", "", rig.agent.time))
     rig.turns.end(TaskState.COMPLETED)
-    assert rig.book.get(task.id) == now, "the turn's text is no second answer"
+    assert rig.tasks.get(task.id) == now, "the turn's text is no second answer"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +92,8 @@ def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed
 def test_one_that_nobody_has_answered(outcome: Typed, entered: bool, delivery: DeliveryState) -> None:
     rig = Rig()
     task = rig.entered("what is the time?")
-    rig.settlement.settle(Standing(task.id, task.text, entered), TypingResult(outcome, "why", entered))
-    now = rig.book.get(task.id)
+    rig.settlement.settle(Unsent(task.id, task.text, entered), TypingResult(outcome, "why", entered))
+    now = rig.tasks.get(task.id)
     assert now.delivery is delivery
     assert (task.id in rig.outbox) == (outcome is not Typed.SUBMITTED)
     uncertain = entered and outcome in (Typed.UNCERTAIN, Typed.REMOVED, Typed.EXITED)

@@ -75,7 +75,7 @@ async def test_what_holds_the_outbox(agent, client):
     assert (outbox["next"]["id"], outbox["reason"]) == (parked.id, "held by you")
     agent.outbox.release(parked.id)
     assert (await client.get("/status?why=1")).json()["outbox"]["reason"] == "it goes in a moment"
-    agent.book.change(parked.id, delivery=DeliveryState.TYPING)
+    agent.tasks.change(parked.id, delivery=DeliveryState.TYPING)
     assert (await client.get("/status?why=1")).json()["outbox"]["reason"] == "it is being typed"
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from synapse_tui.cli.status import explanation, row
-from synapse_tui.durations import duration, moment
+from synapse_tui.wording import duration, moment
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ANSWER = {

@@ -116,7 +116,7 @@ async def test_a_kept_message_is_taken_back_once(path):
         await history.leave(KEY, closed=closed)
         archive = Archive(path)
         found = archive.kept(KEY.project)
-        assert [(str(each.whom), each.task.text, each.task.reason) for each in found] == [
+        assert [(str(each.addressee), each.task.text, each.task.reason) for each in found] == [
             (f"{KEY.agent_id} 'ign'", "second", CLOSED),
             (f"{KEY.agent_id} 'ign'", "first", CLOSED),
         ]

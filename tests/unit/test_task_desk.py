@@ -9,7 +9,7 @@ import pytest
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.messages import service as task_desk
-from synapse_tui.messages.service import TaskDesk, late_message, reply_of
+from synapse_tui.messages.service import TaskService, late_message, reply_of
 from synapse_tui.model import (
     USER,
     DeliveryState,
@@ -31,8 +31,8 @@ class Rig:
 
     def __init__(self) -> None:
         self.agent = FakeAgent()
-        self.book, self.outbox = self.agent.book, self.agent.outbox
-        self.desk: TaskDesk = self.agent.desk
+        self.tasks, self.outbox = self.agent.tasks, self.agent.outbox
+        self.service: TaskService = self.agent.service
 
     def given(self, sender: Sender = CLAUDE, *, expected: bool = False, **metadata: object) -> Task:
         """A task on which the agent works."""
@@ -40,7 +40,7 @@ class Rig:
             MessageRequest("do it", sender, response_expected=expected, metadata=metadata)
         )
         self.agent.give(task.id)
-        return self.book.get(task.id)
+        return self.tasks.get(task.id)
 
     def ended(self, task: Task, text: str = "text of the turn") -> None:
         """The turn of a task is over."""
@@ -50,7 +50,7 @@ class Rig:
     def outgoing(self) -> Task:
         sender = Sender(self.agent.agent_id, "claude", self.agent.endpoint, verified=True)
         request = MessageRequest("do it", sender, response_expected=True)
-        return self.desk.open(request, "synapse-codex-8120")
+        return self.service.open(request, "synapse-codex-8120")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def rig() -> Rig:
 
 
 async def started(rig: Rig, count: int = 1) -> None:
-    while rig.desk.waiting < count:  # noqa: ASYNC110 - what is waited for has no event of its own
+    while rig.service.waiting < count:  # noqa: ASYNC110 - what is waited for has no event of its own
         await asyncio.sleep(0)
 
 
@@ -72,54 +72,54 @@ def seen(task: Task) -> str:
 
 async def test_a_wait_ends_with_the_next_change(rig):
     task = rig.given()
-    waits = asyncio.ensure_future(rig.desk.wait(task.id[:8], seen(task), 30))
+    waits = asyncio.ensure_future(rig.service.wait(task.id[:8], seen(task), 30))
     await started(rig)
-    rig.book.change(task.id, state=TaskState.INPUT_REQUIRED, reason="permission")
+    rig.tasks.change(task.id, state=TaskState.INPUT_REQUIRED, reason="permission")
     assert (await waits).reason == "permission"
-    assert rig.desk.waiting == 0
+    assert rig.service.waiting == 0
 
 
 async def test_what_was_not_seen_is_told_at_once(rig):
     task = rig.given()
-    rig.book.change(task.id, reason="news")
-    assert (await rig.desk.wait(task.id, seen(task), 30)).reason == "news"
+    rig.tasks.change(task.id, reason="news")
+    assert (await rig.service.wait(task.id, seen(task), 30)).reason == "news"
 
 
 async def test_a_task_that_has_ended_is_not_waited_for(rig):
     task = rig.given()
     rig.ended(task)
-    now = rig.book.get(task.id)
-    assert await rig.desk.wait(task.id, seen(now), 30) is now
+    now = rig.tasks.get(task.id)
+    assert await rig.service.wait(task.id, seen(now), 30) is now
 
 
 async def test_a_wait_without_change_ends_with_its_time(rig):
     task = rig.given()
-    assert await rig.desk.wait(task.id, seen(task), 0.01) is task
-    assert rig.desk.waiting == 0
+    assert await rig.service.wait(task.id, seen(task), 0.01) is task
+    assert rig.service.waiting == 0
 
 
 async def test_many_wait_for_one_task_and_too_many_are_answered_at_once(rig, monkeypatch):
     monkeypatch.setattr(task_desk, "MAX_WAITERS", 3)
     task = rig.given()
-    waits = [asyncio.ensure_future(rig.desk.wait(task.id, "", 30)) for _ in range(3)]
+    waits = [asyncio.ensure_future(rig.service.wait(task.id, "", 30)) for _ in range(3)]
     await started(rig, 3)
-    assert await rig.desk.wait(task.id, "", 30) is task
+    assert await rig.service.wait(task.id, "", 30) is task
     rig.ended(task)
     assert {each.state for each in await asyncio.gather(*waits)} == {TaskState.COMPLETED}
 
 
 async def test_a_waiter_that_is_gone_leaves_nothing(rig):
     task = rig.given()
-    waits = asyncio.ensure_future(rig.desk.wait(task.id, "", 30))
+    waits = asyncio.ensure_future(rig.service.wait(task.id, "", 30))
     await started(rig)
     waits.cancel()
     await asyncio.gather(waits, return_exceptions=True)
-    assert rig.desk.waiting == 0
+    assert rig.service.waiting == 0
 
 
 async def test_an_unknown_task_is_not_waited_for(rig):
     with pytest.raises(TaskNotFound):
-        await rig.desk.wait("ffffffff", "", 30)
+        await rig.service.wait("ffffffff", "", 30)
 
 
 # -- replies ---
@@ -127,7 +127,7 @@ async def test_an_unknown_task_is_not_waited_for(rig):
 
 def test_a_reply_ends_the_task_and_stays_its_answer(rig):
     task = rig.given(**OUTGOING)
-    replied = rig.desk.reply(task.id[:8], Reply("in my words"))
+    replied = rig.service.reply(task.id[:8], Reply("in my words"))
     assert (replied.state, replied.delivery, replied.replied) == (
         TaskState.COMPLETED,
         DeliveryState.DONE,
@@ -140,7 +140,7 @@ def test_a_reply_ends_the_task_and_stays_its_answer(rig):
 @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.REJECTED])
 def test_a_task_can_be_failed_and_refused(rig, state):
     task = rig.given()
-    replied = rig.desk.reply(task.id, Reply("no\nbecause " + 300 * "x", state))
+    replied = rig.service.reply(task.id, Reply("no\nbecause " + 300 * "x", state))
     assert (replied.state, replied.delivery) == (state, DeliveryState.DONE)
     assert replied.reason.startswith("no because xxx")
     assert len(replied.reason) <= 200
@@ -149,72 +149,72 @@ def test_a_task_can_be_failed_and_refused(rig, state):
 
 def test_a_question_leaves_the_task_open(rig):
     task = rig.given(**OUTGOING)
-    asked = rig.desk.reply(task.id, Reply("which branch?", TaskState.INPUT_REQUIRED))
+    asked = rig.service.reply(task.id, Reply("which branch?", TaskState.INPUT_REQUIRED))
     assert (asked.state, asked.reason, asked.replied) == (TaskState.INPUT_REQUIRED, "which branch?", False)
     assert asked.reply is ReplyState.DUE
     assert reply_of(asked).text == "which branch?"
-    assert rig.desk.reply("", Reply("done")).answer == "done"
+    assert rig.service.reply("", Reply("done")).answer == "done"
 
 
 def test_without_an_id_the_running_task_is_meant(rig):
     rig.ended(rig.given(expected=True))
     running = rig.given()
-    assert rig.desk.awaiting()[0].id == running.id
-    assert rig.desk.reply("", Reply("x")).id == running.id
+    assert rig.service.awaiting()[0].id == running.id
+    assert rig.service.reply("", Reply("x")).id == running.id
 
 
 def test_then_the_newest_that_expects_an_answer(rig):
     wanted, plain = rig.given(expected=True), rig.given()
     rig.ended(plain)
-    assert [task.id for task in rig.desk.awaiting()] == [wanted.id]
-    assert rig.desk.reply("", Reply("x")).id == wanted.id
+    assert [task.id for task in rig.service.awaiting()] == [wanted.id]
+    assert rig.service.reply("", Reply("x")).id == wanted.id
 
 
 def test_the_agent_may_reply_when_its_turn_was_taken_for_the_answer_until_something_else_comes(rig):
     task = rig.given(expected=True, **OUTGOING)
     rig.ended(task)
-    assert [each.id for each in rig.desk.awaiting()] == [task.id], "it may still be at work"
+    assert [each.id for each in rig.service.awaiting()] == [task.id], "it may still be at work"
     rig.ended(rig.given())
-    assert not rig.desk.awaiting()
+    assert not rig.service.awaiting()
     with pytest.raises(NotAwaited, match="awaits a reply") as caught:
-        rig.desk.reply("", Reply("second try"))
+        rig.service.reply("", Reply("second try"))
     assert "--to TASK" in caught.value.hint
-    assert rig.desk.reply(task.id, Reply("what I forgot")).answer == "what I forgot"
+    assert rig.service.reply(task.id, Reply("what I forgot")).answer == "what I forgot"
 
 
 def test_what_has_failed_has_no_answer_yet(rig):
     task = rig.given(expected=True)
     rig.agent.finish(task.id, state=TaskState.FAILED)
     rig.ended(rig.given())
-    assert [each.id for each in rig.desk.awaiting()] == [task.id]
+    assert [each.id for each in rig.service.awaiting()] == [task.id]
 
 
 def test_the_turn_was_the_answer_to_a_person_at_a_shell(rig):
     asked = rig.given(USER, expected=True)
-    assert [task.id for task in rig.desk.awaiting()] == [asked.id]
+    assert [task.id for task in rig.service.awaiting()] == [asked.id]
     rig.ended(asked)
-    assert not rig.desk.awaiting()
-    assert rig.desk.reply(asked.id, Reply("more")).answer.endswith("more")
+    assert not rig.service.awaiting()
+    assert rig.service.reply(asked.id, Reply("more")).answer.endswith("more")
 
 
 def test_a_second_reply_in_a_turn_is_not_taken_for_another_task(rig):
     rig.ended(rig.given(expected=True))
     running = rig.given()
-    rig.desk.reply("", Reply("x"))
+    rig.service.reply("", Reply("x"))
     with pytest.raises(NotAwaited, match=f"{running.short_id} of {CLAUDE.sender_id} has its answer already"):
-        rig.desk.reply("", Reply("y"))
+        rig.service.reply("", Reply("y"))
 
 
 def test_nothing_to_reply_to(rig):
     with pytest.raises(NotAwaited, match="no task of synapse-claude-8100 awaits a reply"):
-        rig.desk.reply("", Reply("x"))
+        rig.service.reply("", Reply("x"))
 
 
 def test_a_task_is_answered_once(rig):
     task = rig.given()
-    rig.desk.reply(task.id, Reply("x"))
+    rig.service.reply(task.id, Reply("x"))
     with pytest.raises(NotAwaited) as caught:
-        rig.desk.reply(task.id, Reply("y"))
+        rig.service.reply(task.id, Reply("y"))
     assert caught.value.hint == f'to write to it: synapse send {CLAUDE.sender_id} "..."'
 
 
@@ -222,51 +222,51 @@ def test_a_task_is_answered_once(rig):
 def test_an_unknown_task(rig, task_id):
     rig.given(**OUTGOING)
     with pytest.raises(TaskNotFound):
-        rig.desk.reply(task_id, Reply("x"))
+        rig.service.reply(task_id, Reply("x"))
 
 
 def test_a_canceled_task_takes_no_reply(rig):
     task = rig.given()
-    rig.book.change(task.id, state=TaskState.CANCELED)
+    rig.tasks.change(task.id, state=TaskState.CANCELED)
     with pytest.raises(NotAwaited, match="is canceled"):
-        rig.desk.reply(task.id, Reply("x"))
+        rig.service.reply(task.id, Reply("x"))
 
 
 def test_what_was_not_given_to_the_agent_takes_no_reply(rig):
     task = rig.agent.wait("do it", CLAUDE)
     with pytest.raises(NotAwaited, match="not been given"):
-        rig.desk.reply(task.id, Reply("x"))
+        rig.service.reply(task.id, Reply("x"))
 
 
 def test_a_reply_proves_that_an_uncertain_message_was_sent(rig):
     task = rig.agent.wait("do it", CLAUDE)
     rig.outbox.note_entered(task.id, entered=True)
-    rig.outbox.park(task.id, "uncertain whether it was sent")
-    assert rig.desk.reply(task.id, Reply("x")).state is TaskState.COMPLETED
+    rig.outbox.doubt(task.id)
+    assert rig.service.reply(task.id, Reply("x")).state is TaskState.COMPLETED
     assert task.id not in rig.outbox
 
 
 def test_nobody_replies_to_itself(rig):
     own = rig.outgoing()
     with pytest.raises(MessageError, match="was sent by synapse-claude-8100 itself"):
-        rig.desk.reply(own.id, Reply("x"))
+        rig.service.reply(own.id, Reply("x"))
     selfish = rig.given(Sender(rig.agent.agent_id, "claude", rig.agent.endpoint, verified=True))
     with pytest.raises(MessageError, match="itself"):
-        rig.desk.reply(selfish.id, Reply("x"))
+        rig.service.reply(selfish.id, Reply("x"))
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "\x1b[0m"])
 def test_an_empty_reply_is_none(rig, text):
     task = rig.given()
     with pytest.raises(MessageError, match="empty"):
-        rig.desk.reply(task.id, Reply(text))
-    assert not rig.book.get(task.id).state.final
+        rig.service.reply(task.id, Reply(text))
+    assert not rig.tasks.get(task.id).state.final
 
 
 def test_a_reply_after_the_turn_is_added_to_its_text(rig):
     task = rig.given(expected=True, **OUTGOING)
     rig.ended(task)
-    late = rig.desk.reply(task.id, Reply("what I forgot"))
+    late = rig.service.reply(task.id, Reply("what I forgot"))
     assert [artifact.text for artifact in late.artifacts] == ["text of the turn", "what I forgot"]
     assert (late.answer, late.reply) == ("what I forgot", ReplyState.DUE)
 
@@ -282,7 +282,7 @@ def test_a_reply_after_the_turn_is_added_to_its_text(rig):
 )
 def test_who_is_told_of_a_reply(rig, sender, metadata, owed):
     task = rig.given(sender, **metadata)
-    assert rig.desk.reply(task.id, Reply("x")).reply is owed
+    assert rig.service.reply(task.id, Reply("x")).reply is owed
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_who_is_told_of_a_reply(rig, sender, metadata, owed):
 def test_who_is_told_of_the_end_of_a_turn(rig, sender, metadata, owed):
     task = rig.given(sender, expected=True, **metadata)
     rig.ended(task)
-    assert rig.book.get(task.id).reply is owed
+    assert rig.tasks.get(task.id).reply is owed
 
 
 # -- outgoing tasks ---
@@ -307,13 +307,13 @@ def test_an_outgoing_task_is_never_typed(rig):
     task = rig.outgoing()
     assert (task.state, task.target, task.outgoing) == (TaskState.WORKING, "synapse-codex-8120", True)
     assert len(rig.outbox) == 0
-    assert not rig.desk.awaiting()
+    assert not rig.service.awaiting()
 
 
 def test_an_answer_ends_it(rig):
     task = rig.outgoing()
     answer = Reply("42", in_reply_to="T", truncated=True, reason="cut")
-    done = rig.desk.answered(task.id, answer, verified=True)
+    done = rig.service.answered(task.id, answer, verified=True)
     assert done is not None
     assert (done.state, done.answer, done.artifacts[0].truncated) == (TaskState.COMPLETED, "42", True)
     assert (done.reason, done.reply, done.metadata["in_reply_to"]) == ("cut", ReplyState.DUE, "T")
@@ -321,56 +321,56 @@ def test_an_answer_ends_it(rig):
 
 @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED])
 def test_so_does_the_end_without_one(rig, state):
-    done = rig.desk.answered(rig.outgoing().id, Reply("agent exited", state), verified=True)
+    done = rig.service.answered(rig.outgoing().id, Reply("agent exited", state), verified=True)
     assert done is not None
     assert (done.state, done.reason, done.reply) == (state, "agent exited", ReplyState.DUE)
 
 
 def test_a_question_keeps_it_open(rig):
     task = rig.outgoing()
-    rig.desk.answered(task.id, Reply("which?", TaskState.INPUT_REQUIRED), verified=True)
-    asked = rig.book.get(task.id)
+    rig.service.answered(task.id, Reply("which?", TaskState.INPUT_REQUIRED), verified=True)
+    asked = rig.tasks.get(task.id)
     assert (asked.state, asked.reason, asked.artifacts) == (TaskState.INPUT_REQUIRED, "which?", ())
-    rig.desk.answered(task.id, Reply("done"), verified=True)
-    assert (rig.book.get(task.id).state, rig.book.get(task.id).reason) == (TaskState.COMPLETED, "")
+    rig.service.answered(task.id, Reply("done"), verified=True)
+    assert (rig.tasks.get(task.id).state, rig.tasks.get(task.id).reason) == (TaskState.COMPLETED, "")
 
 
 def test_the_same_answer_again_changes_nothing(rig):
     task = rig.outgoing()
     answer = Reply("42", in_reply_to="T", explicit=False)
-    rig.desk.answered(task.id, answer, verified=True)
-    now = rig.book.get(task.id)
-    assert rig.desk.answered(task.id, answer, verified=True) is now
+    rig.service.answered(task.id, answer, verified=True)
+    now = rig.tasks.get(task.id)
+    assert rig.service.answered(task.id, answer, verified=True) is now
 
 
 def test_another_answer_is_something_new(rig):
     task = rig.outgoing()
-    rig.desk.answered(task.id, Reply("text of the turn", in_reply_to="T", explicit=False), verified=True)
-    assert rig.desk.answered(task.id, Reply("in my words", in_reply_to="T"), verified=True) is None
+    rig.service.answered(task.id, Reply("text of the turn", in_reply_to="T", explicit=False), verified=True)
+    assert rig.service.answered(task.id, Reply("in my words", in_reply_to="T"), verified=True) is None
 
 
 def test_nobody_wants_the_answer_to_what_was_canceled(rig):
-    task = rig.desk.cancel_outgoing(rig.outgoing().id)
+    task = rig.service.cancel_outgoing(rig.outgoing().id)
     assert task.reply is ReplyState.NONE
-    assert rig.desk.answered(task.id, Reply("42", in_reply_to="T"), verified=True) is task
+    assert rig.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True) is task
 
 
 def test_a_task_of_another_is_not_outgoing(rig):
     with pytest.raises(TaskNotFound):
-        rig.desk.answered(rig.given().id, Reply("42"), verified=True)
+        rig.service.answered(rig.given().id, Reply("42"), verified=True)
 
 
 def test_what_was_fetched_is_not_told_again(rig):
     task = rig.outgoing()
-    rig.desk.answered(task.id, Reply("42"), verified=True)
-    rig.desk.collected(task)
-    assert rig.book.get(task.id).reply is ReplyState.TOLD
+    rig.service.answered(task.id, Reply("42"), verified=True)
+    rig.service.collected(task)
+    assert rig.tasks.get(task.id).reply is ReplyState.TOLD
 
 
 def test_the_oldest_of_too_many_is_given_up(rig, monkeypatch):
     monkeypatch.setattr(task_desk, "MAX_OUTGOING", 2)
     first, second, third = (rig.outgoing() for _ in range(3))
-    states = [rig.book.get(task.id).state for task in (first, second, third)]
+    states = [rig.tasks.get(task.id).state for task in (first, second, third)]
     assert states == [TaskState.FAILED, TaskState.WORKING, TaskState.WORKING]
 
 
@@ -379,12 +379,12 @@ def test_the_oldest_of_too_many_is_given_up(rig, monkeypatch):
 
 def test_what_an_agent_is_told_late(rig):
     task = rig.given()
-    rig.desk.reply(task.id, Reply("done"))
-    message = late_message(reply_of(rig.book.get(task.id)), CLAUDE)
+    rig.service.reply(task.id, Reply("done"))
+    message = late_message(reply_of(rig.tasks.get(task.id)), CLAUDE)
     assert (message.text, message.metadata) == ("done", {"in_reply_to": task.id, "explicit": True})
     other = rig.given()
-    rig.book.change(other.id, state=TaskState.FAILED, reason="agent exited")
-    assert late_message(reply_of(rig.book.get(other.id)), CLAUDE).text == "(failed) agent exited"
+    rig.tasks.change(other.id, state=TaskState.FAILED, reason="agent exited")
+    assert late_message(reply_of(rig.tasks.get(other.id)), CLAUDE).text == "(failed) agent exited"
 
 
 # -- messages that go on with a task ---
@@ -393,25 +393,25 @@ def test_what_an_agent_is_told_late(rig):
 def follow(rig: Rig, task: Task, text: str = "and this") -> Task:
     metadata = OUTGOING  # what `synapse send --task` of an agent that waits gives with it
     rig.agent.accept(MessageRequest(text, CLAUDE, response_expected=True, metadata=metadata, follows=task.id))
-    return rig.agent.list_tasks()[-1]
+    return list(rig.agent.tasks)[-1]
 
 
 def test_what_goes_on_with_a_task_owes_nobody_and_is_answered_by_that(rig):
     task = rig.given(**OUTGOING)
     own = follow(rig, task)
     rig.outbox.cancel(own.id)
-    assert rig.book.get(own.id).reply is ReplyState.NONE, "the one who waits for the task goes on waiting"
+    assert rig.tasks.get(own.id).reply is ReplyState.NONE, "the one who waits for the task goes on waiting"
     taken = follow(rig, task)
     rig.outbox.take(taken.id)
-    rig.book.change(taken.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
-    assert [each.id for each in rig.desk.awaiting()] == [task.id]
+    rig.tasks.change(taken.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+    assert [each.id for each in rig.service.awaiting()] == [task.id]
 
 
 def test_a_question_has_all_of_its_text_and_may_have_parts(rig):
     task = rig.given(**OUTGOING)
     text = "which of these?\n" + "x" * 500
     parts = (Part(text=text), Part("data", data=["red", "blue"]))
-    asked = rig.desk.reply(task.id, Reply(text, TaskState.INPUT_REQUIRED, parts=parts))
+    asked = rig.service.reply(task.id, Reply(text, TaskState.INPUT_REQUIRED, parts=parts))
     assert (asked.state, asked.delivery, asked.reply) == (
         TaskState.INPUT_REQUIRED,
         DeliveryState.DONE,
@@ -423,25 +423,25 @@ def test_a_question_has_all_of_its_text_and_may_have_parts(rig):
     told = late_message(reply_of(asked), CLAUDE).text
     assert told.endswith(f'to answer: synapse send {CLAUDE.sender_id} "..." --task {task.short_id}')
     rig.agent.running = ""
-    assert [each.id for each in rig.desk.awaiting()] == [task.id], "its agent may answer it after all"
+    assert [each.id for each in rig.service.awaiting()] == [task.id], "its agent may answer it after all"
 
 
 def test_what_has_ended_cannot_be_asked_about(rig):
     task = rig.given()
     rig.ended(task)
     with pytest.raises(NotAwaited, match="completed already"):
-        rig.desk.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
+        rig.service.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
 
 
 def test_the_question_of_the_other_is_told_once_and_its_answer_still_comes(rig):
     task = rig.outgoing()
-    asked = rig.desk.answered(
+    asked = rig.service.answered(
         task.id, Reply("which?", TaskState.INPUT_REQUIRED, in_reply_to="t"), verified=True
     )
     assert asked is not None
     assert (asked.reply, asked.messages[-1].parts[0].text) == (ReplyState.DUE, "which?")
-    rig.desk.collected(asked)
-    assert rig.book.get(task.id).reply is ReplyState.TOLD
-    ended = rig.desk.answered(task.id, Reply("done", in_reply_to="t"), verified=True)
+    rig.service.collected(asked)
+    assert rig.tasks.get(task.id).reply is ReplyState.TOLD
+    ended = rig.service.answered(task.id, Reply("done", in_reply_to="t"), verified=True)
     assert ended is not None
     assert (ended.state, ended.reply, ended.answer) == (TaskState.COMPLETED, ReplyState.DUE, "done")

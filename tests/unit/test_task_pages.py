@@ -20,7 +20,7 @@ from synapse_tui.errors import InvalidValue, TaskNotFound
 from synapse_tui.events import EventBus
 from synapse_tui.messages.database import _meant
 from synapse_tui.messages.history import AgentJournal
-from synapse_tui.messages.tasks import TaskBook, TaskFinder, make_cursor, page_of, read_cursor
+from synapse_tui.messages.tasks import TaskStore, make_cursor, page_of, read_cursor
 from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskPage, TaskQuery, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows
 
@@ -37,14 +37,10 @@ def ticking() -> Callable[[], datetime]:
     return lambda: T0 + timedelta(seconds=next(moments))
 
 
-def finder(book: TaskBook) -> TaskFinder:
-    return TaskFinder(book)
-
-
-async def every_page(book: TaskBook, query: TaskQuery) -> list[TaskPage]:
-    pages = [await finder(book).page(query)]
+async def every_page(book: TaskStore, query: TaskQuery) -> list[TaskPage]:
+    pages = [await book.page(query)]
     while pages[-1].cursor:
-        pages.append(await finder(book).page(replace(query, cursor=pages[-1].cursor)))
+        pages.append(await book.page(replace(query, cursor=pages[-1].cursor)))
     return pages
 
 
@@ -55,10 +51,10 @@ def texts(*pages: TaskPage) -> list[str]:
 @pytest.fixture(params=["memory", "history"])
 async def book(request, path):
     if request.param == "memory":
-        yield TaskBook(KEY.agent_id, "first", EventBus(), clock=ticking())
+        yield TaskStore(KEY.agent_id, "first", EventBus(), clock=ticking())
         return
     async with opened(path) as (history, _):
-        yield TaskBook(
+        yield TaskStore(
             KEY.agent_id, "first", EventBus(), journal=AgentJournal(history, KEY), clock=ticking(), limit=3
         )
 
@@ -69,12 +65,12 @@ async def test_pages_hold_every_task_once_the_newest_change_first(book):
     pages = await every_page(book, TaskQuery(limit=3))
     assert [texts(page) for page in pages] == [["2", "6", "5"], ["4", "3", "1"], ["0"]]
     assert {page.total for page in pages} == {7}
-    assert (await finder(book).page(TaskQuery(limit=7))).cursor == "", "there is no empty last page"
+    assert (await book.page(TaskQuery(limit=7))).cursor == "", "there is no empty last page"
 
 
 async def test_what_comes_while_pages_are_turned_moves_nothing(book):
     ids = [book.create(MessageRequest(f"{number}", USER)).id for number in range(6)]
-    first = await finder(book).page(TaskQuery(limit=2))
+    first = await book.page(TaskQuery(limit=2))
     book.create(MessageRequest("new", USER))
     book.change(ids[0], state=TaskState.WORKING)  # it has moved to the front
     later = await every_page(book, TaskQuery(limit=2, cursor=first.cursor))
@@ -83,7 +79,7 @@ async def test_what_comes_while_pages_are_turned_moves_nothing(book):
 
 async def test_tasks_of_the_same_moment_are_told_apart(path):
     async with opened(path) as (history, _):
-        book = TaskBook(
+        book = TaskStore(
             KEY.agent_id, "first", EventBus(), journal=AgentJournal(history, KEY), clock=lambda: T0
         )
         for number in range(5):
@@ -105,7 +101,7 @@ async def test_a_query_means_what_all_its_terms_mean(book):
     book.create_outgoing(MessageRequest("asks", Sender(KEY.agent_id)), "synapse-x-1")
 
     async def found(**terms: Any) -> list[str]:
-        page = await finder(book).page(TaskQuery(**terms))
+        page = await book.page(TaskQuery(**terms))
         assert page.total == len(page.tasks)
         return texts(page)
 
@@ -121,19 +117,19 @@ async def test_a_query_means_what_all_its_terms_mean(book):
 
 async def test_what_memory_has_forgotten_is_found_in_the_history(path):
     async with opened(path) as (history, _):
-        book = TaskBook(
+        book = TaskStore(
             KEY.agent_id, "first", EventBus(), journal=AgentJournal(history, KEY), clock=ticking(), limit=1
         )
         tasks = [book.create(MessageRequest(f"{number}", USER)) for number in range(3)]
         for task in tasks:
             book.change(task.id, state=TaskState.COMPLETED)
         assert len(book) == 1
-        assert (await finder(book).find(tasks[0].id)).state is TaskState.COMPLETED
-        assert (await finder(book).find(tasks[0].short_id.upper())).id == tasks[0].id
-        assert texts(await finder(book).page(TaskQuery())) == ["2", "1", "0"]
+        assert (await book.find(tasks[0].id)).state is TaskState.COMPLETED
+        assert (await book.find(tasks[0].short_id.upper())).id == tasks[0].id
+        assert texts(await book.page(TaskQuery())) == ["2", "1", "0"]
         for unknown in ("nothing-like-it", tasks[0].id[:7], "'; DROP TABLE tasks"):
             with pytest.raises(TaskNotFound):
-                await finder(book).find(unknown)
+                await book.find(unknown)
 
 
 async def test_the_tasks_of_another_agent_are_not_found(path):
@@ -143,7 +139,7 @@ async def test_the_tasks_of_another_agent_are_not_found(path):
         await book.flush()
         other = replace(KEY, agent_id="synapse-dummy-8191"), replace(KEY, project="/other")
         for key in other:
-            foreign = finder(make_book(history, key)[0])
+            foreign = make_book(history, key)[0]
             with pytest.raises(TaskNotFound):
                 await foreign.find(task.id)
             assert (await foreign.page(TaskQuery())).total == 0
@@ -156,7 +152,7 @@ async def test_an_unfinished_task_of_before_is_found_as_it_goes_on(path):
         outbox.put(task)
     async with opened(path, owner="2:2") as (history, _):
         book, _, journal = make_book(history, context="second")
-        finding = asyncio.ensure_future(finder(book).find(task.id))
+        finding = asyncio.ensure_future(book.find(task.id))
         found = await journal.waiting("second")
         book.adopt(found[0].task)
         book.change(task.id, reason="newer than the history")
@@ -173,7 +169,7 @@ async def test_without_a_history_the_memory_answers(path, monkeypatch):
 
         monkeypatch.setattr("synapse_tui.messages.database.Database.page", broken)
         book.create(MessageRequest("hello", USER))
-        assert texts(await finder(book).page(TaskQuery())) == ["hello"]
+        assert texts(await book.page(TaskQuery())) == ["hello"]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +177,7 @@ async def test_without_a_history_the_memory_answers(path, monkeypatch):
 )
 async def test_a_cursor_that_is_none_is_refused(book, cursor):
     with pytest.raises(InvalidValue, match="cursor"):
-        await finder(book).page(TaskQuery(cursor=cursor))
+        await book.page(TaskQuery(cursor=cursor))
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.text())
@@ -207,7 +203,7 @@ TASKS = st.lists(
 def test_the_history_tells_the_pages_that_memory_would(tmp_path_factory, tasks, query):
     async def compare() -> None:
         async with opened(tmp_path_factory.mktemp("pages") / "history.db") as (history, _):
-            book = TaskBook(
+            book = TaskStore(
                 KEY.agent_id, "first", EventBus(), journal=AgentJournal(history, KEY), clock=ticking()
             )
             for context, caller, state in tasks:

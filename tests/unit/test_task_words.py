@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.task_words import standing, step_words, task_word
+from synapse_tui.wording import standing, step_words, task_word
 
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPING, DeliveryState.SUBMITTING)
 

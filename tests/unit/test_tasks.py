@@ -7,7 +7,7 @@ import pytest
 from synapse_tui.content import Artifact
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
-from synapse_tui.messages.tasks import NoJournal, TaskBook
+from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 
 
@@ -20,23 +20,22 @@ class Clock:
         return self.now
 
 
-class Notes(NoJournal):
+class Notes(Journal):
     def __init__(self) -> None:
         self.records: list[Task] = []
         self.reasons: list[str] = []
-        self.problem = ""
 
     def record(self, task: Task, why: str) -> None:
         self.records.append(task)
         self.reasons.append(why)
 
 
-def book(limit: int = 500, journal: Notes | None = None) -> tuple[TaskBook, list[Event]]:
+def book(limit: int = 500, journal: Notes | None = None) -> tuple[TaskStore, list[Event]]:
     events = EventBus()
     heard: list[Event] = []
     events.subscribe(heard.append)
     ids = iter(f"{number:08x}-0000-4000-8000-000000000000" for number in range(1, 10_000))
-    made = TaskBook(
+    made = TaskStore(
         "synapse-fake-1", "ctx", events, journal=journal, clock=Clock(), new_id=lambda: next(ids), limit=limit
     )
     return made, heard

@@ -11,10 +11,9 @@ import pytest
 
 from synapse_tui import process_times
 from synapse_tui.database.location import TeamDatabase, connection_url, location_of
-from synapse_tui.database.naming import LocalNaming, TeamNaming, naming_of
+from synapse_tui.database.naming import LocalNaming, TeamNaming, find_repository, naming_of, remote_name
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
-from synapse_tui.repository import find_repository, remote_name
 from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
 

@@ -6,7 +6,7 @@ from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
@@ -17,13 +17,13 @@ class Rig:
     def __init__(self) -> None:
         self.now = 10.0
         self.rows = ["", ""]
-        self.book = TaskBook("synapse-fake-1", "ctx", EventBus())
-        self.turns = TurnTracker(self.book, lambda: self.now)
-        self.id = self.book.create(MessageRequest(TEXT, USER)).id
+        self.tasks = TaskStore("synapse-fake-1", "ctx", EventBus())
+        self.turns = TurnTracker(self.tasks, lambda: self.now)
+        self.id = self.tasks.create(MessageRequest(TEXT, USER)).id
 
     @property
     def task(self) -> Task:
-        return self.book.get(self.id)
+        return self.tasks.get(self.id)
 
     def begin(self, state: AgentState = AgentState.READY, since: float = 5.0) -> None:
         collector = AnswerCollector(TEXT, lambda: self.rows)
@@ -165,7 +165,7 @@ def test_no_answer_at_all_ends_some_time(rig):
 def test_what_the_agent_has_answered_by_itself_stays(rig, after):
     rig.begin()
     rig.report(AgentState.PROCESSING)
-    rig.book.change(rig.id, state=TaskState.COMPLETED, replied=True, artifacts=(Artifact("in my words"),))
+    rig.tasks.change(rig.id, state=TaskState.COMPLETED, replied=True, artifacts=(Artifact("in my words"),))
     answered = rig.task
     rig.report(AgentState.PROCESSING)
     rig.answer("I have answered.")
@@ -176,7 +176,7 @@ def test_what_the_agent_has_answered_by_itself_stays(rig, after):
 
 
 def test_a_task_that_was_answered_before_it_was_seen_to_be_submitted_stays_so(rig):
-    rig.book.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, replied=True)
+    rig.tasks.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, replied=True)
     answered = rig.task
     rig.begin(AgentState.PROCESSING, since=10.0)
     assert rig.task is answered
@@ -241,7 +241,7 @@ def test_the_newest_turn_is_known_until_the_agent_is_given_something_else(rig):
     rig.ready()
     rig.turns.on_prompt("")  # an Enter in an empty composer
     assert (rig.turns.running, rig.turns.newest) == ("", first)
-    rig.id = rig.book.create(MessageRequest(TEXT, USER)).id
+    rig.id = rig.tasks.create(MessageRequest(TEXT, USER)).id
     rig.begin()
     assert rig.turns.newest == rig.id
     rig.turns.on_prompt("something of the user's")
@@ -262,7 +262,7 @@ def replied_before_the_proof(rig, **fields) -> None:
     rig.turns.prepare(collector)
     rig.turns.entering()
     rig.turns.answered(rig.id)
-    rig.book.change(rig.id, **fields)
+    rig.tasks.change(rig.id, **fields)
     rig.turns.begin(rig.task, TEXT, StateReport(AgentState.READY, "fake", "", rig.now + 0.1), rig.now)
 
 
@@ -283,10 +283,10 @@ def test_an_agent_that_replied_has_worked_although_nobody_saw_it(rig):
     replied_before_the_proof(rig, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
     rig.ready()
     assert rig.turns.current is None, "the next message is not kept waiting"
-    rig.id = rig.book.create(MessageRequest(TEXT, USER)).id
+    rig.id = rig.tasks.create(MessageRequest(TEXT, USER)).id
     rig.begin()
     rig.turns.answered(rig.id)
-    rig.book.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    rig.tasks.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
     rig.ready()
     assert rig.turns.current is None
 
@@ -302,7 +302,7 @@ def test_a_reply_of_before_is_no_answer_to_the_message_that_is_typed(rig):
 def test_a_reply_to_a_message_that_goes_on_with_a_task_and_is_not_proven_yet_ends_the_task(rig):
     """Until the proof it counts as one that waits, so the reply itself does not end the task."""
     waiting = {"state": TaskState.INPUT_REQUIRED, "delivery": DeliveryState.DONE}
-    rig.book.change(rig.id, **waiting)
+    rig.tasks.change(rig.id, **waiting)
     artifacts = (Artifact("all of it"),)
     replied_before_the_proof(rig, state=TaskState.WORKING, artifacts=artifacts)
     rig.ready()

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.delivery.typist import LATE, PATIENCE, SETTLES, Typed, Typist
+from synapse_tui.agents.delivery.typist import LATE, SETTLES, USER_WAITS, Typed, Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
@@ -329,7 +329,7 @@ async def test_a_message_gives_way_when_it_does_not_appear_and_the_user_types(ag
     result = await typist(agent).type(TEXT, nothing)
     assert result.outcome is Typed.REMOVED
     assert agent.received[-1] == b"mine"
-    assert agent.now() < 100.1 + PATIENCE + 0.2
+    assert agent.now() < 100.1 + USER_WAITS + 0.2
 
 
 async def test_text_without_effect_is_cleared_before_the_users_keys(agent):

@@ -12,7 +12,7 @@ import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import TurnTracker
-from synapse_tui.agents.watcher import Post
+from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.model import Sender
 from tests.fake_agent import FakeAgent
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen
@@ -24,9 +24,9 @@ CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
 @pytest.fixture
 def agent() -> FakeAgent:
     agent, screen = FakeAgent(), FakeScreen()
-    turns = TurnTracker(agent.book, screen.now)
+    turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(
-        Post(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
+        WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )
     return agent
 

@@ -10,7 +10,7 @@ from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
 from synapse_tui.agents.watcher import AT_KEYBOARD, SOON
 from synapse_tui.errors import AgentExited, InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.events import WatchChanged
-from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.service import TaskService
 from synapse_tui.model import (
     INSTRUCTIONS,
     SYSTEM,
@@ -39,7 +39,7 @@ def working(rig: WatchRig, **order: object) -> str:
 async def test_the_end_of_a_turn_does_not_end_the_task(rig):
     task_id = working(rig)
     rig.answer("half of it")
-    task = rig.book.get(task_id)
+    task = rig.tasks.get(task_id)
     assert (task.state, task.delivery) == (TaskState.WORKING, DeliveryState.SUBMITTED)
     assert task.reason == "watched: 0 of 5 nudges"
     assert task.artifacts[0].text == "half of it"
@@ -55,12 +55,12 @@ async def test_a_nudge_is_a_message_whose_turn_belongs_to_the_task(rig):
     assert nudge.metadata == {"nudge": 1, "reference_task": task_id}
     assert rig.follow_ups.as_typed(nudge).id == task_id, "the agent is shown the task that it may reply to"
     rig.take(nudge.id)
-    assert rig.book.get(nudge.id).state is TaskState.COMPLETED
+    assert rig.tasks.get(nudge.id).state is TaskState.COMPLETED
     assert rig.turns.running == task_id
-    assert rig.book.get(task_id).state is TaskState.WORKING
+    assert rig.tasks.get(task_id).state is TaskState.WORKING
     rig.answer("the other half")
-    assert rig.book.get(task_id).artifacts[0].text == "the other half"
-    assert rig.book.get(task_id).reason == "watched: 1 of 5 nudges"
+    assert rig.tasks.get(task_id).artifacts[0].text == "the other half"
+    assert rig.tasks.get(task_id).reason == "watched: 1 of 5 nudges"
 
 
 async def test_the_agents_own_reply_ends_it(rig):
@@ -68,11 +68,11 @@ async def test_the_agents_own_reply_ends_it(rig):
     rig.answer("half of it")
     await rig.rest()
     rig.take(rig.waiting[0].id)
-    desk = TaskDesk(rig.book, rig.outbox, AGENT, running=lambda: rig.turns.running)
+    desk = TaskService(rig.tasks, rig.outbox, AGENT, running=lambda: rig.turns.running)
     desk.reply("", Reply("all of it"))
     rig.answer("I have replied")
     await rig.step()
-    task = rig.book.get(task_id)
+    task = rig.tasks.get(task_id)
     assert (task.state, task.answer) == (TaskState.COMPLETED, "all of it")
     assert rig.report.state is WatchState.DONE
     assert rig.said[-1] == "done: the agent said so"
@@ -86,7 +86,7 @@ async def test_an_answer_that_matches_ends_it(rig):
     assert rig.report.on
     await rig.nudge("so:\nALL DONE")
     assert rig.report.state is WatchState.DONE
-    assert rig.book.get(task_id).state is TaskState.COMPLETED
+    assert rig.tasks.get(task_id).state is TaskState.COMPLETED
     assert rig.report.sent == 1
 
 
@@ -96,7 +96,7 @@ async def test_it_gives_up_after_the_last_nudge_and_the_task_ends_with_what_was_
     await rig.nudge("more")
     await rig.nudge("most")
     await rig.rest()
-    task = rig.book.get(task_id)
+    task = rig.tasks.get(task_id)
     assert (task.state, task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
     assert task.reason == "the watch gave up: 2 nudges did not get it done"
     assert task.artifacts[0].text == "most"
@@ -118,8 +118,8 @@ async def test_it_gives_up_sooner_when_nothing_comes_of_it(rig):
 async def test_an_error_of_the_agent_is_no_end(rig):
     task_id = working(rig)
     rig.become(AgentState.ERROR, "service overloaded")
-    assert rig.book.get(task_id).state is TaskState.WORKING
-    assert rig.book.get(task_id).reason == "service overloaded; watched: 0 of 5 nudges"
+    assert rig.tasks.get(task_id).state is TaskState.WORKING
+    assert rig.tasks.get(task_id).reason == "service overloaded; watched: 0 of 5 nudges"
     await rig.rest()
     assert len(rig.waiting) == 1
 
@@ -132,7 +132,7 @@ async def test_the_persons_interrupt_is_one(rig):
     rig.turns.on_user_stop()
     rig.answer("stopped", after=1)
     await rig.step()
-    assert rig.book.get(task_id).state is TaskState.CANCELED
+    assert rig.tasks.get(task_id).state is TaskState.CANCELED
     assert rig.report.state is WatchState.CANCELED
     assert not rig.waiting
 
@@ -196,7 +196,7 @@ async def test_a_nudge_that_waits_while_a_person_types_is_taken_back(rig):
     rig.view.draft = "wait"
     await rig.step()
     assert not rig.waiting
-    assert rig.book.get(nudge.id).state is TaskState.CANCELED
+    assert rig.tasks.get(nudge.id).state is TaskState.CANCELED
     assert rig.report.sent == 0
     rig.view.draft = ""
     await rig.rest()
@@ -208,11 +208,11 @@ async def test_one_that_is_being_typed_or_held_for_a_person_is_left_alone(rig):
     rig.answer("half")
     await rig.rest()
     (nudge,) = rig.waiting
-    rig.book.change(nudge.id, delivery=DeliveryState.TYPING)
+    rig.tasks.change(nudge.id, delivery=DeliveryState.TYPING)
     rig.view.keyboard.hold()
     await rig.step()
     assert rig.waiting
-    rig.outbox.park(nudge.id, "uncertain whether it was sent")
+    rig.outbox.doubt(nudge.id)
     await rig.step()
     assert rig.waiting
     assert rig.said[-1] == "needs you: the nudge is held: uncertain whether it was sent"
@@ -226,7 +226,7 @@ async def test_it_ends_with_the_agent(rig):
     rig.answer("half")
     rig.view.alive = False
     rig.watcher.ended("agent exited")
-    assert rig.book.get(task_id).state is TaskState.FAILED
+    assert rig.tasks.get(task_id).state is TaskState.FAILED
     assert (rig.report.state, rig.said[-1]) == (WatchState.FAILED, "agent exited")
     with pytest.raises(AgentExited):
         rig.begin()
@@ -238,7 +238,7 @@ async def test_stopped_at_rest_the_task_ends_with_what_it_has(rig):
     await rig.rest()
     assert rig.waiting
     rig.watcher.stop("stopped by you")
-    task = rig.book.get(task_id)
+    task = rig.tasks.get(task_id)
     assert (task.state, task.reason) == (TaskState.COMPLETED, "the watch was stopped by you")
     assert not rig.waiting, "its nudge is for nothing now"
     with pytest.raises(NotWatched):
@@ -248,9 +248,9 @@ async def test_stopped_at_rest_the_task_ends_with_what_it_has(rig):
 async def test_stopped_at_work_the_task_ends_with_its_turn(rig):
     task_id = working(rig)
     rig.watcher.stop()
-    assert rig.book.get(task_id).state is TaskState.WORKING
+    assert rig.tasks.get(task_id).state is TaskState.WORKING
     rig.answer("all")
-    assert rig.book.get(task_id).state is TaskState.COMPLETED
+    assert rig.tasks.get(task_id).state is TaskState.COMPLETED
 
 
 async def test_a_watch_over_a_message_that_waits_begins_when_it_is_taken(rig):
@@ -258,7 +258,7 @@ async def test_a_watch_over_a_message_that_waits_begins_when_it_is_taken(rig):
     task = rig.send()
     assert rig.begin().task_id == task.id
     await rig.rest(1000)
-    assert rig.waiting == [rig.book.get(task.id)]
+    assert rig.waiting == [rig.tasks.get(task.id)]
     rig.view.draft = ""
     rig.take(task.id)
     rig.answer("half")
@@ -270,7 +270,7 @@ async def test_what_was_begun_at_the_keyboard_becomes_a_task(rig):
     rig.rows = ["> do it all", "working on it"]
     rig.become(AgentState.PROCESSING)
     task_id = rig.begin().task_id
-    task = rig.book.get(task_id)
+    task = rig.tasks.get(task_id)
     assert (task.text, task.state) == (AT_KEYBOARD, TaskState.WORKING)
     assert rig.turns.running == task_id
     rig.view.time += 30
@@ -279,21 +279,21 @@ async def test_what_was_begun_at_the_keyboard_becomes_a_task(rig):
     rig.become(AgentState.READY)
     rig.view.time += 1
     rig.turns.check(rig.view.report)
-    assert rig.book.get(task_id).state is TaskState.WORKING
-    assert rig.book.get(task_id).artifacts[0].text == "half is done"
+    assert rig.tasks.get(task_id).state is TaskState.WORKING
+    assert rig.tasks.get(task_id).artifacts[0].text == "half is done"
 
 
 async def test_after_an_ended_task_another_goes_on_from_it(rig):
     first = rig.send()
     rig.take(first.id)
     rig.answer("half of it")
-    assert rig.book.get(first.id).state is TaskState.COMPLETED
-    task = rig.book.get(rig.begin(by=CODEX).task_id)
+    assert rig.tasks.get(first.id).state is TaskState.COMPLETED
+    task = rig.tasks.get(rig.begin(by=CODEX).task_id)
     assert task.id != first.id
-    assert rig.book.get(first.id).state is TaskState.COMPLETED
+    assert rig.tasks.get(first.id).state is TaskState.COMPLETED
     assert (task.state, task.text, task.sender) == (TaskState.WORKING, first.text, CODEX)
     assert task.metadata == {"reference_task": first.id}
-    assert task.artifacts == rig.book.get(first.id).artifacts
+    assert task.artifacts == rig.tasks.get(first.id).artifacts
     await rig.rest()
     assert rig.waiting[0].sender == CODEX, "who asks for the watch is who nudges"
 
@@ -305,11 +305,11 @@ async def test_instructions_are_no_job(rig):
     assert rig.begin().task_id == job.id
     assert rig.turns.running == told.id, "their turn stays theirs"
     rig.answer("understood")
-    assert rig.book.get(told.id).state is TaskState.COMPLETED
+    assert rig.tasks.get(told.id).state is TaskState.COMPLETED
     rig.watcher.stop()
     rig.outbox.cancel(job.id)
     rig.begin()
-    assert rig.book.get(rig.report.task_id).text == job.text
+    assert rig.tasks.get(rig.report.task_id).text == job.text
 
 
 async def test_what_cannot_be_watched(rig):
@@ -340,7 +340,7 @@ async def test_it_goes_on_under_a_newer_host(rig):
     rig.answer("half")
     await rig.nudge("more")
     newer = WatchRig()
-    newer.book.adopt(rig.book.get(task_id))
+    newer.tasks.adopt(rig.tasks.get(task_id))
     newer.watcher.resume(rig.handed_over())
     assert newer.watcher.task_id == task_id
     assert newer.report.count == "1/3"
@@ -381,13 +381,13 @@ async def test_without_a_watch_there_are_no_news(rig):
 
 async def test_nobody_is_nudged_whose_question_waits_for_an_answer(rig):
     task_id = working(rig)
-    rig.book.change(
+    rig.tasks.change(
         task_id, state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.DONE, reason="which file?"
     )
     rig.answer("I have asked")
     await rig.rest()
     await rig.rest()
     assert (rig.waiting, rig.report.waits_for) == ([], "its question waits for an answer")
-    assert rig.book.get(task_id).state is TaskState.INPUT_REQUIRED, "its turn is over, the task is not"
+    assert rig.tasks.get(task_id).state is TaskState.INPUT_REQUIRED, "its turn is over, the task is not"
     rig.watcher.stop()
-    assert not rig.book.get(task_id).state.final
+    assert not rig.tasks.get(task_id).state.final

@@ -28,7 +28,7 @@ class BusyAgent(FakeAgent):
 
     def accept(self, request: MessageRequest) -> Task:
         task = self.intake.take(request)
-        return self.book.get(task.follows or task.id)
+        return self.tasks.get(task.follows or task.id)
 
 
 def asked(agent: FakeAgent, count: int) -> None:
@@ -43,13 +43,13 @@ def asked(agent: FakeAgent, count: int) -> None:
             response_expected=True,
             metadata=MappingProxyType({"in_reply_to": f"reply-{number}", "explicit": True}),
         )
-        task = agent.book.create(request)
+        task = agent.tasks.create(request)
         if number % 2:
             agent.finish(task.id, "Done.")
         else:
-            agent.book.change(task.id, state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.HELD)
+            agent.tasks.change(task.id, state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.HELD)
     for number in range(count // 4):
-        agent.desk.open(MessageRequest(f"question {number}", USER), "synapse-gemini-8110")
+        agent.service.open(MessageRequest(f"question {number}", USER), "synapse-gemini-8110")
 
 
 async def listed(client: httpx.AsyncClient, _agent: FakeAgent) -> None:
@@ -57,7 +57,7 @@ async def listed(client: httpx.AsyncClient, _agent: FakeAgent) -> None:
 
 
 async def read(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    wanted = next(agent.book.newest()).id
+    wanted = next(agent.tasks.newest()).id
     for name in (wanted, wanted[:8]):
         assert (await client.get(f"/tasks/{name}")).json()["id"] == wanted
 
@@ -103,7 +103,7 @@ async def taken(client: httpx.AsyncClient) -> dict[str, Any]:
 
 
 async def awaiting(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    task = agent.book.create(MessageRequest("Well?", CODEX, response_expected=True))
+    task = agent.tasks.create(MessageRequest("Well?", CODEX, response_expected=True))
     agent.give(task.id)
     assert [each["id"] for each in (await client.get("/reply")).json()["tasks"]] == [task.id]
     await by_agent(client, agent, f"/tasks/{task.id}/reply", message("Well."))
@@ -130,7 +130,7 @@ async def instructions(client: httpx.AsyncClient, agent: FakeAgent) -> None:
 
 
 async def ended(_client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    agent.finish(agent.book.create(MessageRequest("Hello!", USER)).id, "Done.")
+    agent.finish(agent.tasks.create(MessageRequest("Hello!", USER)).id, "Done.")
 
 
 Act = Callable[[httpx.AsyncClient, FakeAgent], Awaitable[None]]
@@ -165,7 +165,7 @@ async def test_work_does_not_grow_with_the_tasks(act: Act, monkeypatch: pytest.M
 
 
 async def held(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    wanted = next(agent.book.newest()).id
+    wanted = next(agent.tasks.newest()).id
     for action in ("hold", "release"):
         assert (await client.post(f"/outbox/{wanted}/{action}")).status_code == 200
 

@@ -9,11 +9,11 @@ from typing import Any
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
 from synapse_tui.agents.watch import WatchOrder, WatchReport
-from synapse_tui.agents.watcher import Post, Watcher
+from synapse_tui.agents.watcher import WatchedProcess, Watcher
 from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, AgentState, MessageRequest, Sender, Task
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -31,13 +31,13 @@ class WatchRig:
         self.events: list[Event] = []
         bus = EventBus()
         bus.subscribe(self.events.append)
-        self.book = TaskBook(AGENT, "ctx", bus, clock=self.time)
-        self.outbox = Outbox(self.book)
+        self.tasks = TaskStore(AGENT, "ctx", bus, clock=self.time)
+        self.outbox = Outbox(self.tasks)
         self.profile = make_profile(**profile)
         self.watcher = Watcher(
             AGENT,
             self.profile,
-            book=self.book,
+            tasks=self.tasks,
             outbox=self.outbox,
             events=bus,
             accept=self.accept,
@@ -47,13 +47,13 @@ class WatchRig:
         )
         self.rows = ["", ""]
         self.follow_ups = FollowUps(
-            self.book,
+            self.tasks,
             self.outbox,
             self.watcher,
             lambda task_id: self.turns.works_on(task_id),  # noqa: PLW0108 - the tracker is made below
         )
-        self.turns = TurnTracker(self.book, self.view.now, keeper=self.follow_ups)
-        self.watcher.attach(Post(self.view, self.view.keyboard, self.turns, self.collector))
+        self.turns = TurnTracker(self.tasks, self.view.now, keeper=self.follow_ups)
+        self.watcher.attach(WatchedProcess(self.view, self.view.keyboard, self.turns, self.collector))
 
     def time(self) -> datetime:
         return T0 + timedelta(seconds=self.view.time)
@@ -62,7 +62,7 @@ class WatchRig:
         return AnswerCollector(text, lambda: self.rows)
 
     def accept(self, request: MessageRequest) -> Task:
-        task = self.book.create(request)
+        task = self.tasks.create(request)
         self.outbox.put(task)
         return task
 
@@ -79,7 +79,7 @@ class WatchRig:
 
     def take(self, task_id: str) -> None:
         """Let a waiting message be submitted, and the agent begin to work."""
-        task = self.book.get(task_id)
+        task = self.tasks.get(task_id)
         collector = self.collector(task.text)
         collector.begin()
         self.turns.prepare(collector)

@@ -168,7 +168,6 @@ class Conversation:
         return task
 
     def go_on(self, task_id: str, text: str, sender: Sender) -> Task:
-        """Record a message that answers the question of a task."""
         task = self.get(task_id)
         if task.state is not TaskState.INPUT_REQUIRED:
             raise TaskEnded(f"task {task.short_id} of @{self.alias} has no question", "send a new message")
@@ -189,7 +188,6 @@ class Conversation:
         return self._put_task(dataclasses.replace(new, updated_at=max(self._now(), task.updated_at)))
 
     def begin_anew(self) -> None:
-        """Let the next message begin a new conversation at the agent."""
         self.context_id = ""
         self._say("", "note", "a new conversation begins here")
 
@@ -203,7 +201,6 @@ class Conversation:
     # -- what the agent sends ---
 
     def apply(self, task_id: str, update: Update) -> Task:
-        """Take over an update of one of our tasks."""
         if update.context_id:
             self.context_id = update.context_id
         if update.task_id:
@@ -230,7 +227,6 @@ class Conversation:
         return self.change(task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason)
 
     def _bind(self, task_id: str, update: Update) -> None:
-        """Store the agent's own ids with the task."""
         task = self.get(task_id)
         if remote_id(task) != update.task_id:
             about = MappingProxyType({**task.metadata, REMOTE_TASK: update.task_id})

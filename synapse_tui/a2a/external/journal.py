@@ -84,7 +84,6 @@ class Journal:
         return _lines(lines)
 
     def write(self, alias: str, data: bytes) -> None:
-        """Append lines to a conversation's file."""
         if data:
             private_folder(self.folder)
             with self._locked(alias, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab") as file:
@@ -107,7 +106,6 @@ class Journal:
         return saved
 
     def restore(self, conversation: Conversation, saved: Saved) -> None:
-        """Give a new conversation what was stored of it."""
         conversation.restore(saved.tasks, saved.entries)
         conversation.context_id = saved.context_id
         conversation.opened = saved.opened
@@ -119,7 +117,6 @@ class Journal:
         return []
 
     def forget(self, alias: str) -> None:
-        """Delete a conversation, with the files that the agent has sent."""
         self._written.pop(alias, None)
         self.path(alias).unlink(missing_ok=True)
         folder = self.files(alias)

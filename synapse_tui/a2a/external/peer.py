@@ -70,7 +70,6 @@ class TaskUpdate:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing more comes before somebody sends a message."""
         return self.state.final or self.state is TaskState.INPUT_REQUIRED
 
 
@@ -86,7 +85,6 @@ class ArtifactChunk:
 
     @property
     def at_rest(self) -> bool:
-        """More comes."""
         return False
 
 

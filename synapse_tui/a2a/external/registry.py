@@ -109,7 +109,6 @@ class ExternalAgent:
 
     @property
     def identity(self) -> str:
-        """Distinguishes it from another agent that has or had its alias."""
         return f"{self.url} {self.added_at}"
 
     @property
@@ -163,7 +162,6 @@ class ExternalAgent:
         return [(label, value) for label, value in rows if value]
 
     def details(self) -> str:
-        """Facts, description and skills as lines."""
         lines = [f"{label:<{_LABEL}} {value}" for label, value in self.facts()]
         if self.description:
             lines += ["", *("  " + line for line in self.description.splitlines())]

@@ -96,7 +96,6 @@ class ExternalAgents:
     # -- life ---
 
     def start(self) -> None:
-        """Begin to read the registry and what was said before."""
         self._spawn(self._run(), "externals")
 
     def load(self) -> None:
@@ -138,7 +137,6 @@ class ExternalAgents:
                 log.exception("the registry of external agents could not be read")
 
     def _take_over(self, alias: str, saved: Saved) -> None:
-        """Continue tasks of ended processes."""
         conversation = self._conversations.get(alias)
         if conversation is None or not self.has(alias):
             return
@@ -254,7 +252,6 @@ class ExternalAgents:
         return self._conversations.get(alias)
 
     def set_opened(self, alias: str, *, opened: bool) -> None:
-        """Store whether the person has a conversation open."""
         conversation = self._conversation(alias)
         if conversation.opened is not opened:
             conversation.opened = opened
@@ -424,7 +421,6 @@ class ConversationWriter:
         await asyncio.to_thread(self._journal.forget, alias)
 
     async def stop(self, conversations: Iterable[Conversation]) -> None:
-        """Write what is left."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -465,7 +461,6 @@ def _now() -> datetime:
 
 
 def at_rest(task: Task) -> bool:
-    """Whether nothing more comes of a task before somebody sends a message."""
     return task.state.final or task.state is TaskState.INPUT_REQUIRED
 
 

@@ -258,7 +258,6 @@ def proxy_for(url: str) -> str | None:
 
 
 def _connected_to(url: httpx.URL) -> str:
-    """The origin that httpx will connect to, as it parses the URL itself."""
     host = f"[{url.host}]" if ":" in url.host else url.host
     return f"{url.scheme}://{host}" + (f":{url.port}" if url.port is not None else "")
 
@@ -328,7 +327,6 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def _refusal(error: BaseException, where: str) -> SynapseError:
-    """An error that the agent itself sent, in its own words."""
     kind = type(error).__name__
     message = clean_line(getattr(error, "message", "") or str(error), 300) or kind
     refusal = NotOffered if kind in _NOT_OFFERED else PeerRefused

@@ -84,7 +84,6 @@ def is_allowed(url: str, own: str, allowed: Collection[str]) -> bool:
 
 
 def shown_origin(url: str) -> str:
-    """The origin of a URL as people write it."""
     try:
         parts = urlsplit(url)
         return clean_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 120)

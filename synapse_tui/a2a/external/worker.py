@@ -85,7 +85,6 @@ class RemoteWorker:
         )
 
     def follow(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> None:
-        """Begin to follow a task that the agent has accepted from an earlier process."""
         self._start(conversation, task.id, partial(self._follow, agent, conversation, task.id))
 
     def is_running(self, task_id: str) -> bool:
@@ -136,7 +135,6 @@ class RemoteWorker:
     async def _guarded(
         self, conversation: Conversation, task_id: str, work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Whatever goes wrong fails the task."""
         try:
             async with asyncio.timeout(LONGEST):
                 await work()

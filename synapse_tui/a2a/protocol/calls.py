@@ -123,7 +123,7 @@ def extensions_of(request: Request) -> frozenset[str]:
 async def find_task(call: Call, task_id: str) -> Task:
     unknown = TaskNotFound(f"task '{task_id[:100]}' not found", "ListTasks tells which there are")
     try:
-        task = await call.agent.find_task(task_id)
+        task = await call.agent.tasks.find(task_id)
     except TaskNotFound:
         raise unknown from None
     hidden = task.outgoing or task.follows or not call.visitor.may_see(task)

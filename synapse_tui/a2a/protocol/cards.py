@@ -198,7 +198,6 @@ class Cards:
         return self._answer(request, call_from(request).services.card)
 
     async def old_card(self, request: Request) -> Response:
-        """The card with the fields of the dialect."""
         return self._answer(request, "old")
 
     def _answer(self, request: Request, form: Form) -> Response:

@@ -216,7 +216,6 @@ async def files_of(*tasks: Task) -> Files:
 
 
 async def read_files(parts: Sequence[Part]) -> Files:
-    """The contents of the files among some parts, as many as fit into an answer."""
     paths = tuple(dict.fromkeys(part.path for part in parts if part.kind == "file" and part.path))
     return await asyncio.to_thread(_read, paths) if paths else NO_FILES
 

@@ -116,7 +116,7 @@ class Handler(RequestHandler):
         found = await find_task(call, params.id)
         if found.state.final:
             raise UnsupportedOperationError(f"task {found.id} is {found.state.value} already")
-        async with call.agent.feed.subscribe(found.id) as events:
+        async with call.agent.streams.subscribe(found.id) as events:
             yield task_proto(events.task, await files_of(events.task))
             async with aclosing(steps(events, events.task)) as seen:
                 async for step in seen:
@@ -136,7 +136,7 @@ class Handler(RequestHandler):
         if call.files is not None:
             call.files.close()  # the answer may be a long time in coming
         # Nothing may be awaited between accepting and subscribing: an event in between would be lost.
-        events = call.agent.feed.subscribe(task.id)
+        events = call.agent.streams.subscribe(task.id)
         if not new:
             try:
                 await push_again(params.configuration, call, task.id)
@@ -146,7 +146,6 @@ class Handler(RequestHandler):
         return Turn(task, events, follow_up=followed is not None and new)
 
     async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> tuple[Task, bool]:
-        """The task of a message, and whether it is new."""
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or str(uuid4())
         request = await draft.written(call.agent.cwd, task_id)
@@ -177,7 +176,7 @@ class Handler(RequestHandler):
         call = self._call(params, context)
         query = query_of(params, call.visitor)
         possible = params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
-        page = within(await call.agent.page(query)) if possible else TaskPage((), "", 0)
+        page = within(await call.agent.tasks.page(query)) if possible else TaskPage((), "", 0)
         files = await files_of(*page.tasks) if params.include_artifacts else NO_FILES
         history = history_length(params)
         return pb.ListTasksResponse(
@@ -192,7 +191,6 @@ class Handler(RequestHandler):
 
     @translated
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
-        """Take a message back, or stop the turn that works on it."""
         call = self._call(params, context)
         task = await find_task(call, params.id)
         if task.state.final:
@@ -302,7 +300,6 @@ class Retries:
         return None
 
     def answered(self, task: Task) -> None:
-        """Remember that an answer names a task."""
         self._answered[task.id] = None
         self._answered.move_to_end(task.id)
         while len(self._answered) > MAX_ANSWERED:
@@ -393,7 +390,7 @@ async def _ended(call: Call, turn: Turn, task: Task) -> Task:
     stopping = asyncio.ensure_future(call.stopping.wait())
     try:
         await asyncio.wait({over, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return over.result() if over.done() else call.agent.task(task.id)
+        return over.result() if over.done() else call.agent.tasks.get(task.id)
     finally:
         for each in (over, stopping):
             each.cancel()

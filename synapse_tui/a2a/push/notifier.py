@@ -42,7 +42,6 @@ class Change:
 
     @property
     def subject(self) -> str:
-        """A later change of the same subject supersedes an earlier one."""
         return f"artifact {self.index}" if self.kind == "artifact" else self.kind
 
 

@@ -15,7 +15,7 @@ from synapse_tui.a2a.network import LOOPBACK, Network, client_context
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import ConfigError, HistoryError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
-from synapse_tui.messages.history import NoPushJournal, PushJournal
+from synapse_tui.messages.history import PushJournal
 from synapse_tui.messages.records import Delivery, PushLeft, Subscription
 from synapse_tui.model import Task
 
@@ -76,7 +76,7 @@ class PushService:
     ) -> None:
         self.policy = policy
         self._events = events
-        self._journal = journal or NoPushJournal()
+        self._journal = journal or PushJournal()
         self._agents = agents
         self._network = network
         self._sender = send
@@ -298,7 +298,6 @@ class PushService:
             await self.sweep()
 
     async def _attach(self, agent_id: str) -> None:
-        """Restore the webhooks of an agent that was opened."""
         await self._ready.wait()
         agent = self._agents.get(agent_id)
         goes_on = agent is not None and agent.spec.restore

@@ -220,7 +220,6 @@ class Subscriptions:
         )
 
     def webhook(self, agent_id: str, webhook_id: str) -> Subscription:
-        """A webhook of an agent, by its id or its URL."""
         for found in self.of_agent(agent_id):
             if webhook_id in (found.id, found.url):
                 return found

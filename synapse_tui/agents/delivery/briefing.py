@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from synapse_tui.errors import MessageError
 from synapse_tui.instructions import Composed
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.tasks import Purpose, TaskBook
+from synapse_tui.messages.tasks import Purpose, TaskStore
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 
 GO_FIRST = "its instructions go first"
@@ -20,7 +20,7 @@ class Briefing:
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         *,
         accept: Callable[[MessageRequest], Task],
@@ -30,7 +30,7 @@ class Briefing:
         began: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._accept = accept
         self._wake = wake
@@ -42,20 +42,18 @@ class Briefing:
 
     @property
     def waiting(self) -> list[Task]:
-        """Instructions that wait to be typed."""
         return [task for task in self._outbox if task.instructs]
 
     @property
     def last(self) -> Task | None:
         """The last instructions that were sent, or wait, and were not taken back; None for none known."""
-        return next(self._book.with_purpose(Purpose.INSTRUCTIONS), None)
+        return next(self._tasks.with_purpose(Purpose.INSTRUCTIONS), None)
 
     def carries(self, task_id: str) -> bool:
         """Whether a task brings instructions; an unknown one does not."""
-        return task_id in self._book and self._book.get(task_id).instructs
+        return task_id in self._tasks and self._tasks.get(task_id).instructs
 
     def begin(self) -> None:
-        """A new conversation begins, of which nothing from before is true."""
         self.told_as, self.began = "", self._clock()
 
     def expect(self) -> None:
@@ -63,25 +61,22 @@ class Briefing:
         self._outbox.barrier = GO_FIRST
 
     def dismiss(self) -> None:
-        """Let other messages go on."""
         self._outbox.barrier = ""
         self._wake()
 
     def put(self, composed: Composed) -> Task:
-        """Send instructions before all other messages, in place of those that still wait."""
         if not composed.text:
             raise MessageError("there are no instructions to send", "see `synapse instructions show`")
         waiting = self.waiting
         about = {"kind": INSTRUCTIONS, "files": "\n".join(str(file.path) for file in composed.files)}
         task = self._accept(MessageRequest(composed.text, SYSTEM, metadata=about))
         for old in waiting:
-            if self._book.get(old.id).delivery not in BEING_TYPED:
+            if self._tasks.get(old.id).delivery not in BEING_TYPED:
                 self._outbox.cancel(old.id, REPLACED)
         self.dismiss()
         return task
 
     async def send(self) -> tuple[Task, Composed]:
-        """Send the instructions as they are now."""
         composed = await self.source()
         return self.put(composed), composed
 

@@ -17,8 +17,7 @@ from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.recovery import UNCERTAIN
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
 from .gate import (
@@ -37,102 +36,19 @@ from .gate import (
 from .interrupt import Interrupter, InterruptOutcome
 from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
+log = logging.getLogger(__name__)
+
 COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back; the user's keys wait so long
 
 
 @dataclass(slots=True)
-class Standing:
+class Unsent:
     """A message that stands, or may stand, unsent in the composer."""
 
     task_id: str
     text: str
     entered: bool
     unread: bool = False
-
-
-class AfterDialog:
-    """Looks again when the dialog is gone; the user's keys are held back meanwhile."""
-
-    def __init__(self, view: AgentTerminal, typist: Typist) -> None:
-        self._view = view
-        self._typist = typist
-
-    async def look(self, message: Standing, commit: Commit) -> TypingResult:
-        """Submit the message where it still stands, or find out that it does not."""
-        await self._taken_in(message)
-        deadline = self._view.now() + COMPOSER_BACK
-        while self._view.alive and not dialog_open(self._view):
-            ready = self._view.report.state is AgentState.READY
-            if ready and self._typist.stands(message.text):
-                return await self._typist.submit(message.text, commit)
-            if ready and self._view.empty_for() >= STEADY:
-                return self._vanished(message)
-            if (left := deadline - self._view.now()) <= 0:
-                return await self.take_back(message)
-            await self._view.changed(min(left, STEADY) if self._view.reading().empty else left)
-        if not self._view.alive:
-            return TypingResult(Typed.EXITED, EXITED, message.entered)
-        return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
-
-    async def take_back(self, message: Standing) -> TypingResult:
-        """Take the text out of the composer, so that the user has it back."""
-        await self._taken_in(message)
-        if not self._typist.stands(message.text):
-            return self._vanished(message)
-        if await self._typist.clear(message.text):
-            return TypingResult(Typed.REMOVED, "taken back", entered=False)
-        return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
-
-    async def _taken_in(self, message: Standing) -> None:
-        if message.unread:
-            await self._typist.taken_in()
-            message.unread = False
-
-    def _vanished(self, message: Standing) -> TypingResult:
-        outcome = Typed.SUBMITTED if message.entered else Typed.REMOVED
-        return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
-
-
-class Leftovers:
-    """One that a dialog has covered, and one that is left for a person to look at."""
-
-    def __init__(self, outbox: Outbox, typist: Typist) -> None:
-        self._outbox = outbox
-        self._typist = typist
-        self.covered: Standing | None = None
-        self.standing: Standing | None = None
-
-    def state(self) -> dict[str, Any]:
-        """Both as JSON."""
-        return {
-            "covered": self.covered and dataclasses.asdict(self.covered),
-            "standing": self.standing and dataclasses.asdict(self.standing),
-        }
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on with those of which `state` was given; they wait in the outbox already."""
-        self.covered, self.standing = (
-            Standing(**state[name]) if state.get(name) else None for name in ("covered", "standing")
-        )
-
-    @property
-    def ours(self) -> bool:
-        """Whether what stands in the composer was left there by us."""
-        return self.standing is not None and self._typist.stands(self.standing.text)
-
-    def released(self, task: Task) -> Standing | None:
-        """The message left in the composer, when a person lets it go on and it still stands there."""
-        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
-
-    def abandon(self) -> None:
-        """The process has ended: what stood in its composer stands there no more."""
-        for standing in (self.covered, self.standing):
-            if standing is not None and standing.task_id in self._outbox:
-                if standing.entered:
-                    self._outbox.park(standing.task_id, UNCERTAIN)
-                elif self._outbox.is_parked(standing.task_id):
-                    self._outbox.release(standing.task_id)
-        self.covered = self.standing = None
 
 
 LEFT_OVER = "another message is left in the composer"
@@ -153,18 +69,16 @@ class Admission:
         keyboard: Keyboard,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
-        left: Leftovers,
     ) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
-        self._left = left
         self._retry_at = self._retry_in_turn_at = float("-inf")
         self._prompted_at = float("-inf")
 
@@ -173,7 +87,6 @@ class Admission:
         self._prompted_at = self._view.now()
 
     def look(self) -> None:
-        """Look at the agent, which has changed."""
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
             self._prompted_at = float("-inf")
@@ -187,7 +100,6 @@ class Admission:
         self._retry_in_turn_at = self._view.now() + seconds
 
     def into_turn(self, task: Task | None) -> bool:
-        """Whether a message would be typed now into an agent that works."""
         return (
             task is not None
             and task.priority >= HANDED_ON
@@ -197,12 +109,11 @@ class Admission:
         )
 
     def why_not(self, task: Task | None) -> Hold | None:
-        """Why a message is not typed now."""
         works = self.into_turn(task)
         hold = why_held(self._view, self._keyboard, self._profile, works=works)
         if hold is not None:
-            return Hold(LEFT_OVER) if hold.reason == DRAFT and self._left.ours else hold
-        if problem := self._book.journal.problem:
+            return hold
+        if problem := self._tasks.journal.problem:
             # Without a note that survives, a crash after Enter would have the message typed twice.
             return Hold(problem, RETRY)
         if not self._turns.takes(into_turn=works):
@@ -229,29 +140,29 @@ REMEMBERED = 8  # how many submitted texts are remembered, for an agent that put
 
 
 class Settlement:
-    """Settles the messages to one agent."""
+    """What becomes of messages that were typed into one agent, and of what stands unsent in its composer."""
 
     def __init__(
         self,
         view: AgentTerminal,
         keyboard: Keyboard,
+        typist: Typist,
+        admission: Admission,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
-        left: Leftovers,
-        admission: Admission,
-        typist: Typist,
     ) -> None:
         self._view = view
         self._keyboard = keyboard
-        self._book = book
+        self._typist = typist
+        self._admission = admission
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
-        self._left = left
-        self._admission = admission
-        self._typist = typist
         self._failures: Counter[str] = Counter()
+        self.covered: Unsent | None = None  # under a dialog, or not read yet
+        self.standing: Unsent | None = None  # left for a person to look at
         self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
         self.entered_at = 0.0
 
@@ -259,8 +170,7 @@ class Settlement:
         """A text was submitted, by a message or by the user: an interrupt may put it back."""
         self.submitted.append(self._typist.proof(text))
 
-    def settle(self, message: Standing, result: TypingResult) -> None:
-        """A message was typed with some result."""
+    def settle(self, message: Unsent, result: TypingResult) -> None:
         if message.task_id not in self._outbox:
             self.went(message)  # the agent has answered it already, which proves more than the screen
             return
@@ -270,37 +180,37 @@ class Settlement:
             case Typed.SUBMITTED:
                 self.went(message)
             case Typed.BLOCKED | Typed.UNREAD:
-                self._left.covered = replace(message, unread=result.outcome is Typed.UNREAD)
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
+                self.covered = replace(message, unread=result.outcome is Typed.UNREAD)
+                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)
             case Typed.EXITED if not result.entered:
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+                self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
             case Typed.LEFT:
                 self._leave(message, result.reason)
             case _:
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+                self._outbox.doubt(message.task_id, result.reason)
 
-    def went(self, message: Standing) -> None:
+    def went(self, message: Unsent) -> None:
         """A message was submitted: a turn begins."""
         self._outbox.take(message.task_id)
         self._failures.pop(message.task_id, None)
         self.note_submitted(message.text)
         if (turn := self._turns.current) is not None:
             self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
-        task = self._book.get(message.task_id)
+        task = self._tasks.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
 
-    def _leave(self, message: Standing, reason: str) -> None:
+    def _leave(self, message: Unsent, reason: str) -> None:
         """A message stays in the composer for a person, whose earlier keys must not send it."""
-        self._left.standing = message if self._typist.stands(message.text) else None
-        if self._left.standing is not None:
+        self.standing = message if self._typist.stands(message.text) else None
+        if self.standing is not None:
             self._keyboard.drop_enters()
         self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
 
     def _failed(self, task_id: str, reason: str) -> None:
-        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
+        self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._tasks.journal.problem:
             return  # it gave way to another or to the user, or could not be noted; that is no failure
         if self._view.report.state is AgentState.PROCESSING:
             self._admission.try_later_in_turn()
@@ -311,8 +221,75 @@ class Settlement:
             del self._failures[task_id]
             self._outbox.park(task_id, reason)
 
+    # -- in the composer, unsent ---
 
-log = logging.getLogger(__name__)
+    def state(self) -> dict[str, Any]:
+        return {
+            "covered": self.covered and dataclasses.asdict(self.covered),
+            "standing": self.standing and dataclasses.asdict(self.standing),
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with those of which `state` was given; they wait in the outbox already."""
+        self.covered, self.standing = (
+            Unsent(**state[name]) if state.get(name) else None for name in ("covered", "standing")
+        )
+
+    @property
+    def ours(self) -> bool:
+        return self.standing is not None and self._typist.stands(self.standing.text)
+
+    def released(self, task: Task) -> Unsent | None:
+        """The message left in the composer, when a person lets it go on and it still stands there."""
+        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
+
+    def abandon(self) -> None:
+        """The process has ended: what stood in its composer stands there no more."""
+        for standing in (self.covered, self.standing):
+            if standing is not None and standing.task_id in self._outbox:
+                if standing.entered:
+                    self._outbox.doubt(standing.task_id)
+                elif self._outbox.is_parked(standing.task_id):
+                    self._outbox.release(standing.task_id)
+        self.covered = self.standing = None
+
+    # -- after a dialog ---
+
+    async def look(self, message: Unsent, commit: Commit) -> TypingResult:
+        """Submit the message where it still stands, or find out that it does not."""
+        await self._taken_in(message)
+        deadline = self._view.now() + COMPOSER_BACK
+        while self._view.alive and not dialog_open(self._view):
+            ready = self._view.report.state is AgentState.READY
+            if ready and self._typist.stands(message.text):
+                return await self._typist.submit(message.text, commit)
+            if ready and self._view.empty_for() >= STEADY:
+                return self._vanished(message)
+            if (left := deadline - self._view.now()) <= 0:
+                return await self.take_back(message)
+            await self._view.changed(min(left, STEADY) if self._view.reading().empty else left)
+        if not self._view.alive:
+            return TypingResult(Typed.EXITED, EXITED, message.entered)
+        return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
+
+    async def take_back(self, message: Unsent) -> TypingResult:
+        """Take the text out of the composer, so that the user has it back."""
+        await self._taken_in(message)
+        if not self._typist.stands(message.text):
+            return self._vanished(message)
+        if await self._typist.clear(message.text):
+            return TypingResult(Typed.REMOVED, "taken back", entered=False)
+        return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
+
+    async def _taken_in(self, message: Unsent) -> None:
+        if message.unread:
+            await self._typist.taken_in()
+            message.unread = False
+
+    def _vanished(self, message: Unsent) -> TypingResult:
+        outcome = Typed.SUBMITTED if message.entered else Typed.REMOVED
+        return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
+
 
 SETTLE = 0.1  # seconds that the agent has at the most to finish what it is doing before a message is typed
 NOT_STARTED = "the agent has not started yet"
@@ -327,7 +304,7 @@ class Delivery:
         keyboard: Keyboard,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         turns: TurnTracker,
         compose: Callable[[Task], str],
@@ -336,29 +313,18 @@ class Delivery:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
         self._compose = compose
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
-        self._dialogs = AfterDialog(view, self._typist)
         self._interrupter = Interrupter(view, keyboard, profile)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._left = Leftovers(outbox, self._typist)
-        self._admission = Admission(
-            view, keyboard, profile, book=book, outbox=outbox, turns=turns, left=self._left
-        )
+        self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
         self._settlement = Settlement(
-            view,
-            keyboard,
-            book=book,
-            outbox=outbox,
-            turns=turns,
-            left=self._left,
-            admission=self._admission,
-            typist=self._typist,
+            view, keyboard, self._typist, self._admission, tasks=tasks, outbox=outbox, turns=turns
         )
         self._started = False
         self._stopped_at = float("-inf")
@@ -366,7 +332,6 @@ class Delivery:
         self._interrupted: set[str] = set()
 
     def start(self) -> None:
-        """Begin to deliver."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
     async def rest(self) -> None:
@@ -377,12 +342,12 @@ class Delivery:
 
     def state(self) -> dict[str, Any]:
         """What another host must know to go on where this one rests, as JSON."""
-        return self._left.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
+        return self._settlement.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another host rested; the messages that it names wait in the outbox already."""
-        self._left.resume(state)
-        if left := self._left.covered or self._left.standing:
+        self._settlement.resume(state)
+        if left := self._settlement.covered or self._settlement.standing:
             self._turns.prepare(self._collector(left.text))
         self._keyboard.resume(b64decode(keys) for keys in state.get("keys", ()))
 
@@ -398,22 +363,21 @@ class Delivery:
         await self._halt()
         self._keyboard.reset()
         if typing in self._outbox:
-            entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
-            self._left.covered = Standing(typing, "", entering)
+            entering = self._tasks.get(typing).delivery is DeliveryState.SUBMITTING
+            self._settlement.covered = Unsent(typing, "", entering)
 
     def abandon(self) -> None:
         """The process has ended: what stood in its composer stands there no more."""
-        self._left.abandon()
+        self._settlement.abandon()
         self._turns.end_all(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
-        """Give the waiting messages the reason why they wait, and make way for one that interrupts."""
         urgent = self._urgent()
         if self._typing and urgent is not None and urgent.id != self._typing:
             self._typist.give_up("something urgent goes first")
         if self._typing:
             self._outbox.hold("another message goes first", but=self._typing)
-        elif (hold := self._admission.why_not(self._outbox.head)) is not None:
+        elif (hold := self._why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
     def on_enter(self, text: str) -> None:
@@ -423,7 +387,6 @@ class Delivery:
             self._settlement.note_submitted(text)
 
     def already_interrupted(self, task_id: str) -> None:
-        """The turn was interrupted for that message already."""
         self._interrupted.add(task_id)
 
     # -- the loop ---
@@ -448,13 +411,13 @@ class Delivery:
         urgent = self._urgent()
         if urgent is not None and urgent.id not in self._interrupted:
             return await self._interrupt_for(urgent)
-        if self._left.covered is not None:
-            return await self._look_again(self._left.covered)
+        if self._settlement.covered is not None:
+            return await self._look_again(self._settlement.covered)
         if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
             if settles := self._typist.settles_in():
                 return settles
             self._let_keys_follow()
-        if self._left.standing is not None and self._watch(self._left.standing):
+        if self._settlement.standing is not None and self._watch(self._settlement.standing):
             recheck = STEADY
         task = self._outbox.head
         return recheck if task is None else await self._send(task, recheck)
@@ -478,23 +441,28 @@ class Delivery:
         return True
 
     async def _past_leftover(self, task: Task) -> bool:
-        if (released := self._left.released(task)) is not None:
+        if (released := self._settlement.released(task)) is not None:
             await self._submit_again(released)
             return True
-        standing = self._left.standing
+        standing = self._settlement.standing
         if standing is None or task.priority < INTERRUPT_PRIORITY:
             return False
         async with self._busy:
             await self._withdraw(standing.task_id)
-            self._outbox.park(standing.task_id, f"{UNCERTAIN}: something urgent goes first")
+            self._outbox.doubt(standing.task_id, "something urgent goes first")
         return True
+
+    def _why_not(self, task: Task | None) -> Hold | None:
+        hold = self._admission.why_not(task)
+        ours = hold is not None and hold.reason == DRAFT and self._settlement.ours
+        return Hold(LEFT_OVER) if ours else hold
 
     def _urgent(self) -> Task | None:
         task = self._outbox.head
         return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
 
     async def _send(self, task: Task, recheck: float | None) -> float | None:
-        hold = self._admission.why_not(task)
+        hold = self._why_not(task)
         if hold is not None and await self._make_room(task, hold):
             return 0.0
         if hold is not None:
@@ -510,7 +478,7 @@ class Delivery:
                 return READS_AGAIN
             # That and waiting for the lock may have taken a while.
             head = self._outbox.head
-            if head is not None and head.id == task.id and self._admission.why_not(task) is None:
+            if head is not None and head.id == task.id and self._why_not(task) is None:
                 await self._type(task)
         return 0.0
 
@@ -520,30 +488,30 @@ class Delivery:
         self._typing = task.id
         self._outbox.note_entered(task.id, entered=False)
         try:
-            self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
+            self._tasks.change(task.id, delivery=DeliveryState.TYPING, reason="")
             works = self._admission.into_turn(task)
             result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
-            self._settlement.settle(Standing(task.id, text, result.entered), result)
+            self._settlement.settle(Unsent(task.id, text, result.entered), result)
         finally:
             self._typing = ""
 
-    async def _submit_again(self, message: Standing) -> None:
-        self._left.standing = None
+    async def _submit_again(self, message: Unsent) -> None:
+        self._settlement.standing = None
         async with self._busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
-        self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+        self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
         """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
         self._outbox.note_entered(task_id, entered=True)
-        self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        self._tasks.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
         self._settlement.entered_at = self._view.now()
-        await self._book.flush()
+        await self._tasks.flush()
 
     # -- what became of it ---
 
-    async def _look_again(self, message: Standing) -> float | None:
+    async def _look_again(self, message: Unsent) -> float | None:
         if self._view.alive and dialog_open(self._view):
             self._outbox.hold(dialog_words(self._view))
             return None
@@ -553,28 +521,28 @@ class Delivery:
         async with self._busy:
             urgent = self._urgent()
             if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):
-                result = await self._dialogs.take_back(message)
+                result = await self._settlement.take_back(message)
             else:
-                result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
-        self._left.covered = None
+                result = await self._settlement.look(message, lambda: self._commit(message.task_id))
+        self._settlement.covered = None
         if message.task_id in self._outbox:
-            self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+            self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
         return 0.0
 
-    def _watch(self, message: Standing) -> bool:
+    def _watch(self, message: Unsent) -> bool:
         if message.task_id not in self._outbox:
-            self._left.standing = None
+            self._settlement.standing = None
             return False
         if self._typist.stands(message.text):
             return False
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._settlement.entered_at:
-            self._left.standing = None
+            self._settlement.standing = None
             self._settlement.went(message)
         elif self._view.empty_for() >= STEADY:
-            self._left.standing = None
+            self._settlement.standing = None
             if self._outbox.is_parked(message.task_id):
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
+                self._outbox.doubt(message.task_id, "it is no longer in the composer")
         return self._view.reading().empty
 
     # -- interrupts and cancellation ---
@@ -598,7 +566,7 @@ class Delivery:
 
     def _given_back(self, text: str) -> None:
         if text and (task_id := self._turns.withdraw(text)):
-            task = self._book.change(
+            task = self._tasks.change(
                 task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
             )
             self._outbox.put(task)
@@ -608,12 +576,11 @@ class Delivery:
         if self._started:
             outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
             if not outcome.stopped and task.id in self._outbox:
-                self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+                self._tasks.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
         return 0.0
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back in whatever state it is."""
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if task.state.final:
             return task
         if task.id == self._typing:
@@ -623,24 +590,24 @@ class Delivery:
                 await self._withdraw(task.id)
                 return self._outbox.cancel(task.id)
         if self._turns.queues(task.id):
-            return self._book.change(task.id, reason="not canceled: it waits in the agent's own queue")
+            return self._tasks.change(task.id, reason="not canceled: it waits in the agent's own queue")
         turn = self._turns.current
         if turn is not None and turn.task_id == task.id:
             outcome = await self.interrupt("canceled")
             if not outcome.stopped:
-                return self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
-        if not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
+                return self._tasks.change(task.id, reason=f"not canceled: {outcome.reason}")
+        if not (self._turns.works_on(task.id) or self._tasks.get(task.id).state.final):
             # It was typed, and stays open for what goes on with it, as for the answer to a question.
-            self._book.change(
+            self._tasks.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
             )
-        return self._book.get(task.id)
+        return self._tasks.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.
-        if self._left.standing is not None and self._left.standing.task_id == task_id:
+        if self._settlement.standing is not None and self._settlement.standing.task_id == task_id:
             self._keyboard.hold()
-            await self._typist.clear(self._left.standing.text)
-            self._left.standing = None
+            await self._typist.clear(self._settlement.standing.text)
+            self._settlement.standing = None
             if not dialog_open(self._view):
                 self._keyboard.release()

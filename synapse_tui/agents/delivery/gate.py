@@ -33,7 +33,7 @@ class AgentTerminal(Protocol):
         """Seconds on the session's monotonic clock."""
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen as it is rendered now."""
+        """The composer as rendered now."""
 
     def empty_for(self) -> float:
         """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
@@ -55,7 +55,7 @@ class AgentTerminal(Protocol):
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+        """Whether the agent has not read yet all that it was sent, as far as the system shows."""
 
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""
@@ -73,7 +73,7 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
-READS_AGAIN = 0.25  # seconds between two looks whether it does again: nothing tells of that
+READS_AGAIN = 0.25  # seconds between two looks whether it does again
 # seconds that the composer must have been empty: agents that redraw it show it empty for a moment
 STEADY = 0.15
 
@@ -102,7 +102,6 @@ class Hold(NamedTuple):
 def why_held(
     view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
 ) -> Hold | None:
-    """Look whether a message may be typed at this very moment."""
     if not view.alive:
         return Hold(EXITED)
     if blocked := _blocked(view, works=works):
@@ -112,7 +111,6 @@ def why_held(
 
 
 def dialog_open(view: AgentTerminal) -> bool:
-    """Whether a dialog takes the keys at this moment, by the state or by the rendered screen."""
     return view.report.state is AgentState.WAITING or view.reading().dialog
 
 
@@ -125,7 +123,6 @@ def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
 
 
 def dialog_words(view: AgentTerminal) -> str:
-    """What is open, in plain words."""
     reading = view.reading()
     return _DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 

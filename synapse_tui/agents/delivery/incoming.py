@@ -56,11 +56,9 @@ class Upload:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
         return os.fstat(self.file.fileno()).st_size if self.file is not None else len(self.content)
 
     def write_to(self, target: IO[bytes]) -> None:
-        """Write its bytes."""
         if self.file is None:
             target.write(self.content)
         else:
@@ -71,7 +69,6 @@ class Upload:
 async def receive(
     parts: Sequence[Part | Upload], folder: Path, task_id: str, *, typed: bool = True
 ) -> tuple[Part, ...]:
-    """Write the files of a message, and data that is too long for a text."""
     found = [_as_upload(part) for part in parts] if typed else list(parts)
     if not any(isinstance(part, Upload) for part in found):
         return tuple(part for part in found if isinstance(part, Part))
@@ -85,10 +82,10 @@ def text_with_files(parts: Sequence[Part], folder: Path) -> str:
 
 
 def remove_old(folder: Path, before: float) -> int:
-    """Remove the files of messages of the project of a folder that nobody has touched for long."""
-    kept = find_project(folder) / FOLDER / FILES
+    """Remove the files of messages of the project of a folder that were not touched for long."""
+    base = find_project(folder) / FOLDER / FILES
     removed = 0
-    with contextlib.suppress(OSError), os.scandir(kept) as entries:
+    with contextlib.suppress(OSError), os.scandir(base) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before:
                 shutil.rmtree(entry.path, ignore_errors=True)
@@ -143,14 +140,14 @@ def _check(parts: Sequence[Part | Upload]) -> None:
 
 def _write_all(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tuple[Part, ...]:
     try:
-        kept = make_project_folder(find_project(folder)) / FILES
+        base = make_project_folder(find_project(folder)) / FILES
         with contextlib.ExitStack() as stack:
-            root = _enter(stack, kept.parent, FILES)
+            root = _enter(stack, base.parent, FILES)
             _ignore(root)
-            _check_room(kept, parts)
+            _check_room(base, parts)
             name = re.sub(r"[^A-Za-z0-9-]", "_", task_id[:8]) or "task"
-            place = _enter(stack, kept / name, name, root)
-            return _write(parts, place, kept / name)
+            place = _enter(stack, base / name, name, root)
+            return _write(parts, place, base / name)
     except OSError as error:
         words = error.strerror or str(error)
         raise MessageError(
@@ -168,7 +165,7 @@ def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | Non
     stack.callback(os.close, found)
     status = os.fstat(found)
     if status.st_uid != os.geteuid():
-        raise NotADirectoryError(f"{path} is no folder of this user")
+        raise NotADirectoryError(f"{path} is not a folder of this user")
     if stat.S_IMODE(status.st_mode) & 0o077:
         os.fchmod(found, 0o700)
     return found
@@ -180,12 +177,13 @@ def _ignore(root: int) -> None:
         file.write(_IGNORE_ALL)
 
 
-def _check_room(kept: Path, parts: Sequence[Part | Upload]) -> None:
+def _check_room(base: Path, parts: Sequence[Part | Upload]) -> None:
     new = sum(part.size for part in parts if isinstance(part, Upload))
-    there = sum(path.lstat().st_size for path in kept.glob("*/*"))
+    there = sum(path.lstat().st_size for path in base.glob("*/*"))
     if there + new > MAX_KEPT_BYTES:
         raise MessageTooLarge(
-            f"the files of messages in {kept} have more than {MAX_KEPT_BYTES:,} bytes", "remove some of them"
+            f"the files of messages in {base} have more than {MAX_KEPT_BYTES:,} bytes",
+            "remove some of them",
         )
 
 

@@ -11,7 +11,7 @@ from synapse_tui.errors import MessageError, TaskEnded
 from synapse_tui.instructions import HEADER
 from synapse_tui.messages.follow_ups import WAITS
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskBook, conversation, is_asked
+from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
 from synapse_tui.messages.text import check_size, clean
 from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, check_priority
 
@@ -28,16 +28,15 @@ class Intake:
     """Makes tasks of messages and lets them wait in the outbox."""
 
     def __init__(
-        self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, style: MessageStyle
+        self, agent_id: str, profile: Profile, tasks: TaskStore, outbox: Outbox, style: MessageStyle
     ) -> None:
         self._agent_id = agent_id
         self.profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._style = style
 
     def take(self, request: MessageRequest) -> Task:
-        """Take a message."""
         if not self.profile.receives:
             raise MessageError(
                 f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
@@ -49,29 +48,29 @@ class Intake:
         self._outbox.check_room(request.text, inbox=inbox)
         if followed is not None:
             return self._follow_up(followed, request)
-        task = self._book.create(request)
+        task = self._tasks.create(request)
         self._outbox.put(task, inbox=inbox)
         return task
 
     def _followed(self, task_id: str) -> Task:
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if task.outgoing or task.follows:
             raise MessageError(
-                f"task {task.short_id} is none that {self._agent_id} was given", "send a message of its own"
+                f"task {task.short_id} was not given to {self._agent_id}", "send a new message"
             )
         if task.state.final:
             raise TaskEnded(f"task {task.short_id} is {task.state.value} already", "send a new message")
         return task
 
     def _follow_up(self, followed: Task, request: MessageRequest) -> Task:
-        task = self._book.create(replace(request, follows=followed.id, context_id=followed.context_id))
+        task = self._tasks.create(replace(request, follows=followed.id, context_id=followed.context_id))
         self._outbox.put(task)
         fields: dict[str, object] = {}
         if request.message is not None:
             fields["messages"] = (*conversation(followed), request.message)
         if is_asked(followed):
             fields |= {"state": TaskState.WORKING, "reason": WAITS}
-        self._book.change(followed.id, **fields)
+        self._tasks.change(followed.id, **fields)
         return task
 
 
@@ -87,7 +86,6 @@ _ID = re.compile(r"[^\w.@-]", re.ASCII)
 
 
 def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: bool = False) -> str:
-    """What is typed for a task."""
     multiline = profile.submit.multiline
     head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
     if prompt:
@@ -120,7 +118,6 @@ def message_text(
     multiline: bool = True,
     head: str = "",
 ) -> str:
-    """What is typed for a message of another agent or program."""
     body = escape_forged(clean(text))
     prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
     start = f"{head}\n" if head else ""

@@ -47,7 +47,6 @@ class Interrupter:
     async def run(
         self, submitted: Iterable[Proof] = (), over: Callable[[], bool] = lambda: False
     ) -> InterruptOutcome:
-        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer."""
         self._over = over
         begun, restored = self._view.now(), ""
         async with self._alone():
@@ -139,9 +138,9 @@ class Interrupter:
 
     async def _pause(self, seconds: float) -> bool:
         """Wait between two keys; True when the turn has stopped: another key would do something else."""
-        # Two Escapes that a busy agent reads at once are one key, and another one.
-        patience = self._view.now() + self._profile.interrupt.timeout
-        while self._view.unread and self._view.now() < patience:
+        # Two Escapes that a busy agent reads at once become one other key.
+        deadline = self._view.now() + self._profile.interrupt.timeout
+        while self._view.unread and self._view.now() < deadline:
             if self._stopped():
                 return True
             await self._view.changed(READS)

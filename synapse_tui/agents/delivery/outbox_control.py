@@ -10,9 +10,8 @@ from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.records import Restored
-from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
-from synapse_tui.messages.tasks import TaskBook
-from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, StateReport, Task
+from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.model import DeliveryState, OutboxEntry, Parked, StateReport, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +25,12 @@ class WaitingMessage:
     @property
     def uncertain(self) -> bool:
         """Whether it may have been sent already: only a person can tell."""
-        return self.entry.parked and self.task.reason.startswith(UNCERTAIN)
+        return self.entry.hold is Parked.UNCERTAIN
 
     @property
     def unread(self) -> bool:
         """Whether it lies in the inbox: it is typed only when a person says so."""
-        return self.entry.parked and self.task.reason == IN_INBOX
+        return self.entry.hold is Parked.INBOX
 
 
 class OutboxControl:
@@ -39,19 +38,18 @@ class OutboxControl:
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         *,
         cancel: Callable[[str], Awaitable[Task]],
         wake: Callable[[], None],
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._cancel = cancel
         self._wake = wake
 
     def waiting(self) -> Sequence[WaitingMessage]:
-        """All that wait to be typed, in the order in which they will be."""
         typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
         return [
             WaitingMessage(task, self._outbox.entry(task.id), position)
@@ -68,17 +66,15 @@ class OutboxControl:
         return sorted(unread, key=lambda message: message.task.created_at)
 
     def every(self) -> Sequence[WaitingMessage]:
-        """What waits to be typed, then what lies in the inbox."""
         return [*self.waiting(), *self.unread()]
 
     def find(self, task_id: str) -> WaitingMessage:
-        """The waiting message of that id, typed or read."""
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
         """End a message in the inbox: it was read."""
-        return self._outbox.read(self._book.get(task_id).id)
+        return self._outbox.read(self._tasks.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
         """Keep a message back until it is released; one that is held already keeps its reason."""
@@ -90,7 +86,6 @@ class OutboxControl:
         return found.task if found.entry.parked else self._outbox.park(found.task.id)
 
     def release(self, task_id: str) -> Task:
-        """Let a message that was kept back go on."""
         found = self.find(task_id)
         if found.uncertain:
             raise MessageError(
@@ -112,7 +107,6 @@ class OutboxControl:
         return self._go_on(self.find(task_id))
 
     def send_now(self, task_id: str) -> Task:
-        """Let a message go on before all others."""
         task = self._outbox.send_now(self.find(task_id).task.id)
         self._wake()
         return task
@@ -134,30 +128,29 @@ class OutboxControl:
     def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
         """Go on with the messages of earlier sessions; those a person must look at stay held in any case."""
         for each in found:
-            self._book.adopt(each.task)
+            self._tasks.adopt(each.task)
         entries = [each.entry for each in found if each.entry is not None]
         self._outbox.adopt(entries)
         for entry in entries:
-            since = restored and self._book.get(entry.task_id).reason in (BEFORE_RESTART, WHILE_CLOSED)
+            since = restored and entry.hold is Parked.RECOVERED
             if release and (since or not entry.parked):
                 self._outbox.release(entry.task_id)
             elif not entry.parked:
-                self._outbox.park(entry.task_id, self._book.get(entry.task_id).reason)
+                self._outbox.park(entry.task_id, self._tasks.get(entry.task_id).reason, Parked.RECOVERED)
         self._wake()
 
     async def saved(self, task: Task) -> Task:
         """Wait until a message would survive the end of this process."""
         try:
-            await self._book.flush()
+            await self._tasks.flush()
         except HistoryError as error:
-            now = self._book.get(task.id)
+            now = self._tasks.get(task.id)
             if now.delivery in (DeliveryState.QUEUED, DeliveryState.HELD) and task.id in self._outbox:
-                self._book.change(task.id, delivery=DeliveryState.HELD, reason=error.message)
-            return self._book.get(task.id)
+                self._tasks.change(task.id, delivery=DeliveryState.HELD, reason=error.message)
+            return self._tasks.get(task.id)
         return task
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back."""
         return await self._cancel(self.find(task_id).task.id)
 
     def _go_on(self, found: WaitingMessage) -> Task:
@@ -204,7 +197,6 @@ class Explanation:
 def explain(
     report: StateReport, timeline: Timeline, control: OutboxControl, task: Task | None, *, now: float
 ) -> Explanation:
-    """Take the picture."""
     return Explanation(
         report,
         timeline.since(),

@@ -18,7 +18,7 @@ from synapse_tui.terminal.input import encode_paste
 from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
 # seconds that a user who types while a message is being typed waits before the message gives way
-PATIENCE = 1.5
+USER_WAITS = 1.5
 IDLE = 0.3  # seconds for which an agent must have done nothing to have nothing more to show
 LOOK_AGAIN = 0.05  # seconds between two looks whether it has read what it was sent
 TAKES_IN = 10.0  # seconds that it has for all that
@@ -39,7 +39,6 @@ class Composing:
         self._proof: Proof | None = None
 
     def stands(self, text: str) -> bool:
-        """Whether a text stands in the composer, by the output parsed up to now."""
         proof = self.proof(text)
         if self._profile.composer is None:
             return proof.on(self._view.tail())
@@ -48,17 +47,14 @@ class Composing:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has stood in it for a moment."""
         return self._view.empty_for() >= STEADY
 
     @property
     def user_waits_too_long(self) -> bool:
-        """Whether a user typed so long ago that a message must give way."""
         since = self._keyboard.waiting_since
-        return since is not None and self._view.now() - since >= PATIENCE
+        return since is not None and self._view.now() - since >= USER_WAITS
 
     async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again."""
         if not self.stands(text):
             return True
         self._press_clear()
@@ -124,7 +120,7 @@ class Composing:
             return False
         since = self._keyboard.waiting_since
         if since is not None:
-            left = min(left, max(0.05, since + PATIENCE - self._view.now()))
+            left = min(left, max(0.05, since + USER_WAITS - self._view.now()))
         await self._view.changed(left)
         return True
 
@@ -133,7 +129,6 @@ class Composing:
             self._view.write(key)
 
     def proof(self, text: str) -> Proof:
-        """What tells whether a text stands in this agent's composer."""
         if self._proof is None or self._proof.text != text:
             pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
             self._proof = Proof(text, pastes)
@@ -178,7 +173,6 @@ class Enter:
         return await self._view.settled(FRAME, RESTLESS, TICKS)
 
     async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
-        """Press Enter when it goes where it is meant to."""
         for _ in range(TRIES):
             if works and not await self.rest_in_turn():
                 look()
@@ -208,7 +202,7 @@ class Typed(StrEnum):
     # it is on its way to the agent, which does not read; nothing else may be typed before it does
     UNREAD = "unread"
     LEFT = "left"  # it stands in the composer, unsent, and nothing more can be done about it here
-    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not tell whether it was submitted
+    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not show whether it was submitted
     EXITED = "exited"
 
 
@@ -242,7 +236,7 @@ class _Gone(_Stop):
         super().__init__(Typed.LEFT, "the composer does not show the message")
 
 
-class Typist:
+class Typist(Composing):
     """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
 
     The user's keys are held back meanwhile; they are let through when the message is out of the way. They
@@ -251,17 +245,13 @@ class Typist:
     """
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
-        self._view = view
-        self._keyboard = keyboard
-        self._profile = profile
+        super().__init__(view, keyboard, profile)
         self._enter = Enter(view, profile)
         self._in_turn = False
         self._given_up = ""
-        self._composing = Composing(view, keyboard, profile)
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        """Put a text into the empty composer and submit it."""
         self._in_turn, self._given_up = works, ""
         self._keyboard.hold()
         try:
@@ -284,26 +274,9 @@ class Typist:
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
-        """Submit a text that stands in the composer already."""
         self._in_turn, self._given_up = False, ""
         self._keyboard.hold()
         return await self._submit(text, commit)
-
-    async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again."""
-        return await self._composing.clear(text)
-
-    def stands(self, text: str) -> bool:
-        """Whether a text stands in the composer, by the output parsed up to now."""
-        return self._composing.stands(text)
-
-    def proof(self, text: str) -> Proof:
-        """What tells whether a text stands in this agent's composer."""
-        return self._composing.proof(text)
-
-    async def taken_in(self) -> bool:
-        """Wait until the agent has taken in all that it was sent; False when the time was over first."""
-        return await self._composing.taken_in()
 
     @property
     def gave_up(self) -> bool:
@@ -325,23 +298,23 @@ class Typist:
     # -- before Enter ---
 
     async def _put(self, text: str) -> None:
-        patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
-        await self._write(text, patience)
+        limit = APPEAR + len(text.encode()) / BYTES_A_SECOND
+        await self._write(text, limit)
         begun = self._view.now()
-        await self._until_it_stands(text, begun + patience)
+        await self._until_it_stands(text, begun + limit)
         pause = begun + self._profile.submit.pause
         await self._enter.rest(pause - self._view.now())
         while (left := pause - self._view.now()) > 0:
             self._check_dialog()
             await self._view.changed(left)
 
-    async def _write(self, text: str, patience: float) -> None:
+    async def _write(self, text: str, limit: float) -> None:
         submit = self._profile.submit
         if submit.method == "paste" and self._view.modes.bracketed_paste:
             self._view.write(encode_paste(text, self._view.modes))
         else:
             await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
-        if not await self._view.drained(patience):
+        if not await self._view.drained(limit):
             self._check_dialog()
             raise _Stop(Typed.UNREAD, UNREAD)
 
@@ -357,9 +330,9 @@ class Typist:
     async def _until_it_stands(self, text: str, deadline: float) -> None:
         while not self.stands(text):
             self._check_dialog()
-            if self._composing.user_waits_too_long:
+            if self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
-            if not await self._composing.change(deadline):
+            if not await self.change(deadline):
                 raise _Stop(Typed.LEFT, "the composer does not show the message")
 
     def _check_dialog(self) -> None:
@@ -399,7 +372,7 @@ class Typist:
 
         def look() -> _Mark:
             self._check_dialog()
-            if self._in_turn and self._composing.user_waits_too_long:
+            if self._in_turn and self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
             if not self.stands(text):
                 raise _Gone
@@ -426,9 +399,7 @@ class Typist:
         limit = self._view.now() + SLOW * verify
         while True:
             deadline = self._view.now() + verify
-            if await self._composing.lasts(
-                lambda: self._taken(text, before), deadline, lambda: self._works(before)
-            ):
+            if await self.lasts(lambda: self._taken(text, before), deadline, lambda: self._works(before)):
                 return True
             if not self._view.alive:
                 raise _Stop(Typed.EXITED, EXITED)
@@ -460,11 +431,11 @@ class Typist:
             return TypingResult(outcome, reason, entered)
         if not entered and await self._is_unread(outcome):
             return TypingResult(Typed.UNREAD, UNREAD)
-        if outcome is Typed.LEFT and self._composing.empty and not entered:
+        if outcome is Typed.LEFT and self.empty and not entered:
             outcome, reason = Typed.REMOVED, "agent did not take the text"
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
-        if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self._composing.empty:
+        if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
             # The user's text comes behind ours, for a person to see; both must not be sent as one.
             self._keyboard.drop_enters()
         self._release()
@@ -483,7 +454,7 @@ class Typist:
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str) -> Typed:
-        return Typed.REMOVED if await self._composing.wipe(text) else Typed.LEFT
+        return Typed.REMOVED if await self.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
         """Let the user's keys through, unless they would answer a dialog that has opened since."""
@@ -506,7 +477,7 @@ TAKES = 3.0
 
 
 class Pace:
-    """Tells when an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
+    """Waits until an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
 
     Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
     """
@@ -517,7 +488,6 @@ class Pace:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def sent(self, data: bytes) -> None:
-        """Bytes of the user's are sent to the agent now."""
         self._entered = presses_enter(data) and not dialog_open(self._view)
 
     def taken(self, follow: Callable[[], None]) -> None:

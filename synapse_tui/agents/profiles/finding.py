@@ -33,14 +33,13 @@ class UntrustedFile:
 
 
 class TrustStore:
-    """The trusted contents, kept in one private file."""
+    """The trusted contents, in one private file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._digests = _load(file)
 
     def check(self, path: Path, data: bytes) -> UntrustedFile | None:
-        """Whether a file may be used."""
         real = path.resolve()
         digest = hashlib.sha256(data).hexdigest()
         known = self._digests.get(str(real))
@@ -49,7 +48,6 @@ class TrustStore:
         return UntrustedFile(real, digest, data.decode("utf-8", "replace"), changed=known is not None)
 
     def trusts(self, path: Path, data: bytes) -> bool:
-        """Whether this content of a file is trusted."""
         return self.check(path, data) is None
 
     def trust(self, files: Iterable[UntrustedFile]) -> None:
@@ -58,7 +56,6 @@ class TrustStore:
         self._save(digests)
 
     def revoke(self, path: Path) -> None:
-        """Trust a file no longer."""
         digests = _load(self._file)
         digests.pop(str(path.resolve()), None)
         self._save(digests)
@@ -99,7 +96,6 @@ class ProfileSet:
     read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, name: str) -> Profile:
-        """The profile of a name or an alias, whatever its case."""
         word = name.lower()
         if word in self.profiles:
             return self.profiles[word]

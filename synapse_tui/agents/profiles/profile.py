@@ -10,8 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from synapse_tui.addresses import check_name
+from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
-from synapse_tui.model import AgentState
+from synapse_tui.model import AgentSpec, AgentState
 
 Origin = Literal["shipped", "user", "project"]
 PasteMethod = Literal["paste", "typed"]
@@ -31,7 +33,7 @@ class Startup:
     """When a new process may be believed to be ready."""
 
     delay: float = 3.0  # seconds after the spawn before READY is believed
-    timeout: float = 60.0  # seconds after which an agent that gave no signal is UNKNOWN in place of STARTING
+    timeout: float = 60.0  # seconds after which an agent without a signal is UNKNOWN, not STARTING
     composer: bool = False
 
 
@@ -40,7 +42,7 @@ class Submit:
     """How a message is put into the composer and sent."""
 
     method: PasteMethod = "paste"  # `paste`: as one bracketed paste; `typed`: as plain characters
-    pause: float = 0.4  # seconds between the text and the enter sequence, which is a write of its own
+    pause: float = 0.4  # seconds between the text and the enter sequence, which is a separate write
     enter: bytes = b"\r"  # the bytes that submit
     multiline: bool = True
     chunk: int = 0  # characters a write for `typed`; 0 for one write
@@ -76,7 +78,7 @@ class Hazards:
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderStyle:
-    """How a suggestion, which is no draft, is told: its style, its words if known, the cursor before it."""
+    """How a suggestion differs from a draft: its style, its words if known, the cursor before it."""
 
     dim: bool = True  # it may be drawn faint (SGR 2)
     grey: bool = False
@@ -131,7 +133,7 @@ class StateRule:
     silence: float | None = None
     active: float | None = None  # something changed within so many seconds; None for no matter
     debounce: float = 0.0  # seconds that the state must hold before it is reported
-    detail: re.Pattern[str] | None = None  # its first group on the screen tells a person more; None for none
+    detail: re.Pattern[str] | None = None  # its first group on the screen is shown to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ class Profile:
     receives: bool = True
     instructions: bool = True
     working_input: WorkingInput = "hold"
-    hooks: Dialect | None = None  # in whose words it calls hooks of its own; None for an agent without
+    hooks: Dialect | None = None  # the dialect of its hooks; None for an agent without
     sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
     submit: Submit = field(default_factory=Submit)
@@ -266,7 +268,7 @@ def key_bytes(name: str) -> bytes:
     if len(name) == 1 or name[:1] == "\x1b":
         return name.encode()
     near = difflib.get_close_matches(word, _NAMED, 1)
-    raise ValueError(f"there is no key '{name}'" + (f": did you mean '{near[0]}'?" if near else ""))
+    raise ValueError(f"no key named '{name}'" + (f": did you mean '{near[0]}'?" if near else ""))
 
 
 def key_names(keys: tuple[bytes, ...]) -> str:
@@ -282,3 +284,18 @@ def _name(key: bytes) -> str:
         return f"ctrl+{chr(key[0] + 0x60)}"
     text = key.decode("utf-8", "replace")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\x1b", "\\e") + '"'
+
+
+_SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
+
+
+def parse_spec(text: str, *, base: Path) -> AgentSpec:
+    """Read one `PROFILE[:NAME][@DIR]`."""
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f"'{text}' names no agent", "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api"
+        )
+    name = check_name(match["name"]) if match["name"] else ""
+    folder = (base / Path(match["folder"]).expanduser()) if match["folder"] else None
+    return AgentSpec(match["profile"], name, folder)

@@ -143,7 +143,6 @@ class Section:
         return int(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
         node = self._node(key)
         if node is None:
             return default
@@ -162,7 +161,6 @@ class Section:
         return self.number(key, 0.0) if self.has(key) else None
 
     def choice(self, key: str, words: Sequence[Word], default: Word) -> Word:
-        """One of some words."""
         node = self._node(key)
         if node is None:
             return default
@@ -192,7 +190,6 @@ class Section:
         return [(str(item.value), item) for item in items]
 
     def convert(self, key: str, reader: Callable[[str], Value]) -> tuple[Value, ...]:
-        """A list of texts, each changed by a function whose ValueError is a fault of that text."""
         found: list[Value] = []
         for value, node in self._strings(key):
             try:
@@ -213,7 +210,6 @@ class Section:
         return found[0] if found else None
 
     def mapping(self, key: str) -> dict[str, str]:
-        """A mapping of texts to texts."""
         section = self.section(key)
         return {name: section.text(name) for name in section._values}
 
@@ -225,8 +221,24 @@ class Section:
             node = None
         return Section(node, self.faults, self._path(key))
 
-    def sections(self, key: str, *, alone: bool = False) -> list[Section]:
-        """A list of mappings; where `alone` is set, one of them may stand without the list."""
+    def read(self, key: str, reader: Callable[[Section], Value]) -> Value:
+        """What a reader makes of the mapping below this one; keys that it does not ask for are faults."""
+        section = self.section(key)
+        found = reader(section)
+        section.finish()
+        return found
+
+    def read_list(
+        self, key: str, reader: Callable[[Section], Value], *, alone: bool = False
+    ) -> tuple[Value, ...]:
+        """What a reader makes of each of a list of mappings; with `alone`, one may stand without the list."""
+        found = []
+        for section in self._sections(key, alone=alone):
+            found.append(reader(section))
+            section.finish()
+        return tuple(found)
+
+    def _sections(self, key: str, *, alone: bool) -> list[Section]:
         node = self._node(key)
         if node is None:
             return []
@@ -242,7 +254,6 @@ class Section:
         ]
 
     def skip(self, *keys: str) -> None:
-        """Let keys be there that mean nothing here."""
         self._skipped.update(keys)
 
     def finish(self) -> None:
@@ -268,11 +279,10 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text, re.MULTILINE)
     except re.error as error:
-        raise ValueError(f"'{text}' is no regular expression: {error}") from error
+        raise ValueError(f"'{text}' is not a regular expression: {error}") from error
 
 
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
-    """Parse a file whose top is one mapping."""
     if len(data) > MAX_FILE_BYTES:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
@@ -285,10 +295,10 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
-        faults.found.append(ProfileError(path, line, f"no valid YAML: {error.problem or error.context}"))
+        faults.found.append(ProfileError(path, line, f"invalid YAML: {error.problem or error.context}"))
         return None
     except yaml.YAMLError as error:
-        faults.add(None, f"no valid YAML: {error}")
+        faults.add(None, f"invalid YAML: {error}")
         return None
     if not isinstance(node, MappingNode):
         faults.add(node, "the file must hold one mapping of keys to values")
@@ -303,40 +313,36 @@ PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lin
 def read_doctor(section: Section) -> DoctorRules:
     """Read the section; what is missing gets its default."""
     base = DoctorRules()
-    prompts = section.section("prompts")
-    found = DoctorRules(
+    return DoctorRules(
         version=section.text("version"),
         version_args=section.strings("version_args", base.version_args),
         free=section.flag("free", default=False),
         args=section.strings("args"),
-        trust=tuple(filter(None, map(_yes, section.sections("trust", alone=True)))),
-        approve=_yes(section.section("approve")),
-        prompts=MappingProxyType({name: _prompt(prompts, name) for name in DOCTOR_PROMPTS}),
+        trust=tuple(filter(None, section.read_list("trust", _yes, alone=True))),
+        approve=section.read("approve", _yes),
+        prompts=MappingProxyType(section.read("prompts", _prompts)),
     )
-    prompts.finish()
-    section.finish()
-    return found
 
 
 def _yes(section: Section) -> DoctorYes | None:
     screen = section.pattern("screen")
     keys = section.convert("keys", key_bytes)
-    section.finish()
     if screen is None:
         return None
     return DoctorYes(screen, keys) if keys else DoctorYes(screen)
 
 
-def _prompt(prompts: Section, name: str) -> DoctorPrompt:
-    section = prompts.section(name)
+def _prompts(section: Section) -> dict[str, DoctorPrompt]:
+    return {name: section.read(name, _prompt) for name in DOCTOR_PROMPTS}
+
+
+def _prompt(section: Section) -> DoctorPrompt:
     expect = section.text("expect")
     try:
         re.compile(filled(expect, dict.fromkeys(PLACEHOLDERS, "1")))
     except re.error as error:
-        section.fault("expect", f"'{expect}' is no regular expression: {error}")
-    found = DoctorPrompt(text=section.text("text").strip(), expect=expect)
-    section.finish()
-    return found
+        section.fault("expect", f"'{expect}' is not a regular expression: {error}")
+    return DoctorPrompt(text=section.text("text").strip(), expect=expect)
 
 
 def filled(text: str, fields: dict[str, str]) -> str:
@@ -375,7 +381,6 @@ _CONDITIONS = ("title", "status", "progress", "screen", "dialog", "composer", "s
 def read_profile(
     path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
 ) -> tuple[Profile | None, list[ProfileError]]:
-    """Read one profile."""
     faults = Faults(path)
     top = read_mapping(path, data, faults)
     if top is None:
@@ -407,17 +412,17 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         sandbox=top.flag("sandbox", default=False),
         startup=_startup(top),
         submit=_submit(top),
-        interrupt=_interrupt(top.section("interrupt")),
+        interrupt=top.read("interrupt", _interrupt),
         deny=top.convert("deny", key_bytes) if top.has("deny") else (b"\x1b",),
         clear=top.convert("clear", key_bytes) if top.has("clear") else (b"\x15",),
-        hazards=_hazards(top.section("hazards")),
-        composer=_composer(top.section("composer")) if top.has("composer") else None,
-        dialogs=tuple(_dialog(section) for section in top.sections("dialogs")),
+        hazards=top.read("hazards", _hazards),
+        composer=top.read("composer", _composer) if top.has("composer") else None,
+        dialogs=top.read_list("dialogs", _dialog),
         states=_states(top),
         resume=top.strings("resume"),
-        transcript=_transcript(top.section("transcript")) if top.has("transcript") else None,
-        quirks=_quirks(top.section("quirks")),
-        doctor=read_doctor(top.section("doctor")),
+        transcript=top.read("transcript", _transcript) if top.has("transcript") else None,
+        quirks=top.read("quirks", _quirks),
+        doctor=top.read("doctor", read_doctor),
         source=path,
         origin=origin,
     )
@@ -433,7 +438,7 @@ def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, 
     try:
         words = [text] if os.path.exists(text) else shlex.split(text)  # noqa: PTH110 - never raises
     except ValueError as error:
-        top.fault("command", f"is no command line: {str(error).lower()}")
+        top.fault("command", f"is not a command line: {str(error).lower()}")
         words = [text]
     if not text:
         top.fault("command", "must name the program to start")
@@ -454,7 +459,7 @@ def _name(top: Section, path: Path) -> str:
     if not _NAME.fullmatch(name) or name in _RESERVED or re.search(r"-\d{4,5}$", name):
         top.fault(
             "name",
-            f"'{name}' is no name for a profile: use letters, digits and '-', and none of {_reserved()}",
+            f"'{name}' is not a name for a profile: use letters, digits and '-', and none of {_reserved()}",
         )
     return name
 
@@ -470,7 +475,7 @@ def _ports(top: Section) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,5})\s*-\s*(\d{1,5})", text)
     first, last = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1024 <= first <= last <= 65535:
-        top.fault("ports", f"'{text}' is no range of ports such as 8300-8309 (1024 to 65535)")
+        top.fault("ports", f"'{text}' is not a range of ports such as 8300-8309 (1024 to 65535)")
         return DEFAULT_PORTS
     return first, last
 
@@ -520,7 +525,7 @@ def _sequence(text: str) -> bytes:
         try:
             text = text.encode("ascii").decode("unicode_escape")
         except ValueError:
-            raise ValueError(f"'{text}' is no escape such as \\r or \\n") from None
+            raise ValueError(f"'{text}' is not an escape such as \\r or \\n") from None
     if text and ord(text[0]) < 0x20:
         return text.encode()
     return key_bytes(text)
@@ -532,7 +537,7 @@ def _interrupt(section: Section) -> Interrupt:
     number = section.convert("signal", _signal)
     keys = section.convert("keys", key_bytes) if section.has("keys") else () if number else base.keys
     stopped = section.convert("stopped", _state)
-    found = Interrupt(
+    return Interrupt(
         keys=keys,
         gap=section.number("gap", base.gap, 0, 5),
         signal=number[0] if number else 0,
@@ -543,8 +548,6 @@ def _interrupt(section: Section) -> Interrupt:
         again=section.flag("again", base.again),
         restores_draft=section.flag("restores_draft", base.restores_draft),
     )
-    section.finish()
-    return found
 
 
 def _signal(text: str) -> int:
@@ -552,22 +555,20 @@ def _signal(text: str) -> int:
     try:
         return int(signal.Signals[word])
     except KeyError:
-        raise ValueError(f"there is no signal '{text}'") from None
+        raise ValueError(f"no signal named '{text}'") from None
 
 
 def _state(text: str) -> AgentState:
     if text.lower() not in _STATE_WORDS:
-        raise ValueError(f"'{text}' is no state: use {', '.join(_STATE_WORDS)}")
+        raise ValueError(f"'{text}' is not a state: use {', '.join(_STATE_WORDS)}")
     return AgentState(text.upper())
 
 
 def _hazards(section: Section) -> Hazards:
-    found = Hazards(
+    return Hazards(
         leading=section.strings("leading", Hazards().leading),
         trailing_mention=section.flag("trailing_mention", default=True),
     )
-    section.finish()
-    return found
 
 
 def _composer(section: Section) -> ComposerRules:
@@ -575,7 +576,7 @@ def _composer(section: Section) -> ComposerRules:
     if prompt is None:
         section.fault("prompt", "is needed to find the composer")
     above, below = section.count("margin_above", 0, 0, 10), section.count("margin_below", 0, 0, 10)
-    found = ComposerRules(
+    return ComposerRules(
         prompt=prompt or _NOTHING,
         row=section.pattern("row") or re.compile(r"^\s*"),
         above=section.pattern("above"),
@@ -587,40 +588,34 @@ def _composer(section: Section) -> ComposerRules:
         right=section.pattern("right"),
         absent=section.patterns("absent"),
         cursor=section.flag("cursor", default=True),
-        placeholder=_placeholder(section.section("placeholder")),
+        placeholder=section.read("placeholder", _placeholder),
         pastes=section.patterns("pastes"),
     )
-    section.finish()
-    return found
 
 
 def _placeholder(section: Section) -> PlaceholderStyle:
-    found = PlaceholderStyle(
+    return PlaceholderStyle(
         dim=section.flag("dim", default=True),
         grey=section.flag("grey", default=False),
         text=section.pattern("text"),
     )
-    section.finish()
-    return found
 
 
 def _dialog(section: Section) -> DialogRule:
     screen = section.patterns("screen")
     if not screen:
         section.fault("screen", "must hold at least one pattern")
-    found = DialogRule(
+    return DialogRule(
         name=section.text("name", "dialog"),
         screen=screen,
         kind=section.choice("kind", get_args(DialogKind), "permission"),
         tail=section.count("tail", 40, 1, 500),
         title=section.patterns("title"),
     )
-    section.finish()
-    return found
 
 
 def _states(top: Section) -> tuple[StateRule, ...]:
-    rules = tuple(_rule(section) for section in top.sections("states"))
+    rules = top.read_list("states", _rule)
     legacy = _legacy_rules(top)
     return _with_defaults(rules or legacy, composer=top.has("composer"))
 
@@ -628,9 +623,9 @@ def _states(top: Section) -> tuple[StateRule, ...]:
 def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
     """The rules of a profile behind those that hold for every agent: dialogs and OSC 7501.
 
-    A profile that has a rule for one of them keeps its own. That an agent is idle is believed only behind all
-    rules that tell something else than READY, and behind those before the profile's first READY: some agents
-    tell it before they draw the end of the answer, and some never tell that they work.
+    A profile's own rule for one of them has precedence. That an agent is idle is believed only behind all
+    rules that mean something other than READY, and behind those before the profile's first READY: some agents
+    report it before they draw the end of the answer, and some never report that they work.
     """
     words = frozenset[str]().union(*(rule.status for rule in rules))
     first = [
@@ -659,7 +654,7 @@ def _rule(section: Section) -> StateRule:
         section.fault("state", "must be given")
     if not any(section.has(key) for key in _CONDITIONS):
         section.fault("name", f"has no condition: give one of {', '.join(_CONDITIONS)}")
-    found = StateRule(
+    return StateRule(
         name=section.text("name", state.value.lower()),
         state=state,
         title=section.pattern("title"),
@@ -678,8 +673,6 @@ def _rule(section: Section) -> StateRule:
         debounce=section.number("debounce", READY_DEBOUNCE if state is AgentState.READY else 0.0, 0, 30),
         detail=section.pattern("detail"),
     )
-    section.finish()
-    return found
 
 
 def _one(section: Section, key: str, reader: Callable[[str], AgentState], default: AgentState) -> AgentState:
@@ -690,7 +683,7 @@ def _one(section: Section, key: str, reader: Callable[[str], AgentState], defaul
 def _word(words: tuple[str, ...]) -> Callable[[str], str]:
     def reader(text: str) -> str:
         if text not in words:
-            raise ValueError(f"'{text}' is none of {', '.join(words)}")
+            raise ValueError(f"'{text}' is not one of {', '.join(words)}")
         return text
 
     return reader
@@ -723,19 +716,16 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
 def _transcript(section: Section) -> Transcript:
     found = Transcript(
         path=section.text("path"),
-        user=_transcript_lines(section.section("user")),
-        agent=_transcript_lines(section.section("agent")),
+        user=section.read("user", _transcript_lines),
+        agent=section.read("agent", _transcript_lines),
     )
     if not (found.path and found.user.text and found.agent.text):
         section.fault("path", "needs 'path', 'user.text' and 'agent.text'")
-    section.finish()
     return found
 
 
 def _transcript_lines(section: Section) -> TranscriptLines:
-    found = TranscriptLines(where=section.mapping("where"), text=section.text("text"))
-    section.finish()
-    return found
+    return TranscriptLines(where=section.mapping("where"), text=section.text("text"))
 
 
 def _quirks(section: Section) -> Quirks:
@@ -743,7 +733,7 @@ def _quirks(section: Section) -> Quirks:
     if len(term) != 2:
         section.fault("term_program", "must be a list of a program and its version")
         term = ("", "")
-    found = Quirks(
+    return Quirks(
         term_program=(term[0], term[1]),
         alternate_screen=section.flag("alternate_screen", default=False),
         idle_output=section.flag("idle_output", default=False),
@@ -752,5 +742,3 @@ def _quirks(section: Section) -> Quirks:
         hides_cursor=section.flag("hides_cursor", default=False),
         half_blanks=section.flag("half_blanks", default=False),
     )
-    section.finish()
-    return found

@@ -1,0 +1,30 @@
+"""The documents name files that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+MODULES = {path.name for folder in ("synapse_tui", "tests") for path in (ROOT / folder).rglob("*.py")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[\w-]*)?\)", page.read_text())
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "docs/design.md"])
+def test_modules_and_folders_that_are_named_exist(name: str) -> None:
+    named = set(re.findall(r"`(\w[\w./]*\.py|\w[\w./]*/)`", (ROOT / name).read_text()))
+    assert len(named) > 20
+    assert not [
+        each
+        for each in named
+        if each not in MODULES
+        and not any((ROOT / base / each).exists() for base in ("", "synapse_tui", "tests"))
+    ]
