@@ -64,9 +64,8 @@ class EventReader:
         self._attention = attention
         self._messages = messages
         self._locks = locks
-        self._changed: set[str] = (
-            set()
-        )  # external agents whose conversations have changed since they were last shown
+        # external agents whose conversations have changed since they were last shown
+        self._changed: set[str] = set()
         self._show_changed_soon = Throttle(self._main.set_timer, self._show_changed)
 
     async def show_all(self) -> None:
