@@ -236,7 +236,7 @@ class PeerBusy(PeerRefused):
 
 
 class BudgetSpent(SynapseError):
-    """An external agent sent more for a task than the limit; the connection for it is not used again."""
+    """An external agent sent more for a task than the limit; no further requests are made for the task."""
 
 
 class PushError(SynapseError):

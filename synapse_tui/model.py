@@ -173,9 +173,7 @@ class Task:
 
     @property
     def answer(self) -> str:
-        """The answer for the sender: the agent's explicit reply if it gave one, else everything its turn
-        wrote.
-        """
+        """The agent's explicit reply if it gave one, else everything its turn wrote."""
         texts = [artifact_words(artifact) for artifact in self.artifacts]
         return "\n".join(texts[-1:] if self.replied else texts)
 
