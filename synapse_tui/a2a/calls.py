@@ -1,7 +1,7 @@
-"""Calls of the HTTP API from the caller's side: what to send and how to read the answer; no I/O.
+"""Calls of the HTTP API as a client makes them: how to send them and how to parse the answers. No I/O.
 
-A call is a value: method, path, body and the parser of its answer. `client.Client` makes it blocking, over a
-socket or an agent's spool; `async_client.AsyncClient` makes it on httpx.
+A call is a value: method, path, body and a parser for the answer. `client.Client` makes it blocking, over a
+socket or an agent's spool; `async_client.AsyncClient` makes it with httpx.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .signing import SignedRequest, TokenVerifier, signature_headers
 T_co = TypeVar("T_co", covariant=True)
 
 MAX_ANSWER = 16 * 1024 * 1024
-"""Bytes of an answer that are read."""
+"""Largest answer, in bytes."""
 CONNECT_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 10.0
 KEY_HEADER = "X-API-Key"
@@ -36,18 +36,17 @@ _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PeerTask:
-    """A task as its server describes it.
+    """A task as reported by its server.
 
     Attributes:
-        task_id: UUID of the task.
         context_id: UUID of the agent's session; may be empty.
-        state: Its state; unknown ones count as working.
-        delivery: How far the delivery has come; empty from servers that do not say.
+        state: Unknown states count as working.
+        delivery: State of the delivery; empty if the server does not report it.
         reason: Why it is held or failed; may be empty.
-        texts: The artifacts' texts.
+        texts: Texts of the artifacts.
         truncated: Whether an artifact is known to be incomplete.
-        fields: The whole answer.
-        follow_up: The message that continues the task, in the answer to that message.
+        fields: The whole JSON object.
+        follow_up: The message that continues the task, if this is the answer to that message.
     """
 
     task_id: str
@@ -71,7 +70,7 @@ class PeerTask:
 
     @property
     def question(self) -> tuple[str, str]:
-        """Id and text of the question that the agent waits to have answered; empty strings for none."""
+        """Id and text of the question that the agent asks; empty strings if none."""
         metadata = self.fields.get("metadata")
         outgoing = isinstance(metadata, dict) and metadata.get("direction") == "outgoing"
         if self.state is not TaskState.INPUT_REQUIRED or not (outgoing or self.delivery == "done"):
@@ -80,13 +79,13 @@ class PeerTask:
 
     @property
     def updated_at(self) -> str:
-        """When it last changed, as the server wrote it; may be empty."""
+        """Time of the last change, as the server wrote it; may be empty."""
         found = self.fields.get("updated_at")
         return found if isinstance(found, str) else ""
 
     @property
     def status(self) -> str:
-        """State and reason in a few words: `queued`, `held: permission dialog open`, `completed`."""
+        """State and reason, as `queued`, `held: permission dialog open` or `completed`."""
         over = self.state.final or self.delivery in ("", "done")
         by_state = over or self.state is TaskState.INPUT_REQUIRED
         word = self.state.value if by_state else self.delivery
@@ -95,15 +94,15 @@ class PeerTask:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T_co]):
-    """One request, ready to be sent.
+    """A request, ready to be sent.
 
     Attributes:
         method: `GET`, `POST` or `DELETE`.
         target: Path and query.
-        parse: Makes the result from the JSON of the answer; raises `Missing`.
+        parse: Converts the JSON of the answer; raises `Missing`.
         body: JSON, or empty.
-        wait: Seconds that the server is asked to wait before it answers.
-        sender_id: Who signs it unless the client is told otherwise; empty for no signature.
+        wait: Seconds that the server may wait before it answers.
+        sender_id: Default signer; empty for no signature.
     """
 
     method: str
@@ -116,7 +115,7 @@ class Call(Generic[T_co]):
     def headers(
         self, endpoint: str, sender_id: str, token_of: TokenVerifier, *, key: str = ""
     ) -> dict[str, str]:
-        """Headers for a server; only one on this machine gets the key or a signature."""
+        """The headers for a server. Only servers on this machine get the key or a signature."""
         headers = {"Accept": "application/json", "User-Agent": "synapse-tui"}
         if self.body:
             headers["Content-Type"] = "application/json"
@@ -131,14 +130,14 @@ class Call(Generic[T_co]):
         return headers
 
     def may_sign_again(self, status: int, sender_id: str) -> bool:
-        """Whether a refused read without a signature may be let in with one."""
+        """Whether a read that was refused unsigned can be retried with a signature."""
         return status == 401 and self.method == "GET" and not sender_id
 
     def read(self, endpoint: str, status: int, body: bytes) -> T_co:
-        """The result from an HTTP answer.
+        """Parse an HTTP answer.
 
         Raises:
-            PeerRefused: The answer is an error, too large, or not what was asked for.
+            PeerRefused: The answer is an error, too large or not of the expected form.
         """
         if len(body) > MAX_ANSWER:
             raise PeerRefused(f"the answer of {endpoint} is over {MAX_ANSWER} bytes", status)
@@ -159,7 +158,7 @@ class Call(Generic[T_co]):
 
 
 class Missing(ValueError):
-    """An answer lacks what was asked for."""
+    """The answer lacks an expected field."""
 
 
 def is_loopback(endpoint: str) -> bool:
@@ -167,7 +166,7 @@ def is_loopback(endpoint: str) -> bool:
 
 
 def tidy(text: str, limit: int = 300) -> str:
-    """Words of a server as one line without control characters: they are shown on terminals."""
+    """Turn text from a server into one line without control characters, safe to print on a terminal."""
     line = _CONTROL.sub(" ", text).strip()
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -179,7 +178,7 @@ def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
     message, hint = shown.get("message"), shown.get("hint")
     words = tidy(message) if isinstance(message, str) and message else f"HTTP status {status}"
     advice = tidy(hint) if isinstance(hint, str) else ""
-    # The original takes one message at a time, and says so in `detail` alone.
+    # The original accepts one message at a time and explains it only in `detail`.
     original = not isinstance(error, dict)
     if original and (status == 409 or (status == 503 and "not ready" in words)):
         return PeerBusy(f"{endpoint} is busy: {words}", status, "send it again later", said=words)
@@ -187,7 +186,7 @@ def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
 
 
 def request(method: str, target: str, body: bytes = b"") -> Call[object]:
-    """Any request; gives the JSON value of the answer."""
+    """Any request; the result is the JSON value of the answer."""
     return Call(method, target, lambda value: value, body)
 
 
@@ -203,14 +202,14 @@ def send(
     metadata: Mapping[str, object] = _NO_FIELDS,
     follows: str = "",
 ) -> Call[PeerTask]:
-    """Send a message; `follows` is the open task that it continues."""
+    """Send a message; `follows` is the id of the open task that it continues."""
     about: dict[str, object] = {**metadata, "response_expected": response_expected}
     message = {"taskId": _checked(follows)} if follows else {}
     return _message(f"/tasks/send-priority?priority={priority}", text, about, sender, message)
 
 
 def create(text: str, *, sender: Sender, target_agent: str, target_endpoint: str) -> Call[PeerTask]:
-    """Make an outgoing task on the sender's own server that ends when the answer comes."""
+    """Create an outgoing task on the sender's own server; it ends when the answer arrives."""
     about = {
         "response_expected": True,
         "target_agent": target_agent,
@@ -220,12 +219,12 @@ def create(text: str, *, sender: Sender, target_agent: str, target_endpoint: str
 
 
 def reply(task_id: str, answer: Reply, contents: Mapping[str, bytes] = NO_CONTENTS) -> Call[PeerTask]:
-    """Answer a task of the agent inside which this runs.
+    """Reply to a task of the agent that runs this process.
 
     Args:
-        task_id: Empty for the task that awaits the reply.
-        answer: The answer.
-        contents: Contents of the files in it, by their paths.
+        task_id: The task; empty for the current one.
+        answer: The reply.
+        contents: Contents of its files, by path.
     """
     target = f"/tasks/{_checked(task_id)}/reply" if task_id else "/reply"
     about: dict[str, object] = {"status": answer.state.value}
@@ -250,17 +249,17 @@ def answer(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call[PeerTask]:
             "reply_status": "failed",
             "reply_error": {"code": reply.state.value.upper(), "message": why},
         }
-    # The original takes no message without any text.
+    # The original rejects messages without text.
     return _message(f"/tasks/send?reply_to={_checked(outgoing_id)}", reply.text or " ", about, sender)
 
 
 def awaiting() -> Call[list[PeerTask]]:
-    """The tasks that an agent can reply to, the current one first."""
+    """List the tasks that an agent can reply to, the current one first."""
     return Call("GET", "/reply", _tasks_in)
 
 
 def tasks() -> Call[list[PeerTask]]:
-    """The newest tasks of an agent, oldest first."""
+    """List an agent's newest tasks, oldest first."""
     return Call("GET", "/tasks?limit=1000", lambda value: [read_task(each) for each in _list(value, "tasks")])
 
 
@@ -273,7 +272,7 @@ def cancel(task_id: str) -> Call[PeerTask]:
 
 
 def wait(seen: PeerTask, seconds: float) -> Call[PeerTask]:
-    """Read a task as soon as it differs from what was seen, or after so many seconds."""
+    """Read a task once it differs from `seen`, or after `seconds`."""
     return _waiting(f"/tasks/{_checked(seen.task_id)}", seen.updated_at, seconds)
 
 
@@ -291,7 +290,7 @@ def external_task(alias: str, seen: PeerTask, seconds: float) -> Call[PeerTask]:
 
 
 def status(*, why: bool = False) -> Call[dict[str, Any]]:
-    """An agent's state: `{"status", "context"}`; with `why` also `why`, `outbox` and `task`."""
+    """Read an agent's state, `{"status", "context"}`; with `why` also `why`, `outbox` and `task`."""
     return Call("GET", "/status?why=1" if why else "/status", lambda value: _object(value, "a status"))
 
 
@@ -300,13 +299,16 @@ def card() -> Call[dict[str, Any]]:
 
 
 def instructions(*, now: bool = False) -> Call[dict[str, Any]]:
-    """The instructions that an agent was given, or with `now` would be given."""
+    """Read the instructions that an agent was given, or with `now` those it would be given now."""
     target = "/instructions?now=1" if now else "/instructions"
     return Call("GET", target, lambda value: _object(value, "instructions", text="text"))
 
 
 def send_instructions() -> Call[tuple[PeerTask, list[str]]]:
-    """Send an agent its instructions again; gives the task, and what was left out and why."""
+    """Send an agent its instructions again.
+
+    Returns the task and a list of what was left out, with reasons.
+    """
 
     def parse(value: object) -> tuple[PeerTask, list[str]]:
         faults = value.get("faults") if isinstance(value, dict) else None
@@ -319,30 +321,30 @@ def send_instructions() -> Call[tuple[PeerTask, list[str]]]:
 
 
 def outbox() -> Call[list[dict[str, Any]]]:
-    """The messages that wait to be typed into an agent, in order."""
+    """List the messages waiting to be typed into an agent, in order."""
     return Call("GET", "/outbox", lambda value: _list_in(value, "messages"))
 
 
 def act(task_id: str, action: str, place: int = 0) -> Call[list[PeerTask]]:
-    """Do something with a waiting message, or with `all`; gives the tasks that it was done with.
+    """Apply an action to a waiting message, or to all. Returns the affected tasks.
 
     Args:
-        task_id: The message's task, or `all`.
+        task_id: Id of the message's task, or `all`.
         action: `cancel`, `hold`, `release`, `retry`, `now` or `move`.
-        place: Where to move it, from 1.
+        place: Target position of `move`, from 1.
     """
     target = f"/outbox/{_checked(task_id)}/{action}"
     return Call("POST", f"{target}?place={place}" if place else target, _tasks_in)
 
 
 def inbox(*, skip: int = 0) -> Call[list[dict[str, Any]]]:
-    """The unread messages of an agent's inbox after the first `skip` ones, as many as fit an answer."""
+    """List an agent's unread messages after the first `skip`, as many as fit in one answer."""
     target = f"/inbox?skip={skip}" if skip else "/inbox"
     return Call("GET", target, lambda value: _list_in(value, "messages"))
 
 
 def mark_read(task_ids: Sequence[str]) -> Call[list[PeerTask]]:
-    """Mark messages of an inbox as read; those that are not unread any more are left out."""
+    """Mark messages as read; those already read are ignored."""
     return Call("POST", "/inbox/read", _tasks_in, _json({"tasks": list(task_ids)}))
 
 
@@ -354,7 +356,7 @@ def begin_watch(fields: Mapping[str, object]) -> Call[dict[str, Any] | None]:
 
 
 def watch(*, seen: int = -1, seconds: float = 0.0) -> Call[dict[str, Any] | None]:
-    """Read a watch as soon as its version differs from `seen`, or after so many seconds."""
+    """Read a watch once its version differs from `seen`, or after `seconds`."""
     target = f"/watch?wait={seconds:g}&seen={seen}" if seconds else "/watch"
     return Call("GET", target, _watch, wait=seconds)
 
@@ -368,7 +370,7 @@ def webhooks() -> Call[list[dict[str, Any]]]:
 
 
 def webhook_deliveries(webhook_id: str = "", *, limit: int) -> Call[list[dict[str, Any]]]:
-    """What an agent's webhooks, or one of them, were sent, newest first."""
+    """List the notifications sent to an agent's webhooks, or to one of them, newest first."""
     path = f"/webhooks/{quote(webhook_id, safe='')}/deliveries" if webhook_id else "/webhooks/deliveries"
     return Call("GET", f"{path}?limit={limit}", lambda value: _list(value, "deliveries"))
 
@@ -387,12 +389,12 @@ def remove_webhook(webhook: str) -> Call[dict[str, Any]]:
 
 
 def parts_json(text: str, parts: Sequence[Part], contents: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """The parts of a message.
+    """The parts of a message as JSON.
 
     Args:
-        text: Its text; may be empty when there are parts.
-        parts: What else it holds; text parts among them are left out.
-        contents: Contents of the files among them, by their paths.
+        text: May be empty if there are parts.
+        parts: Other parts; text parts are ignored.
+        contents: Contents of the files, by path.
     """
     first = [{"type": "text", "text": _encodable(text)}] if text or not parts else []
     return [*first, *(_part_json(part, contents) for part in parts if part.kind != "text")]
@@ -460,7 +462,7 @@ def _encodable(text: str) -> str:
 
 
 def read_task(value: object) -> PeerTask:
-    """The task of an answer, bare or as `{"task": {...}}`, which may have a `follow_up` beside it."""
+    """Parse a task, bare or as `{"task": {...}}` with an optional `follow_up`."""
     fields = value.get("task", value) if isinstance(value, dict) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("id"), str):
         raise Missing("a task")
@@ -483,7 +485,7 @@ def read_task(value: object) -> PeerTask:
 
 
 def artifact_text(artifact: Mapping[str, object]) -> str:
-    """An artifact as text: its parts with files, URLs and data named, or the `data` of the early API."""
+    """An artifact as text. Files, URLs and data are described; `data` of the early API is supported."""
     parts = artifact.get("parts")
     if isinstance(parts, list):
         words = [_words(part) for part in parts if isinstance(part, dict)]
@@ -507,7 +509,7 @@ def _words(part: Mapping[str, Any]) -> str:
 
 
 def _last_question(fields: Mapping[str, object]) -> tuple[str, str] | None:
-    """Id and text of the last message about a task if its agent wrote it."""
+    """Id and text of a task's last message if the agent wrote it."""
     messages = fields.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     if not isinstance(last, dict) or last.get("role") != "agent":
@@ -516,9 +518,9 @@ def _last_question(fields: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def state_of(value: object) -> TaskState:
-    """A state as our API, A2A 0.3 (`input-required`) or 1.0 (`TASK_STATE_WORKING`) spells it.
+    """Parse a state as written by our API, A2A 0.3 (`input-required`) or A2A 1.0 (`TASK_STATE_WORKING`).
 
-    It is a word or `{"state": word}`; an unknown one counts as working.
+    Accepts a word or `{"state": word}`; unknown states count as working.
     """
     word = value.get("state") if isinstance(value, dict) else value
     if not isinstance(word, str):
@@ -545,7 +547,7 @@ def _list(value: object, name: str) -> list[dict[str, Any]]:
 
 
 def _object(value: object, name: str, *, text: str = "") -> dict[str, Any]:
-    """A JSON object, with a text under the key `text` if that is given."""
+    """Check for a JSON object, with a string under the key `text` if given."""
     if not isinstance(value, dict) or (text and not isinstance(value.get(text), str)):
         raise Missing(name)
     return value

@@ -1,6 +1,6 @@
-"""The blocking client, for the command line: one call a connection, quick to import.
+"""The blocking client of the command line. One connection per call, quick to import.
 
-Calls go over a socket; where connecting is forbidden they go through the agent's spool (docs/spool.md).
+Where connecting is forbidden, calls go through the agent's spool (docs/spool.md).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .signing import TokenVerifier, nobody
 T = TypeVar("T")
 
 MAX_HEAD = 64 * 1024
-"""Bytes of a status line with all headers."""
+"""Largest status line with headers, in bytes."""
 MAX_PIECE = 256 * 1024
 
 
 class Client:
     """Calls agents.
 
-    Nothing is ever sent twice: a call whose outcome is unknown raises an error.
+    Nothing is sent twice: a call whose outcome is unknown raises an error.
 
     Args:
-        token_of: Gives the token of a sender, to sign with.
-        timeout: Seconds that an answer may take.
-        environ: Names the agent's spool, and a key for servers that demand one (`SYNAPSE_API_KEY`); None for
-            the environment of this process.
-        name_of: Gives the name of the server at an endpoint, for errors.
-        reader: Who signs reads where servers demand a signature; empty for nobody.
+        token_of: Returns the token to sign with, by sender.
+        timeout: Seconds to wait for an answer.
+        environ: Names the agent's spool, and a key for servers that require one (`SYNAPSE_API_KEY`); by
+            default the environment of this process.
+        name_of: Returns the name of the server at an endpoint, for errors.
+        reader: Signs reads where servers require a signature; empty for no signature.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class Client:
         self._key = self._environ.get("SYNAPSE_API_KEY", "")
 
     def call(self, endpoint: str, call: Call[T], *, sender_id: str = "") -> T:
-        """Make a call, signed by `sender_id` or else by the call's own sender.
+        """Make a call, signed by `sender_id` or else by the call's default signer.
 
         Raises:
-            PeerUnreachable: No answer came.
-            PeerRefused: The answer is an error, or not what was asked for.
+            PeerUnreachable: No answer arrived.
+            PeerRefused: The answer is an error or not of the expected form.
         """
         sender_id = sender_id or call.sender_id
         status, body = self._exchange(endpoint, call, sender_id)
         if self._reader and call.may_sign_again(status, sender_id):
             status, body = self._exchange(endpoint, call, self._reader)
-        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for an error
+        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for errors
         return call.read(name, status, body)
 
     def _exchange(self, endpoint: str, call: Call[T], sender_id: str) -> tuple[int, bytes]:
@@ -96,10 +96,10 @@ class Client:
     def _without_connection(
         self, endpoint: str, call: Call[T], error: OSError, timeout: float
     ) -> tuple[int, bytes]:
-        """Make a call through the spool after connecting failed; nothing of it has been sent yet.
+        """Make a call through the spool after connecting failed; nothing has been sent yet.
 
-        It is signed by the agent in whose sandbox this runs, whoever it says it is from: only then does the
-        agent's host carry it.
+        It is signed by the agent whose sandbox this process runs in, whatever the sender: the host carries no
+        other calls.
         """
         from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden  # noqa: PLC0415 - seldom
         from synapse_tui.spool.files import SpoolRequest  # noqa: PLC0415 - needed
@@ -132,7 +132,7 @@ def _spool_hint(environ: Mapping[str, str]) -> str:
 
 
 class HttpError(Exception):
-    """The server's answer is not HTTP, or incomplete."""
+    """The answer is not HTTP, or incomplete."""
 
 
 class Connection(Protocol):
@@ -144,23 +144,23 @@ class Connection(Protocol):
     def exchange(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, timeout: float, most: int
     ) -> tuple[int, bytes]:
-        """Make the request; gives status and body, of which at most `most` bytes are read.
+        """Send the request and return the status and at most `most` bytes of the body.
 
         Args:
             method: `GET`, `POST`, ...
             target: Path and query.
-            headers: All but Host, Content-Length and Connection.
-            body: The body.
-            timeout: Seconds of silence after which it fails.
-            most: Bytes.
+            headers: Without Host, Content-Length and Connection.
+            body: May be empty.
+            timeout: Seconds without data after which it fails.
+            most: In bytes.
 
         Raises:
-            OSError: The connection broke, or the time is over.
+            OSError: The connection broke or timed out.
             HttpError: The answer is not HTTP, or incomplete.
         """
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. Idempotent."""
 
 
 def _connection(url: SplitResult) -> Connection:
@@ -170,7 +170,7 @@ def _connection(url: SplitResult) -> Connection:
 
 
 class PlainConnection:
-    """HTTP/1.1 on a socket: `http.client` takes as long to import as the rest of the command line."""
+    """HTTP/1.1 on a plain socket: importing `http.client` takes as long as the rest of the command line."""
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
         self._host = host
@@ -185,7 +185,7 @@ class PlainConnection:
         if family is None:
             self._socket = socket.create_connection(address, self._timeout)
             return
-        # An address needs no look-up, which would import more than it looks up.
+        # IP addresses skip getaddrinfo, whose imports cost more than the lookup.
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.settimeout(self._timeout)
         self._socket.connect(address)
@@ -280,7 +280,7 @@ class PlainConnection:
 
 
 def _family(host: str) -> socket.AddressFamily | None:
-    """The kind of an address; None for a name."""
+    """The family of an IP address; None for a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -291,7 +291,7 @@ def _family(host: str) -> socket.AddressFamily | None:
 
 
 class TlsConnection:
-    """HTTPS by `http.client`, which is imported only where it is needed."""
+    """HTTPS by `http.client`, imported only when needed."""
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
         import http.client  # noqa: PLC0415 - slow to import, as all here
@@ -302,7 +302,7 @@ class TlsConnection:
         from .network import Network, client_context  # noqa: PLC0415
 
         paths = UserPaths.of_environment()
-        # A project has no say in whose certificates the person trusts.
+        # A project must not decide which certificates the user trusts.
         settings = load_settings(paths.synapse, paths=paths, environ={}, trusted=lambda _path, _data: False)
         context = client_context(Network.of(settings), local=is_loopback(f"https://{host}"))
         self._http_error = http.client.HTTPException

@@ -1,4 +1,4 @@
-"""What the gate knows of a request, as routes take it, and the task that a request names."""
+"""What the guard knows of a request, as FastAPI dependencies; finding the task that a request names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .problems import HttpProblem
 from .wire import WireSender
 
 RESERVED = "synapse-system"
-"""The id of synapse's own messages; nobody from outside may use it."""
+"""The sender id of synapse's own messages; refused from outside."""
 _AGENT_ID = re.compile(r"synapse-(.+)-\d+")
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _OWN_TYPES = {"user": "user", RESERVED: "system"}
@@ -35,14 +35,14 @@ _OWN_TYPES = {"user": "user", RESERVED: "system"}
 def sender_of(
     metadata: Mapping[str, Any], verified_id: str, *, is_ours: Callable[[str], bool] = lambda _id: False
 ) -> Sender:
-    """The sender of a message.
+    """Determine the sender of a message.
 
-    A claim that no signature proves stays a claim (`verified` is False); agents of this very host can always
-    prove themselves, so nobody else may claim to be one.
+    A claim without a signature is accepted but marked as unverified. Agents of this host can always sign, so
+    a claim to be one of them is refused without a signature.
 
     Raises:
         MessageError: The claim is malformed.
-        HttpProblem: It names another sender than the signature, a reserved one, or an agent of this host.
+        HttpProblem: The claim contradicts the signature, or names a reserved id or an agent of this host.
     """
     claim = _claim(metadata.get("sender"))
     if verified_id:
@@ -73,14 +73,14 @@ def sender_of(
 
 
 def _names_like(claimed: str) -> set[str]:
-    """The ids for which a name may be read: case, signs and leading zeros tell a reader nothing."""
+    """The ids that this name could be mistaken for, by case, punctuation or leading zeros."""
     words = _SIGNS.sub("-", fold(clean_line(claimed))).strip("-")
     found = {claimed, words, re.sub(r"-0+(?=\d+$)", "-", words)}
     compact = words.replace("-", "")
     if compact == _SIGNS.sub("", RESERVED):
         found.add(RESERVED)
     if match := re.fullmatch(r"synapse(.*?)(\d+)", compact):
-        kind, digits = match.groups()  # a type may end with digits too
+        kind, digits = match.groups()  # a type may end with digits
         found |= {f"synapse-{kind}{digits[:at]}-{int(digits[at:])}" for at in range(len(digits))}
     return found
 
@@ -90,7 +90,7 @@ def _is_false_user(claimed: str) -> bool:
 
 
 def type_of(sender_id: str) -> str:
-    """The type in a sender's id: that of an agent, `user`, `system`, else `external`."""
+    """The type in a sender's id: an agent's type, `user` or `system`; otherwise `external`."""
     match = _AGENT_ID.fullmatch(sender_id)
     return match[1] if match else _OWN_TYPES.get(sender_id, "external")
 
@@ -111,12 +111,11 @@ def _claim(value: object) -> WireSender:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The caller of a request that the gate let in.
+    """The caller of a request that passed the guard.
 
     Attributes:
-        principal: Who calls.
-        sender_id: Whose signature the request carries; empty for none.
-        is_ours: Tells whether an id is that of an agent of this host.
+        sender_id: The verified signer; empty if unsigned.
+        is_ours: Whether an id is that of an agent of this host.
     """
 
     principal: Principal
@@ -125,7 +124,7 @@ class Visitor:
 
     @property
     def caller(self) -> str:
-        """Whose key brings what is sent; empty for the person and for agents, who are the person's own."""
+        """The name of the caller's key; empty for the person and the agents."""
         return "" if self.sender_id else self.principal.name
 
     @property
@@ -133,14 +132,14 @@ class Visitor:
         return self.principal.admin or bool(self.sender_id)
 
     def may_see(self, task: Task) -> bool:
-        """Whether a task is its business: all are the person's and the agents', a key has its own."""
+        """Whether the caller may see a task: the person and agents see all, a key only its own."""
         return self.sees_all or task.caller == self.principal.name
 
     def check_priority(self, priority: int) -> int:
-        """Return a priority if the caller may send messages of it.
+        """Return the priority if the caller may use it.
 
         Raises:
-            HttpProblem: It is above what its key allows.
+            HttpProblem: The caller's key does not allow it.
         """
         name, most = self.principal.name, self.principal.max_priority
         if not self.sender_id and priority > most:
@@ -154,11 +153,13 @@ class Visitor:
         return priority
 
     def sender(self, metadata: Mapping[str, Any]) -> Sender:
-        """The sender of a message: a key has its name, anyone else says and may prove who it is.
+        """The sender of a message.
+
+        With a key it is the key's name; other callers name themselves and may sign.
 
         Raises:
             MessageError: The claim is malformed.
-            HttpProblem: It is not the visitor's to make.
+            HttpProblem: The caller may not make this claim.
         """
         if self.caller:
             return Sender(self.caller, verified=self.principal.verified)
@@ -196,25 +197,23 @@ def visitor_of(request: Request) -> Visitor:
 
 
 Agent = Annotated[HostedAgent, Depends(_agent)]
-"""Whose request it is."""
+"""The agent whose server received the request."""
 VerifiedId = Annotated[str, Depends(_verified_id)]
-"""The sender that the signature proves; empty for none."""
+"""The sender proved by the signature; empty if unsigned."""
 IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
-"""Tells whether an id is that of an agent of this host."""
+"""Whether an id is that of an agent of this host."""
 Caller = Annotated[Visitor, Depends(visitor_of)]
-"""Who makes the request."""
 Files = Annotated[BodyFiles | None, Depends(_files)]
-"""The files of the request's body, where that is large."""
+"""The files of a large body; otherwise None."""
 Shared = Annotated[Services, Depends(_services)]
-"""What the servers of the host share."""
 
 
 def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
-    """The task of an id or of a unique beginning of one.
+    """Find a task in memory by its id or a unique prefix.
 
     Raises:
-        TaskNotFound: There is none, or it is none of the caller's business.
-        HttpProblem: Several begin so.
+        TaskNotFound: No such task, or the caller may not see it.
+        HttpProblem: Several tasks match the prefix.
     """
     found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
     if not found:
@@ -227,11 +226,11 @@ def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -
 
 
 async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> Task:
-    """The task of an id or of a unique beginning of one, also one that only the history knows.
+    """Find a task in memory or in the history by its id or a unique prefix.
 
     Raises:
-        TaskNotFound: There is none, or it is none of the caller's business.
-        HttpProblem: Several begin so.
+        TaskNotFound: No such task, or the caller may not see it.
+        HttpProblem: Several tasks match the prefix.
     """
     try:
         return find_task(agent, task_id, caller)
@@ -246,15 +245,18 @@ async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> T
 T = TypeVar("T")
 
 LONGEST = 60.0
-"""Seconds."""
+"""Longest wait that a caller can ask for, in seconds."""
 
 Wait = Annotated[float, Query(ge=0, le=LONGEST, description="Seconds to wait for a change")]
 Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snapshot that is known")]
 
 
 async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
-    """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves."""
-    # A plus sign that was not escaped is a space by now.
+    """Wait until a task differs from what was seen.
+
+    Ends early when the server stops or the caller disconnects.
+    """
+    # An unescaped plus sign has been decoded as a space.
     found = await while_wanted(request, agent.service.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
         return task
@@ -265,7 +267,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
 
 
 async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[T, bool] | None:
-    """Wait for something as long as the server goes on and the caller is there."""
+    """Run `work` until the server stops or the caller disconnects."""
     wanted = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(request.state.stopping.wait())
     left = asyncio.ensure_future(_left(request))
@@ -285,17 +287,19 @@ async def _left(request: Request) -> None:
 
 
 def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
-    """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
+    """Record that the asker has received the end of a task; reads by others do not count."""
     mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
     if mine:
         agent.service.collected(task)
 
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
-    """See that the sender may wait for an agent; what interrupts ends one of the waits, and may.
+    """Refuse a request that would make agents wait for each other.
+
+    Interrupts are allowed: they end one of the waits.
 
     Raises:
-        HttpProblem: The agent waits for the sender, or for one that waits for the sender, and so on.
+        HttpProblem: The agent waits, directly or through others, for the sender.
     """
     sender = request.sender
     if not (sender.verified and request.response_expected) or request.priority == INTERRUPT_PRIORITY:

@@ -1,6 +1,6 @@
 """The routes of the HTTP dialect.
 
-One application serves all agents: the gate in front of each server says whose request it is.
+One application serves all agents; the guard in front of each server adds the agent to the request.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ from .wire import (
 async def request_of(
     agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None
 ) -> MessageRequest:
-    """A message as the agent takes it; its files are written into the agent's project.
+    """Build the request that the agent accepts; attached files are written into its project.
 
     Raises:
-        MessageError: It cannot be taken.
-        HttpProblem: The same.
+        MessageError: The message is malformed.
+        HttpProblem: The message is refused.
     """
     request = _without_text(body, caller, priority)
     if body.message.task_id:
@@ -94,7 +94,7 @@ async def request_of(
 
 
 def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller: Visitor) -> MessageRequest:
-    """A message that goes on with a task: agents go on with their own only."""
+    """Make the message continue a task. Agents may continue only their own tasks."""
     task = find_task(agent, task_id, caller)
     if caller.sender_id and task.sender.sender_id != request.sender.sender_id:
         raise HttpProblem(
@@ -107,7 +107,7 @@ def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller
 
 
 def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
-    # The original's words; "notify" means that its command does not wait, but its agent does.
+    # Values of the original; with "notify" its command does not wait for the answer, but its agent does.
     asked = body.metadata.get("response_mode") in ("wait", "notify")
     expected = body.metadata.get("response_expected", asked)
     if not isinstance(expected, bool):
@@ -123,10 +123,10 @@ def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequ
 
 
 async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
-    """The task as it is, then what happens to it until it has ended.
+    """Yield the task as it is now, then its events until it ends.
 
     Raises:
-        SlowReader: The reader is too far behind.
+        SlowReader: The reader has fallen too far behind.
     """
     if task.state.final:
         yield _event("task", task_json(task))
@@ -165,7 +165,7 @@ ReplyTo = Annotated[str, Query(max_length=100, description="The outgoing task th
 
 @reply_router.post("/tasks/create")
 async def create_outgoing(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
-    """Make an outgoing task of this agent: it ends when the answer comes."""
+    """Create an outgoing task of this agent; it ends when the answer arrives."""
     _check_own(agent, verified_id)
     target = _target(check_metadata(body.metadata))
     request = MessageRequest(
@@ -183,13 +183,13 @@ async def create_outgoing(body: SendBody, agent: Agent, verified_id: VerifiedId)
 
 @reply_router.get("/reply")
 async def list_awaiting(agent: Agent) -> dict[str, Any]:
-    """The tasks that this agent can reply to; the first is the one that `POST /reply` answers."""
+    """List the tasks that this agent can reply to; `POST /reply` answers the first."""
     return {"tasks": [task_json(task) for task in agent.service.awaiting()]}
 
 
 @reply_router.post("/reply")
 async def reply_to_current(body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files) -> SentTask:
-    """Reply to the task that this agent works on, or else to the newest that awaits it."""
+    """Reply to the task this agent is working on, or else to the newest that awaits a reply."""
     return await _reply(agent, "", body, verified_id, files)
 
 
@@ -197,7 +197,6 @@ async def reply_to_current(body: SendBody, agent: Agent, verified_id: VerifiedId
 async def reply(
     task_id: str, body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files
 ) -> SentTask:
-    """Reply to a task in the agent's own words."""
     _check_own(agent, verified_id)
     return await _reply(agent, find_task(agent, task_id).id, body, verified_id, files)
 
@@ -232,7 +231,7 @@ def _check_own(agent: HostedAgent, verified_id: str) -> None:
 
 
 def answered_by(agent: HostedAgent, body: SendBody) -> str:
-    """The outgoing task that a message answers in the original's way, by its whole id; empty for none."""
+    """The full id of the outgoing task that a message answers in the original's format; empty if none."""
     found = body.metadata.get("in_reply_to")
     if not isinstance(found, str) or not found:
         return ""
@@ -245,14 +244,14 @@ def answered_by(agent: HostedAgent, body: SendBody) -> str:
 async def take_answer(
     agent: HostedAgent, reply_to: str, body: SendBody, verified_id: str, is_ours: Callable[[str], bool]
 ) -> Task:
-    """Take what answers an outgoing task.
+    """Accept the answer to an outgoing task.
 
-    Only the agent that was asked may answer. One of another host cannot prove itself here: then the whole id,
-    which only it was told, stands for that.
+    Only the agent that was asked may answer. Agents of other hosts cannot sign for this one: for them the
+    full task id, which only they were given, is the proof.
 
     Raises:
-        TaskNotFound: There is no such outgoing task.
-        HttpProblem: The answer is not from the one who was asked.
+        TaskNotFound: No such outgoing task.
+        HttpProblem: The answer is from another sender.
     """
     metadata = check_metadata(body.metadata)
     task = agent.service.outgoing(find_task(agent, reply_to).id)
@@ -268,7 +267,7 @@ async def take_answer(
         _answer_text(body),
         _state(metadata, _ENDS),
         truncated=metadata.get("truncated") is True,
-        # The original gives what stands on its screen as artifacts, and the words of its agent without.
+        # The original sends its screen as artifacts, and an explicit answer of its agent without any.
         explicit=metadata.get("explicit", not metadata.get("reply_artifacts")) is not False,
         in_reply_to="" if named == task.id else named,
         reason=_word(metadata, "reason") or (_word(error, "message") if isinstance(error, dict) else ""),
@@ -326,7 +325,7 @@ router = APIRouter()
 async def send_message(
     body: SendBody, agent: Agent, caller: Caller, services: Shared, files: Files, reply_to: ReplyTo = ""
 ) -> SentTask:
-    """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
+    """Send a message at the default priority, or the answer to an outgoing task of this agent."""
     return await _take(agent, body, caller, services, DEFAULT_PRIORITY, files, reply_to)
 
 
@@ -339,13 +338,13 @@ async def send_with_priority(
     files: Files,
     priority: Priority = DEFAULT_PRIORITY,
 ) -> SentTask:
-    """Send a message at a priority; 5 interrupts the agent."""
+    """Send a message at a given priority; 5 interrupts the agent."""
     return await _take(agent, body, caller, services, priority, files)
 
 
 @router.post("/message")
 async def send_plain(body: PlainBody, agent: Agent, caller: Caller, services: Shared) -> dict[str, Any]:
-    """Send a message in the early form, to the agent that it names at its beginning, else to this one."""
+    """Send a message in the format of the early API. A mention at its beginning selects the agent."""
     priority = check_priority(body.priority)
     agent, text = _named(agent, body.content, services)
     message = WireMessage(parts=[{"type": "text", "text": text}])
@@ -356,9 +355,9 @@ async def send_plain(body: PlainBody, agent: Agent, caller: Caller, services: Sh
 
 @router.get("/tasks")
 async def list_tasks(agent: Agent, caller: Caller, limit: Limit = 100) -> Response:
-    """The newest tasks that are still known, oldest first."""
+    """List the newest tasks in memory, oldest first."""
     found = agent.tasks.newest(None if caller.sees_all else caller.caller)
-    # It is JSON already: a framework that looks through it once more takes several times as long.
+    # Already JSON: FastAPI's encoder would take several times as long.
     return JSONResponse([task_json(task) for task in itertools.islice(found, limit)][::-1])
 
 
@@ -366,24 +365,23 @@ async def list_tasks(agent: Agent, caller: Caller, limit: Limit = 100) -> Respon
 async def read_task(
     task_id: str, request: Request, agent: Agent, caller: Caller, wait: Wait = 0.0, seen: Seen = ""
 ) -> dict[str, Any]:
-    """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
+    """Return a task; with `wait`, once it differs from what was seen or the time is up."""
     task = await find_kept_task(agent, task_id, caller)
     if wait:
-        with contextlib.suppress(TaskNotFound):  # only the history knows it: it changes no more
+        with contextlib.suppress(TaskNotFound):  # a task found only in the history no longer changes
             task = await waited(request, agent, task, seen, wait)
     return task_json(task)
 
 
 @router.get("/tasks/{task_id}/subscribe")
 async def subscribe_to_task(task_id: str, request: Request, agent: Agent, caller: Caller) -> Response:
-    """The task as it is and whenever it changes, as server-sent events, until it has ended."""
+    """Stream the task as server-sent events: its current state, then every change until it ends."""
     task = await find_kept_task(agent, task_id, caller)
     return EventStream(task_events(agent, task), request.state.stopping)
 
 
 @router.post("/tasks/{task_id}/cancel")
 async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, Any]:
-    """Cancel a task that has not ended."""
     task = await find_kept_task(agent, task_id, caller)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
@@ -438,7 +436,7 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
     if task is None:
         check_ring(agent, request, services)
         task = agent.accept(request)
-    # Whoever is told that a message was taken need not send it again, whatever happens to this process.
+    # Acknowledge only after the commit: an acknowledged message must survive a crash.
     if request.follows:
         message = await agent.control.saved(agent.tasks.get(request.task_id))
         return SentTask(task=task_json(agent.tasks.get(task.id)), follow_up=task_json(message))
@@ -446,7 +444,7 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
 
 
 def build_app() -> FastAPI:
-    """Make the application; it holds nothing of any agent and can serve all of them."""
+    """Build the application. It has no state of any agent, so one can serve all of them."""
     app = FastAPI(
         title="synapse-tui", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
@@ -459,7 +457,7 @@ def build_app() -> FastAPI:
     app.include_router(instructions_router)
     app.include_router(webhook_router)
     app.include_router(external_router)
-    # Last: the dialect's paths are its own, whatever the protocol may come to serve.
+    # Last, so that the dialect's paths take precedence over the protocol's.
     app.router.routes.extend(protocol_routes())
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

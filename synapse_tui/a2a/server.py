@@ -1,7 +1,7 @@
-"""One uvicorn server an agent, in the running loop.
+"""A uvicorn server per agent, all in the running loop.
 
-Many servers share a process with a full-screen application: none may take signals, write to the terminal, or
-touch the others when it stops.
+Many servers share a process with a full-screen application: none may install signal handlers, write to the
+terminal, or affect the others when it stops.
 """
 
 from __future__ import annotations
@@ -33,31 +33,30 @@ from .routes import build_app
 from .signing import SignatureChecker, TokenVerifier, nobody
 
 protocol_log = logging.getLogger(f"{__name__}.protocol")
-protocol_log.setLevel(logging.ERROR)  # anybody could fill the disk with warnings about requests that are none
+protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them
 
 MAX_CONNECTIONS = 400
-"""Of one server."""
+"""Per server."""
 OVERFLOW = 64
-"""Further ones that are told to come again."""
+"""Connections beyond the limit that are still answered, with 503."""
 RESERVED = 256
-"""Descriptors for all else: terminals, logs, databases, calls to others."""
+"""Descriptors reserved for terminals, logs, databases and outgoing calls."""
 AT_ONCE = 8
-"""Connections that are taken in one turn of the loop: in a flood the application gets its turns, too."""
+"""Connections accepted per turn of the loop, so that a flood does not starve the application."""
 MOMENT = 0.2
-"""Seconds that a connection has for its request before it may be closed to make room, and between two looks
-for room."""
+"""Seconds that a new connection is safe from being closed to make room, and between attempts to accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How many seconds one caller may take.
+    """Timeouts of a connection, in seconds.
 
     Attributes:
-        head: In which a request line and its headers must have come.
-        overflow: The same, of a connection that is one too many.
-        unread: For which it may leave unread what was sent to it.
-        idle: For which its connection stays open between requests.
-        hurry: The same, where room is getting scarce.
+        head: To receive a request line and its headers.
+        overflow: The same, for connections beyond the limit.
+        unread: How long the caller may leave sent data unread.
+        idle: Keep-alive between requests.
+        hurry: Keep-alive when connections are scarce.
     """
 
     head: float = 10.0
@@ -78,13 +77,13 @@ def room_of_process() -> int:
 
 
 class ConnectionLimits:
-    """How many connections there are, and may be.
+    """Counts the connections of all servers of the process, and limits them.
 
     Args:
-        each: Connections of one server at most; never more than half of all.
-        in_all: Those of all servers of the process; None for as many as it can have.
-        timeouts: How long their callers may take.
-        stranger: Whether a connection, given the client's and the server's address, is not of this user.
+        each: Connections per server; at most half of `in_all`.
+        in_all: Connections in the process; by default derived from its limit of open files.
+        timeouts: Timeouts of each connection.
+        stranger: Whether a connection, given the client's and the server's address, is from another user.
     """
 
     def __init__(
@@ -99,16 +98,15 @@ class ConnectionLimits:
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self._reserved = min(RESERVED, open_files_limit() // 5)
-        """So many descriptors stay free, as far as idle connections hold them."""
+        """Descriptors to leave free, by closing idle connections."""
         self._idle: dict[LimitedProtocol, float] = {}
-        """Connections without a request under way, and since when; idle for longest first."""
+        """Idle connections and since when, longest first."""
         self._closing: set[LimitedProtocol] = set()
-        """Closed here to make room; their descriptors are free in a moment."""
+        """Closed to make room; their descriptors are freed in the next turn of the loop."""
         self.taken = 0
         self.strangers = 0
 
     def idle(self, connection: LimitedProtocol) -> None:
-        """No request of a connection is under way."""
         if connection not in self._closing:
             self._idle.setdefault(connection, time.monotonic())
 
@@ -123,7 +121,10 @@ class ConnectionLimits:
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
-        """Close the connections idle for longest; says whether enough descriptors are or will be free."""
+        """Close the connections that have been idle longest.
+
+        Returns whether enough descriptors are free, or will be in a moment.
+        """
         excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
         until = time.monotonic() - MOMENT
         for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
@@ -135,15 +136,15 @@ class ConnectionLimits:
 
     @property
     def hopeless(self) -> bool:
-        """Whether all connections work, so that none will make room."""
+        """Whether every connection is busy, so that none can be closed to make room."""
         return self.taken > 0 and not self._idle and not self._closing
 
     def crowded(self, here: int, strangers: int = 0) -> bool:
-        """Whether a server has one connection too many."""
+        """Whether a server is over its limit of connections."""
         return self._over(here, strangers, 0)
 
     def full(self, here: int, strangers: int = 0) -> bool:
-        """Whether it cannot even say so; see `crowded`."""
+        """Whether a server is so far over its limit that it cannot even answer with 503."""
         return self._over(here, strangers, OVERFLOW)
 
     def _over(self, here: int, strangers: int, more: int) -> bool:
@@ -159,16 +160,10 @@ class ConnectionLimits:
 
 
 class LimitedProtocol(H11Protocol):
-    """uvicorn's protocol with an end to its timeouts.
+    """uvicorn's HTTP protocol with timeouts for slow callers.
 
-    Each connection has a notebook that all its requests find in `scope["state"]["connection"]`; `crowded`
-    stands in it where the connection is one too many.
-
-    Args:
-        config: The server's.
-        server_state: The server's connections and tasks.
-        app_state: What requests find in their state.
-        room: How many connections there may be, and how long they may take.
+    All requests of a connection share the dictionary `scope["state"]["connection"]`; it has the key `crowded`
+    if the connection is over the limit.
     """
 
     def __init__(
@@ -211,7 +206,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _count_strangers(self) -> int:
-        """How many connections of this server are strangers'; 0 where this one is not."""
+        """The number of connections from other users to this server; 0 if this one is from the same user."""
         client, server = self.client, self.server
         known = client is not None and server is not None and server[1] is not None
         self.stranger = not known or self._room.stranger(client, server)  # type: ignore[arg-type]
@@ -221,12 +216,11 @@ class LimitedProtocol(H11Protocol):
         return sum(getattr(each, "stranger", False) for each in self.connections)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes."""
         super().data_received(data)
         self._watch_head()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or see that the last bytes are read."""
+        """Wait for the next request, or for the caller to read the end of the response."""
         timeouts = self._room.timeouts
         scarce = self._room.scarce(len(self.connections))
         self.timeout_keep_alive = timeouts.hurry if scarce else timeouts.idle
@@ -237,17 +231,18 @@ class LimitedProtocol(H11Protocol):
             self.pause_writing()
 
     def pause_writing(self) -> None:
-        """Begin to wait for a caller that does not read."""
         super().pause_writing()
         self._unread.start()
 
     def resume_writing(self) -> None:
-        """Go on: it reads."""
         self._unread.stop()
         super().resume_writing()
 
     def _watch_head(self) -> None:
-        """Wait for the rest of a head that has begun, or for the first one; not for the next one."""
+        """Start the timeout for the first head, or for one that has begun.
+
+        Between requests the keep-alive timeout applies.
+        """
         waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         (self._room.idle if waiting else self._room.busy)(self)
         if waiting and (self.conn.trailing_data[0] or not self._asked()):
@@ -270,14 +265,14 @@ class LimitedProtocol(H11Protocol):
 
 
 class Acceptor:
-    """Takes the connections of one listening socket, as far as there are descriptors.
+    """Accepts connections on a listening socket while there are descriptors.
 
     Args:
-        sock: The socket.
-        room: Makes room.
-        make: Makes the protocol of a connection.
-        tls: Where TLS is spoken.
-        handshake: Seconds that a TLS handshake may take.
+        sock: The listening socket.
+        room: The limits, shared by all servers.
+        make: Creates the protocol of a connection.
+        tls: Serves TLS if given.
+        handshake: Timeout of a TLS handshake, in seconds.
     """
 
     def __init__(
@@ -300,7 +295,7 @@ class Acceptor:
         self._listen()
 
     def close(self) -> None:
-        """Take no more; the socket stays open."""
+        """Stop accepting; the socket stays open."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._sock)
@@ -308,7 +303,7 @@ class Acceptor:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until no connection is being taken any more, as uvicorn does when it ends."""
+        """Wait until no connection is being set up, as uvicorn does on shutdown."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _listen(self) -> None:
@@ -341,10 +336,10 @@ class Acceptor:
             if not enough:
                 self._wait()
             if tight:
-                return  # those that were closed are gone by the next turn of the loop
+                return  # the connections just closed are gone by the next turn of the loop
 
     def _wait(self) -> None:
-        """Take none for a moment: the queue stays readable, and asking it at once would take all the time."""
+        """Pause accepting: the socket stays readable, and accepting in vain would keep the loop busy."""
         self._loop.remove_reader(self._sock)
         self._pause = self._loop.call_later(MOMENT, self._listen)
 
@@ -362,13 +357,13 @@ class Acceptor:
         except asyncio.CancelledError:
             connection.close()
             raise
-        except OSError as error:  # a handshake that failed is one of these
+        except OSError as error:  # includes failed handshakes
             log.debug("a connection was not made: %s", error)
             connection.close()
 
 
 class _Timer:
-    """Waits once."""
+    """A timeout that can be stopped and started again."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
         self.seconds = seconds
@@ -393,22 +388,21 @@ class _Timer:
 log = logging.getLogger(__name__)
 
 GRACE = 2
-"""Seconds that requests under way get when their server stops."""
+"""Seconds to finish running requests on shutdown."""
 HANDSHAKE = 10.0
-"""Seconds that a TLS handshake may take."""
 
 
 class AgentServer:
     """The HTTP server of one agent.
 
     Args:
-        agent: Whose server it is.
-        sockets: What it listens on; closed when it stops.
-        token_of: Gives the tokens of the agents of this host, for the proof of senders.
-        services: What the servers of the host share.
-        app: The routes; `build_app()` once for all servers, or None for ones of its own.
-        owner: Tells who owns a connection.
-        room: Counts connections, one for all servers of the process; None for one of its own.
+        agent: The agent to serve.
+        sockets: Listening sockets; closed on stop.
+        token_of: Returns the tokens of this host's agents, to verify senders.
+        services: Shared by the servers of the host.
+        app: The routes, shared by all servers (`build_app()`); by default a new application.
+        owner: Finds the owner of a connection.
+        room: Limits of connections, shared by all servers of the process; by default new ones.
     """
 
     def __init__(
@@ -451,11 +445,11 @@ class AgentServer:
         return self._server.started and self._task is not None and not self._task.done()
 
     async def start(self) -> None:
-        """Begin to serve; returns when requests are taken.
+        """Start serving; returns once requests are accepted.
 
         Raises:
-            OSError: The sockets are of no use.
-            ConfigError: The certificate is of no use.
+            OSError: The sockets cannot be used.
+            ConfigError: The certificate cannot be used.
         """
         self._server.config.load()
         if self._tls is not None:
@@ -472,7 +466,7 @@ class AgentServer:
             await self._task
 
     async def stop(self) -> None:
-        """End: no new requests, those under way get a moment, other servers go on. Harmless twice."""
+        """Stop gracefully, without affecting other servers. Idempotent."""
         self._gate.stopping.set()
         self._server.ask_to_stop()
         if self._task is not None:
@@ -483,7 +477,7 @@ class AgentServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without signals and without its tick of ten times a second."""
+    """uvicorn's server without signal handlers and without its ten ticks per second."""
 
     def __init__(self, config: uvicorn.Config, room: ConnectionLimits) -> None:
         super().__init__(config)
@@ -492,7 +486,7 @@ class _Server(uvicorn.Server):
         self._stop = asyncio.Event()
 
     def ask_to_stop(self) -> None:
-        # Never handle_exit(): it is for a process that has one server.
+        # Never call handle_exit(): it assumes a process with a single server.
         self.should_exit = True
         self._stop.set()
 
@@ -503,7 +497,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
         config, tls = self.config, self.config.ssl
         make = functools.partial(LimitedProtocol, config, self.server_state, {}, room=self._room)
-        # Not asyncio's own servers: one that has no descriptor left waits until somebody goes.
+        # Not asyncio's own servers: without a free descriptor they wait until a connection is closed.
         self.servers = [
             Acceptor(sock, self._room, make, tls=tls, handshake=HANDSHAKE)  # type: ignore[misc]
             for sock in sockets or ()

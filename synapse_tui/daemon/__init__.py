@@ -1,1 +1,1 @@
-"""The host process of a session: owns agents and application, and draws on the terminals of clients."""
+"""The host process of a session: owns the agents and the application, and draws on clients' terminals."""

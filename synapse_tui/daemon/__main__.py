@@ -1,9 +1,9 @@
-"""`python -m synapse_tui.daemon`: the host of one session; started by a client, which hands it the socket."""
+"""`python -m synapse_tui.daemon`: the host of one session, started by a client that passes it the socket."""
 
 import gc
 
-# Nothing that is imported becomes garbage; looking for it takes a tenth of the time to the first frame. From
-# then on `synapse_tui.collector` collects.
+# Imported objects never become garbage, and collecting would take a tenth of the time to the first frame.
+# `synapse_tui.collector` takes over later.
 gc.disable()
 
 from .process import main  # noqa: E402

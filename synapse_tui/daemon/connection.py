@@ -1,4 +1,4 @@
-"""One client at the session's socket: its request with the descriptors it sent, lines in both directions."""
+"""A client connected to the session's socket: JSON lines in both directions, and file descriptors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from synapse_tui.sessions.wire import (
 log = logging.getLogger(__name__)
 
 MAX_UNSENT = 1_000_000
-"""Bytes that may wait for a client that does not read."""
+"""Bytes queued for a client that does not read before it is disconnected."""
 
 
 class Connection:
-    """A connected client; reads in the running loop from the start.
+    """A connected client; starts reading in the running loop at once.
 
     Args:
-        stream: The connection.
         on_line: Called with each message.
-        on_end: Called once when the client is gone or let go.
+        on_end: Called once, when the connection is closed by either side.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Connection:
         self._unsent = b""
         self._ended = False
         self.descriptors: list[int] = []
-        """What the client handed over; whoever takes them closes them."""
+        """Descriptors sent by the client; close those you take."""
         stream.setblocking(False)
         self._loop.add_reader(stream, self._read)
 
@@ -68,19 +67,19 @@ class Connection:
             return False
 
     def peer_pid(self) -> int:
-        """The client's process id; 0 where the kernel does not tell."""
+        """Return the client's process id, or 0 if the kernel does not report it."""
         try:
             return peer_pid(self._socket)
         except OSError:
             return 0
 
     def take_descriptors(self) -> list[int]:
-        """What the client handed over: the caller closes them."""
+        """Return the descriptors sent by the client; the caller must close them."""
         taken, self.descriptors = self.descriptors, []
         return taken
 
     def send(self, **message: object) -> None:
-        """Tell the client something; a client that does not read is let go."""
+        """Send a message; a client that does not read is disconnected."""
         if self._ended:
             return
         self._unsent += encode({"version": VERSION, "build": __version__, **message})
@@ -97,7 +96,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Let the client go; further calls do nothing."""
+        """Close the connection; safe to call twice."""
         if self._ended:
             return
         self._ended = True
@@ -147,14 +146,10 @@ class Connection:
 
 
 def handed_terminal(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
-    """The terminal that a client handed over, not opened yet.
-
-    Args:
-        connection: To the client.
-        environ: Its environment.
+    """Return the terminal that the client sent, not opened yet.
 
     Raises:
-        SessionError: It handed over none.
+        SessionError: The client sent no terminal.
     """
     descriptors = connection.take_descriptors()
     try:

@@ -1,4 +1,4 @@
-"""The application of a host, and the terminals that it is shown on."""
+"""Runs a host's Textual application and attaches it to the terminals of clients."""
 
 from __future__ import annotations
 
@@ -30,13 +30,7 @@ from .project import ProjectFiles
 
 
 class ScreenTap:
-    """Writes all that is drawn to a recording.
-
-    Args:
-        recorder: Where it goes.
-        repaint: Has all drawn anew.
-        tell: Tells the person of an error.
-    """
+    """Records everything the application draws, as an asciicast."""
 
     def __init__(
         self,
@@ -60,19 +54,10 @@ class ScreenTap:
         repaint: Callable[[], None],
         tell: Callable[[SynapseError], None],
     ) -> ScreenTap:
-        """Begin a recording in a new file.
-
-        Args:
-            path: The file.
-            size: Columns and lines of the screen.
-            environ: Environment of who records.
-            title: What the recording is called.
-            overwrite: Whether a file that is there may be replaced.
-            repaint: Has all drawn anew.
-            tell: Tells the person of an error.
+        """Start recording to a new file.
 
         Raises:
-            SynapseError: The file cannot be made.
+            SynapseError: The file cannot be created.
         """
 
         def make() -> ScreenRecorder:
@@ -87,7 +72,6 @@ class ScreenTap:
         self._recorder.resized(columns, lines)
 
     async def close(self) -> None:
-        """Return when all is written."""
         await self._recorder.close()
 
 
@@ -95,18 +79,14 @@ log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 FAILURE_SECONDS = 60.0
-"""So many failures of the application within so many seconds end the attach: it would fail for ever."""
+"""More than `MAX_FAILURES` failures of the application within this many seconds end the attach, so that it
+does not fail in an endless loop.
+"""
 
 
 @dataclass(slots=True)
 class Viewer:
-    """The client that has lent its terminal.
-
-    Attributes:
-        connection: To the client.
-        link: Its terminal.
-        record: The recording that ends with it; None for none.
-    """
+    """The client whose terminal is in use; `record` ends with it."""
 
     connection: Connection
     link: TerminalLink
@@ -115,14 +95,11 @@ class Viewer:
 
 @dataclass(slots=True)
 class Opening:
-    """How the application begins.
+    """Initial state of the application.
 
     Attributes:
-        specs: Agents to open.
-        defaults: Further ones that nobody asked for.
-        layout: How the panes are arranged.
-        view: What the person had arranged; None for nothing.
-        restore: A lost workspace to offer; None for none.
+        defaults: Agents to open in addition to `specs` that were not requested explicitly.
+        restore: The lost workspace to offer, if any.
     """
 
     specs: list[AgentSpec] = field(default_factory=list)
@@ -133,14 +110,7 @@ class Opening:
 
 
 class Display:
-    """Runs the application on the newest client's terminal; without a client it runs unseen.
-
-    Args:
-        host: Whose agents are shown.
-        project: Profiles and settings.
-        name: Name of the session.
-        opening: How the application begins; changed until it does.
-    """
+    """Runs the application on the terminal of the newest client, or detached if there is none."""
 
     def __init__(self, host: Host, project: ProjectFiles, name: str, opening: Opening | None = None) -> None:
         self._host = host
@@ -154,18 +124,17 @@ class Display:
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._leaving: set[asyncio.Task[None]] = set()
         self._farewells: list[tuple[Connection, Mapping[str, object]]] = []
-        """Clients that have their terminals back and are told the end once it has come."""
+        """Clients that have been detached and are notified when the session has ended."""
         self._stopped = False
         self.ending = False
         """Whether the application has ended for good and the agents are being stopped."""
         self.wanted = True
-        """Whether a person wants the agents to end; else they are offered again at the next start."""
+        """Whether a person asked to stop the agents; if not, they are offered again at the next start."""
         self.successor = ""
-        """Interpreter of the version that goes on with the agents; empty for none."""
+        """Interpreter of the version that takes over the agents; empty if none."""
 
     @property
     def offering(self) -> bool:
-        """Whether a lost workspace is offered when the application begins."""
         return self._opening.restore is not None
 
     @property
@@ -180,7 +149,7 @@ class Display:
     # -- the application's life ------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Run the application until the person stops everything; it is made anew when it fails."""
+        """Run the application until everything is stopped; if it fails, it is recreated."""
         try:
             while not self._stopped:
                 failed = await self._run_once()
@@ -203,11 +172,7 @@ class Display:
             connection.answer(answer)
 
     async def _run_once(self) -> BaseException | None:
-        """Run one application to its end.
-
-        Returns:
-            Why it failed; None when it ended as asked.
-        """
+        """Run one application until it exits and return the error it failed with, if any."""
         app = self._app = self._make_app()
         try:
             await app.run_async()
@@ -265,8 +230,8 @@ class Display:
 
         Args:
             why: Who or what ends it, for the log.
-            wanted: Whether a person wants the agents to end.
-            successor: Interpreter of the version that goes on with them; empty for none.
+            wanted: Whether a person asked to stop the agents.
+            successor: Interpreter of the version that takes over the agents; empty if none.
         """
         if not successor:
             self._log_end(why)
@@ -292,18 +257,15 @@ class Display:
         record: str = "",
         overwrite: bool = False,
     ) -> None:
-        """Show the application on the terminal that a client handed over; the client before is told.
+        """Show the application on the client's terminal; the previous client is detached and notified.
 
-        Args:
-            connection: With the descriptors of the terminal.
-            environ: The client's environment; agents that are opened from now on inherit it.
-            record: File that the screen is recorded in until the client leaves; empty for none.
-            overwrite: Whether that file may be replaced.
+        Agents opened from now on inherit `environ`. If `record` names a file, the screen is recorded to it
+        until the client leaves.
 
         Raises:
-            SessionError: The client handed over no terminal.
-            TerminalUnfit: It cannot be drawn on.
-            SynapseError: The recording cannot be made.
+            SessionError: The client sent no terminal descriptors.
+            TerminalUnfit: The terminal is not usable.
+            SynapseError: The recording cannot be created.
         """
         link = handed_terminal(connection, environ)
         size = (link.size.columns, link.size.lines)
@@ -348,7 +310,7 @@ class Display:
             self._app.open_agents(specs, defaults)
 
     def arrange(self, layout: str) -> None:
-        """Arrange the panes; an empty name leaves them as they are."""
+        """Change the layout; an empty name leaves it unchanged."""
         if layout and self._app is None:
             self._opening.layout = layout
         elif layout and self._app is not None:
@@ -356,12 +318,12 @@ class Display:
             self._app.main.deck.arrangement = as_layout(layout)
 
     def restore(self, view: Mapping[str, object]) -> None:
-        """Arrange the panes as they were, once those that are opened now are there."""
+        """Restore a saved view once the agents being opened are there."""
         if self._app is not None and view:
             self._app.call_later(restore_view, self._app.main, view)
 
     def offer(self, restore: RestoreOffer | None) -> None:
-        """Offer a lost workspace when the application begins."""
+        """Offer a lost workspace when the application starts."""
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
@@ -373,18 +335,14 @@ class Display:
     # -- leaving ---------------------------------------------------------------------------------------------
 
     def gone(self, connection: Connection) -> None:
-        """A client is gone: its terminal is drawn on no more, and given back as far as it is still ours."""
+        """Stop drawing on the terminal of a client that disconnected, and restore it as far as possible."""
         if self._viewer is not None and self._viewer.connection is connection:
             self._end("", "", abandoned=True)
 
     def detach(self, connection: Connection | None = None) -> None:
-        """Give a client's terminal back; everything goes on.
-
-        Args:
-            connection: Whose; None for the one that has the keys.
-        """
+        """Detach a client, by default the one in use; agents and application continue."""
         for waiting, answer in self._farewells:
-            if waiting is connection:  # who does not want to wait for the end
+            if waiting is connection:  # it does not wait for the end
                 waiting.answer({**answer, "text": "the agents are being stopped"})
         if self._viewer is not None and connection in (None, self._viewer.connection):
             live = sum(session.exit is None for session in self._host.agents.values())
@@ -424,6 +382,6 @@ class Display:
         task.add_done_callback(self._leaving.discard)
 
     async def settle(self) -> None:
-        """Return when every terminal that was left is given back, and every recording is whole."""
+        """Wait until all detached terminals are restored and all recordings are complete."""
         while self._leaving:
             await asyncio.gather(*self._leaving, return_exceptions=True)

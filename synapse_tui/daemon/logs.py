@@ -1,4 +1,4 @@
-"""Log records as lines of a file; the screen belongs to the application."""
+"""Logging of a host to a file, since the application owns the screen."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from synapse_tui.host.following import SettingsFollower
 from synapse_tui.settings import Settings
 
 PAUSE = 60.0
-"""Seconds in which the same words are written once."""
+"""Seconds in which identical messages are written only once."""
 MOST = 200
-"""Different words that are remembered."""
+"""Number of different messages that are remembered."""
 
 
 class _Said(NamedTuple):
@@ -20,10 +20,10 @@ class _Said(NamedTuple):
 
 
 class Repeats(logging.Filter):
-    """Leaves out records that say what was said less than `PAUSE` seconds ago; the next tells how many.
+    """Suppresses messages that were logged less than `PAUSE` seconds ago, and reports how many.
 
-    What is tried again every second (a disk that is full, a table of open files that is) fails every second,
-    with the same words. Records with a traceback are taken by their words too.
+    Operations that are retried every second (on a full disk, or without file descriptors) fail every second
+    with the same message. Records with a traceback are compared by message too.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Repeats(logging.Filter):
         self._said: dict[tuple[str, int, str], _Said] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written; one after a pause says how often it was left out."""
+        """Return whether to write a record; after suppression, its message includes the count."""
         words = record.getMessage()
         key = (record.name, record.levelno, words)
         said = self._said.pop(key, None)
@@ -50,11 +50,7 @@ _CHATTY = ("httpx", "uvicorn")
 
 
 def log_to(file: TextIO) -> logging.Handler:
-    """Send the log records of this process to a file.
-
-    Returns:
-        The handler, to be removed from the root logger at the end.
-    """
+    """Send the log records of this process to a file, and return the handler to remove at the end."""
     handler = logging.StreamHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(Repeats())
@@ -64,17 +60,17 @@ def log_to(file: TextIO) -> logging.Handler:
 
 
 def set_level(name: str) -> None:
-    """Log records of this severity and above: `DEBUG` to `CRITICAL`."""
+    """Set the lowest severity to log, from `DEBUG` to `CRITICAL`."""
     root = logging.getLogger()
     root.setLevel(name)
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(max(root.level, logging.WARNING))
-    # The A2A SDK writes each mistake of a caller down, with its text; our own errors come by our own loggers.
+    # The A2A SDK logs every mistake of a caller, with its text; our errors use our own loggers.
     logging.getLogger("a2a").setLevel(logging.CRITICAL)
 
 
 def follow_log_level(following: SettingsFollower) -> None:
-    """Log as `SYNAPSE_LOG_LEVEL` says, now and whenever it changes."""
+    """Apply `SYNAPSE_LOG_LEVEL` now and whenever it changes."""
 
     def follow(settings: Settings) -> None:
         set_level(settings.text("env.SYNAPSE_LOG_LEVEL"))

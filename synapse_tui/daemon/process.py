@@ -1,4 +1,4 @@
-"""One life of a session's host: from the first client to the last, or to the version that goes on with it."""
+"""The life cycle of a session's host: from the first client to the last, or to a handover."""
 
 from __future__ import annotations
 
@@ -32,19 +32,17 @@ from .workspace import LostWorkspace, WorkspaceSaver, find_lost
 log = logging.getLogger(__name__)
 
 FIRST_REQUEST = 2.0
-"""Seconds that the application waits for the first client: it tells what terminal it will be shown on."""
+"""Seconds that the application waits for the first client, which provides its terminal."""
 VIEW_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOrder:
-    """Which session a host is for.
+    """The session that a host runs.
 
     Attributes:
-        socket_fd: The listening socket; it outlives this host when another version goes on.
-        project: Folder of the project.
-        folder: Working folder of agents without one of their own.
-        name: Name of the session.
+        socket_fd: The listening socket; it is passed on at a handover.
+        folder: Working folder of agents that do not set one.
     """
 
     socket_fd: int
@@ -55,12 +53,7 @@ class SessionOrder:
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """What the next version goes on with.
-
-    Attributes:
-        python: Its interpreter.
-        handover: The agents.
-    """
+    """The next version's interpreter and the agents to hand over to it."""
 
     python: str
     handover: Handover
@@ -70,11 +63,11 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
     """Run a session until it is stopped.
 
     Args:
-        order: Which one.
-        handover: The agents of the host that this process was before; None for a new session.
+        order: The session.
+        handover: The agents of the previous version of this process; None for a new session.
 
     Returns:
-        What the next version goes on with; None when everything is stopped.
+        The handover to the next version, or None if everything was stopped.
     """
     listener = socket.socket(fileno=os.dup(order.socket_fd))
     remove_socket, key = _remover(Path(listener.getsockname()))
@@ -123,7 +116,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
             await display.run()
         if display.successor:
             server.refuse()
-        undecided = server.idle and bool(pending())  # nobody answered the offer: it is made again
+        undecided = server.idle and bool(pending())  # the offer was not answered and is made again
         await saver.stop(clean=display.wanted and not undecided)
         if display.successor:
             succession = await _hand_over(host, display)
@@ -131,7 +124,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
         if succession is None:
             try:
                 await host.stop()
-            finally:  # last, for the host that comes next uses the same ports and files
+            finally:  # must come last: the next host uses the same ports and files
                 remove_socket()
         await server.close()
         display.farewell()
@@ -147,7 +140,7 @@ async def _hand_over(host: Host, display: Display) -> Succession:
 def _handle_signals(display: Display) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # Also what a system sends that shuts down: the agents are offered again afterwards.
+        # Also sent when the system shuts down; the agents are then offered again.
         loop.add_signal_handler(number, display.stop, number.name)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
@@ -164,7 +157,7 @@ def _remover(path: Path) -> tuple[Callable[[], None], str]:
 
 
 def main() -> None:
-    """Run until everything is stopped, or execute the version that goes on."""
+    """Run until everything is stopped, or execute the next version."""
     parser = argparse.ArgumentParser(prog="synapse_tui.daemon", description="The host of one session.")
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--socket-fd", type=int, required=True, help="the listening socket")
@@ -193,11 +186,7 @@ def _adopt(descriptor: int) -> Handover | None:
 
 
 def _execute(order: SessionOrder, succession: Succession) -> Handover:
-    """Become the next version; when that fails, go on as this one.
-
-    Returns:
-        What this version goes on with.
-    """
+    """Execute the next version; return the handover to this version if that fails."""
     descriptor = succession.handover.write()
     words = [succession.python, "-P", "-m", "synapse_tui.daemon", "--socket-fd", str(order.socket_fd)]
     words += ["--project", str(order.project), "--folder", str(order.folder), "--name", order.name]

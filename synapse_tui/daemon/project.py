@@ -1,4 +1,4 @@
-"""What the files of a project and of the user say: profiles, settings, and the agents to open."""
+"""Profiles, settings and default agents of a project, read from its files and the user's."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})
-"""Profiles that need nothing installed: where only they can be opened, there is nothing to choose."""
+"""Profiles that need nothing installed. If only these can be opened, there is no choice to offer."""
 
 
 class ProjectFiles:
     """Profiles, settings and instructions of one project.
 
     Args:
-        folder: Folder of the project.
-        paths: Folders of the user.
-        environ: For settings that the environment overrides.
+        environ: Environment variables that override settings.
     """
 
     def __init__(self, folder: Path, paths: UserPaths, environ: Mapping[str, str] = os.environ) -> None:
@@ -41,14 +39,14 @@ class ProjectFiles:
         self.paths = paths
         self._environ = environ
         self.profiles = ProfileSet({})
-        # In the home folder that is the user's own folder.
+        # In the home folder, the project's folder and the user's are the same.
         own = self.folder / ".synapse" == self.paths.synapse
         self._profiles_folder = None if own else self.folder / ".synapse" / "profiles"
         self.load()
 
     def load(self) -> None:
-        """Read everything; what is not trusted is collected in `profiles.untrusted`."""
-        # Commands in other processes trust what a person has them write.
+        """Read all files; untrusted ones are collected in `profiles.untrusted`."""
+        # Other processes may have saved a person's trust decisions.
         self._store = TrustStore(self.paths.trusted)
         self.profiles = self._load_profiles(self._store, self.profiles)
         waiting = len(self.profiles.untrusted)
@@ -96,11 +94,6 @@ class ProjectFiles:
         )
 
     def new_host(self, folder: Path) -> Host:
-        """A host of this project.
-
-        Args:
-            folder: Working folder of agents without one of their own.
-        """
         host = Host(
             self.folder,
             folder=folder,
@@ -121,21 +114,20 @@ class ProjectFiles:
         return host
 
     async def read_again(self, host: Host) -> None:
-        """Read the files again, so that the person can be asked about what has changed."""
+        """Read the files again, so that the person can be asked about changes."""
         await asyncio.to_thread(self.load)
         host.profiles = self.profiles
 
     def trust(self, host: Host) -> None:
-        """Trust the files that the person was shown, and use them; the host follows what they set."""
+        """Trust the files that the person was shown and apply them to the host."""
         self._store.trust(tuple(self.profiles.untrusted))
         self.load()
         host.profiles = self.profiles
 
     def agents(self) -> list[AgentSpec]:
-        """The agents to open when none are named: the settings', or the demo where none is installed.
+        """Return the agents to open by default: those in the settings, or the demo if none is installed.
 
-        Returns:
-            Nothing when there is a choice to make; the application then asks.
+        Empty if there is a choice to make; the application then asks.
         """
         configured = [parse_spec(word, base=self.folder) for word in self.settings.words("tui.agents")]
         installed = (
@@ -147,10 +139,10 @@ class ProjectFiles:
 
 
 def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:
-    """Make sure that one of the agents can be opened, before the screen is taken.
+    """Check that at least one of the agents can be opened, before taking over the terminal.
 
     Raises:
-        SynapseError: None can; the error of the first.
+        SynapseError: No agent can be opened; the error is that of the first.
     """
     errors: list[SynapseError] = []
     for spec in specs:

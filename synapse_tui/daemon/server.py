@@ -1,4 +1,4 @@
-"""The session's socket: who may connect, and what each request does."""
+"""The session's socket: accepts clients and handles their requests."""
 
 from __future__ import annotations
 
@@ -26,20 +26,14 @@ from .project import ProjectFiles, check_any
 from .workspace import LostWorkspace
 
 START_SECONDS = 20.0
-"""How long another version may take to tell what it is."""
+"""How long another version may take to report its version number."""
 
 
 async def check_successor(python: str) -> str:
-    """Make sure that another version starts.
-
-    Args:
-        python: Its interpreter.
-
-    Returns:
-        Its version.
+    """Check that another version starts, and return its version number.
 
     Raises:
-        SessionError: It does not.
+        SessionError: It does not start, or not in time.
     """
     if not Path(python).is_absolute():
         raise SessionError(f"'{python}' is no path of an interpreter", "update both sides of synapse-tui")
@@ -72,27 +66,19 @@ async def check_successor(python: str) -> str:
 log = logging.getLogger(__name__)
 
 ACCEPT_PAUSE = 1.0
-"""Seconds without new clients when the system has no descriptors left."""
+"""Seconds to stop accepting clients when the system is out of file descriptors."""
 SILENCE = 30.0
-"""Seconds that a client may be connected without a request."""
+"""Seconds that a client may be connected without sending a request."""
 RESTORE_SECONDS = 30.0
-"""Seconds that a lost workspace has to be opened again before other agents are opened all the same."""
+"""Seconds to wait for a lost workspace to be restored before other agents are opened anyway."""
 PUBLISHED_SECONDS = 60.0
-"""Seconds in which an agent that was opened is served and recorded."""
+"""Seconds to wait for a new agent to be served and registered."""
 IDLE_SIZE = (120, 40)
-"""Columns and lines of an agent that is opened while nobody looks."""
+"""Columns and lines of an agent that is opened while no client is attached."""
 
 
 class SessionServer:
-    """Answers the clients of one session.
-
-    Args:
-        listener: The bound and listening socket.
-        host: Owns the agents.
-        project: Profiles and settings.
-        display: Shows the agents.
-        name: Name of the session.
-    """
+    """Handles the clients of one session."""
 
     def __init__(
         self, listener: socket.socket, host: Host, project: ProjectFiles, display: Display, *, name: str
@@ -103,28 +89,27 @@ class SessionServer:
         self._display = display
         self._name = name
         self._waiting: set[Connection] = set()
-        """Connected, without a request so far."""
+        """Clients that have not sent a request yet."""
         self._working: set[asyncio.Task[None]] = set()
         self.lost: LostWorkspace | None = None
-        """The agents of before that may be opened again; None for none."""
+        """The workspace that may be restored, if any."""
         self.ready = asyncio.Event()
-        """Set when requests can be answered; until then they wait."""
+        """Set when requests can be handled; until then they wait."""
         self.asked = asyncio.Event()
-        """Set when the first request was answered."""
+        """Set after the first request has been handled."""
         self.idle = False
-        """Whether the session ended because nothing ran in it any more."""
+        """Whether the session ended because it had no running agents and no clients."""
         self._closed = False
-        """Whether no more clients are taken."""
         listener.setblocking(False)
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
     def refuse(self) -> None:
-        """Take no more clients; those that come wait for the next version, or until the socket is gone."""
+        """Stop accepting clients; new ones wait for the next version, or until the socket is removed."""
         self._closed = True
         asyncio.get_running_loop().remove_reader(self._listener)
 
     async def close(self) -> None:
-        """Take no more clients; what is being answered is finished."""
+        """Stop accepting clients and finish the requests in progress."""
         self.refuse()
         self._listener.close()
         await asyncio.gather(*self._working, return_exceptions=True)
@@ -226,7 +211,7 @@ class SessionServer:
         await self._read_files()
         if not specs and not self._host.agents and not self._display.attached:
             defaults = self._project.agents()
-        if not self._display.offering:  # what is offered can be opened all the same
+        if not self._display.offering:  # the offer itself gives the user agents to open
             check_any(self._host, [*specs, *defaults], environ)
         if connection.ended:
             return
@@ -235,14 +220,14 @@ class SessionServer:
         )
         layout = str(line.get("layout") or "")
         if not layout and tuple(defaults) == DEMO_AGENTS and self._host.settings.is_default("tui.layout"):
-            layout = "columns"  # the first screen shows both: a message is seen to arrive
+            layout = "columns"  # both panes visible, so that the user sees a message arrive
         self._display.arrange(layout)
         self._display.open(specs, defaults)
 
     async def _read_files(self) -> None:
         try:
             await self._host.following.look()
-        except Exception:  # the agents must be reachable all the same
+        except Exception:  # a settings error must not make the agents unreachable
             log.exception("settings and profiles were not read again")
 
     async def _open(self, connection: Connection, line: Line) -> None:
@@ -258,20 +243,19 @@ class SessionServer:
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
             warnings += self._host.following.profile_warnings(session.agent_type)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PUBLISHED_SECONDS):  # whoever asked may look for them and call at once
+            async with asyncio.timeout(PUBLISHED_SECONDS):  # the caller may use them at once
                 for agent in opened:
                     await self._host.published(str(agent["agent_id"]))
         connection.answer({"is": "opened", "agents": opened, "session": self._name, "warnings": warnings})
 
     async def _restored(self) -> bool:
-        """Wait for the agents that are opened again unasked: their names and ports are theirs.
+        """Wait while a workspace is restored without asking; its agents have first claim on names and ports.
 
-        Returns:
-            Whether they were not open before.
+        Return whether there was anything to wait for.
         """
         if self.lost is None or self.lost.ask or self.lost.decided.is_set():
             return False
-        self.asked.set()  # the application, which opens them, need not wait for this answer
+        self.asked.set()  # the application, which opens them, must not wait for this answer
         try:
             async with asyncio.timeout(RESTORE_SECONDS):
                 await self.lost.decided.wait()
@@ -336,12 +320,12 @@ class SessionServer:
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
     def _end_when_idle(self, *, unseen: bool) -> None:
-        """A host without agents and clients has nothing to do.
+        """End the session when it has no running agents and no clients.
 
         Args:
-            unseen: Whether what agents showed when they exited is still to be seen: a client has only looked,
-                as each does before it attaches, or has opened agents that may have exited at
-                once.
+            unseen: Whether the last screens of exited agents have yet to be seen, which keeps the session
+                alive: the client only asked for information, as every client does before attaching, or opened
+                agents that may have exited at once.
         """
         if self._display.ending:
             return

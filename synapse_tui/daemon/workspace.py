@@ -1,4 +1,4 @@
-"""The workspace of a session: saved while it changes, offered after a crash or a reboot, and opened again."""
+"""Saves the workspace of a session as it changes, and restores it after a crash or a reboot."""
 
 from __future__ import annotations
 
@@ -23,26 +23,24 @@ from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, Workspa
 log = logging.getLogger(__name__)
 
 DEBOUNCE = 1.0
-"""Seconds between a change and its saving, so that several are saved at once."""
+"""Seconds between a change and saving it; changes in between are saved together."""
 SCROLLBACK_INTERVAL = 60.0
-"""Seconds between two looks for terminals whose lines are to be saved again."""
+"""Seconds between checks for terminals whose scrollback has changed."""
 
 
 class WorkspaceSaver:
-    """Saves the workspace soon after each change, and the lines of the terminals now and then.
+    """Saves the workspace shortly after each change, and the scrollback of the terminals periodically.
 
     Args:
-        host: Whose agents are saved.
-        store: Where.
-        view: Gives what the application shows.
-        session: Name of the session.
-        scrollback: Whether the lines of the terminals are kept; if not, those kept earlier are removed.
-        debounce: Seconds between a change and its saving.
-        interval: Seconds between two looks for terminals that have changed.
-        clock: The time now, aware.
+        view: Returns the state of the application's view.
+        scrollback: Whether scrollback is saved; if not, saved scrollback is removed.
+        debounce: Seconds between a change and saving it.
+        interval: Seconds between checks for terminals that have changed.
+        clock: Returns the current time, timezone-aware.
 
     Attributes:
-        lost: Gives agents of before that a person is still asked about: they stay saved, with their lines.
+        lost: Returns the agents of a lost workspace that is still being offered; they and their scrollback
+            stay saved.
     """
 
     def __init__(
@@ -66,19 +64,19 @@ class WorkspaceSaver:
         self._interval = interval
         self.lost: Callable[[], Sequence[SavedAgent]] = tuple
         self._arranged: object = None
-        """What of the view was saved last."""
+        """The view state that was saved last."""
         self._clock = clock
         self._boot_id = ""
         self._changed = asyncio.Event()
         self._writing = asyncio.Lock()
         self._seen: dict[str, tuple[Terminal, int]] = {}
-        """Terminal and tick of it that were saved last."""
+        """Each agent's terminal and its tick when its scrollback was saved last."""
         self._failed = False
         self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Save from now on; called in the running loop."""
+        """Start saving; must be called in the running loop."""
         self._unsubscribe = self._host.events.subscribe(self._on_event)
         loop = asyncio.get_running_loop()
         self._tasks = [
@@ -89,14 +87,14 @@ class WorkspaceSaver:
         self.touch()
 
     def touch(self) -> None:
-        """What the application shows has changed: it is saved soon."""
+        """Schedule a save after the view has changed."""
         self._changed.set()
 
     async def stop(self, *, clean: bool) -> None:
-        """Save for the last time; called while the agents are still there.
+        """Save for the last time, while the agents still exist.
 
         Args:
-            clean: Whether a person ends the agents, so that there is nothing to be offered at the next start.
+            clean: Whether a person ends the agents, so that nothing is offered at the next start.
         """
         self._unsubscribe()
         for task in self._tasks:
@@ -107,7 +105,7 @@ class WorkspaceSaver:
         await self.save_lines()
 
     async def save(self, *, clean: bool = False) -> None:
-        """Save the workspace now; a failure is told once."""
+        """Save the workspace now; a recurring failure is reported once."""
         self._arranged = self._arrangement()
         workspace = self._workspace(clean=clean)
         await self._write(lambda: self._store.save(workspace))
@@ -116,9 +114,9 @@ class WorkspaceSaver:
         self._scrollback = keep
 
     async def save_lines(self) -> None:
-        """Save the lines of every terminal that has changed since, one after the other."""
+        """Save the scrollback of each terminal that has changed."""
         if not self._scrollback:
-            if self._seen:  # some were kept until a moment ago
+            if self._seen:  # scrollback was saved until now
                 self._seen.clear()
                 await self._write(self._store.forget_scrollbacks)
             return
@@ -155,7 +153,7 @@ class WorkspaceSaver:
 
     async def _watch_view(self) -> None:
         while True:
-            await asyncio.sleep(2 * self._debounce)  # nobody tells what a person arranges
+            await asyncio.sleep(2 * self._debounce)  # changes of the view raise no event
             if self._arrangement() != self._arranged:
                 self.touch()
 
@@ -217,16 +215,12 @@ class LostWorkspace:
     """A workspace that was not closed by a person.
 
     Args:
-        host: Opens its agents.
-        store: Where the lines of their terminals are.
-        saved: What was open.
-        arrange: Arranges the panes as they were, when all is open.
+        arrange: Restores the view after all agents are open.
         ask: Whether the person is asked first.
 
     Attributes:
-        ask: Whether the person is asked first.
-        pending: The agents, until the person has decided: when the host ends before, they are offered again.
-        decided: Set when they are open again, or not wanted.
+        pending: The agents until the person has decided; if the host ends first, they are offered again.
+        decided: Set when the agents are open again or were declined.
     """
 
     def __init__(
@@ -254,7 +248,7 @@ class LostWorkspace:
         return self._saved.view
 
     async def load(self) -> None:
-        """Read the lines of before: the files are replaced as soon as new agents run."""
+        """Read the saved scrollback before new agents overwrite the files."""
         for agent in self._saved.agents:
             self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
 
@@ -302,13 +296,13 @@ class LostWorkspace:
         )
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
-        """Open the agents again and arrange them.
+        """Open the agents again and restore their layout.
 
         Args:
-            sizes: Columns and lines of each.
+            sizes: Columns and lines of each agent.
 
         Returns:
-            What could not be opened, and why.
+            A message for each agent that could not be opened.
         """
         problems = []
         agents = sorted(self._saved.agents, key=lambda each: each.order)
@@ -347,13 +341,7 @@ def _words(agent: SavedAgent) -> str:
 async def find_lost(
     host: Host, store: WorkspaceStore, arrange: Callable[[Mapping[str, object]], None]
 ) -> LostWorkspace | None:
-    """The workspace to offer, if the last host of the session did not end as a person wanted.
-
-    Args:
-        host: Opens its agents.
-        store: Where workspaces are kept.
-        arrange: Arranges the panes.
-    """
+    """Return the last workspace, unless a person ended it."""
     how = host.settings.text("tui.restore")
     saved = await asyncio.to_thread(store.load)
     if store.problem:

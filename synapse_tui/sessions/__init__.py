@@ -1,4 +1,4 @@
-"""Sessions: named hosts of a project, found by a socket in a private folder.
+"""Sessions: named hosts of a project, each found by a socket in a private folder.
 
-Standard library only: a client starts fast.
+Standard library only, so that clients start fast.
 """

@@ -1,4 +1,4 @@
-"""The client's side of a session: reach its host, ask it something, or lend it the terminal and wait."""
+"""The client's side of a session: connects to its host, sends requests, or lends it the terminal."""
 
 from __future__ import annotations
 
@@ -26,22 +26,19 @@ from .places import SessionPlace
 from .wire import VERSION, Line, LineBuffer, encode, send_request
 
 START_SECONDS = 30.0
-"""How long a host may take from the binding of its socket until it answers, on a busy machine."""
+"""Seconds from binding the socket until a host answers, on a busy machine."""
 _IDENTITY = frozenset({
     "SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_ENDPOINT", "SYNAPSE_SPOOL", "SYNAPSE_HOOKS",
 })  # fmt: skip
-"""What tells a process inside which agent it runs."""
+"""Environment variables that identify the agent a process runs in."""
 END_SECONDS = 15.0
-"""How long a host may take to end its agents."""
+"""Seconds that a host may take to end its agents."""
 END_PAUSE = 0.05
-"""Seconds between two looks whether it has."""
+"""Seconds between checks whether the host has ended."""
 
 
 def connect(place: SessionPlace) -> socket.socket | None:
-    """Connect to a session's host.
-
-    Returns:
-        The connection; None when no host listens.
+    """Connect to a session's host; None if there is none.
 
     Raises:
         SessionError: A host listens but cannot be used.
@@ -61,7 +58,7 @@ def connect(place: SessionPlace) -> socket.socket | None:
 
 
 def is_there(place: SessionPlace) -> bool:
-    """Whether a host listens.
+    """Return whether a host listens.
 
     Raises:
         SessionError: A host listens but cannot be used.
@@ -73,9 +70,9 @@ def is_there(place: SessionPlace) -> bool:
 
 
 def time_to_start(place: SessionPlace) -> float:
-    """Seconds that a session's host may still take before it answers; 0 when it has had its time."""
+    """Return the seconds that a starting host may still take to answer; 0 once its time is over."""
     with contextlib.suppress(OSError):
-        age = time.time() - place.socket.stat().st_mtime  # a socket is bound for each host
+        age = time.time() - place.socket.stat().st_mtime  # every host binds a new socket
         return max(0.0, START_SECONDS - max(0.0, age))
     return 0.0
 
@@ -84,7 +81,7 @@ def await_end(place: SessionPlace) -> None:
     """Wait until no host listens.
 
     Raises:
-        SessionError: It does not end.
+        SessionError: The host does not end in time.
     """
     deadline = time.monotonic() + END_SECONDS
     while _may_be_there(place):
@@ -102,16 +99,13 @@ def _may_be_there(place: SessionPlace) -> bool:
 def connect_or_start(
     place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str]
 ) -> tuple[socket.socket, bool]:
-    """Connect to a session's host; one is started when there is none.
+    """Connect to a session's host, starting one if there is none.
 
-    Args:
-        place: The session.
-        folder: Working folder of agents without one of their own.
-        logs: Folder of the host's log.
-        environ: Environment of the host.
+    Requests sent before the host is ready wait. A host that is started gets `environ`, logs to the folder
+    `logs` and opens agents in `folder` by default.
 
     Returns:
-        The connection, and whether the host was started for it. What is asked before the host is ready waits.
+        The connection, and whether the host was started.
 
     Raises:
         SessionError: The host cannot be started.
@@ -121,11 +115,11 @@ def connect_or_start(
         return connection, False
     try:
         with locked(place):
-            connection = connect(place)  # somebody else may have been first
+            connection = connect(place)  # another client may have been first
             if connection is not None:
                 return connection, False
             _start(place, folder, logs, environ)
-    except OSError as error:  # the lock, the socket, the log
+    except OSError as error:  # the lock, the socket or the log
         raise SessionError(
             f"session '{place.name}' cannot be started: {error.filename}: {error.strerror}",
             "see that it can be written; HOME and XDG_RUNTIME_DIR say where",
@@ -141,12 +135,12 @@ def host_log(place: SessionPlace, logs: Path) -> Path:
 
 
 def host_failed(place: SessionPlace, logs: Path) -> SessionError:
-    """What to tell when the host ended without a word."""
+    """Return the error for a host that ended without an answer."""
     path = host_log(place, logs)
     last = ""
     with contextlib.suppress(OSError):
         lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
-        if lines and " INFO " not in lines[-1]:  # it was killed: nothing in the log tells why
+        if lines and " INFO " not in lines[-1]:  # it was killed: the log gives no reason
             last = f": {lines[-1]}"
     return SessionError(
         f"the host of session '{place.name}' ended{last}",
@@ -156,7 +150,7 @@ def host_failed(place: SessionPlace, logs: Path) -> SessionError:
 
 @contextlib.contextmanager
 def locked(place: SessionPlace) -> Iterator[None]:
-    """Be the only one to start or remove a session."""
+    """Lock a session, to start or remove it."""
     descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -166,7 +160,7 @@ def locked(place: SessionPlace) -> Iterator[None]:
 
 
 def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, str]) -> None:
-    place.socket.unlink(missing_ok=True)  # nobody listens: a host that was killed left it
+    place.socket.unlink(missing_ok=True)  # left by a host that was killed
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listener:
         before = os.umask(0o177)
@@ -187,18 +181,18 @@ def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, 
             0o600,
         )
         try:
-            subprocess.Popen(  # noqa: S603 - this very interpreter with words of our own
+            subprocess.Popen(  # noqa: S603 - this interpreter with fixed arguments
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=place.project,
-                # Nobody's, also when an agent began it: the session does not end with that agent.
+                # Drop the agent's identity: a session started by an agent does not end with it.
                 env={name: value for name, value in environ.items() if name not in _IDENTITY}
                 | {"SYNAPSE_AGENT_ID": ""},
                 pass_fds=(listener.fileno(),),
                 start_new_session=True,
-            ).returncode = 0  # it outlives this process: nobody waits for it
+            ).returncode = 0  # the host outlives this process; suppress Popen's ResourceWarning
         except OSError as error:
             place.socket.unlink(missing_ok=True)
             raise SessionError(f"the host cannot be started: {error}", "look at the installation") from error
@@ -207,16 +201,16 @@ def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, 
 
 
 LEAVE_SECONDS = 2.0
-"""How long a client that is told to end waits for the host to give the terminal back."""
+"""Seconds that a client asked to end waits for the host to release the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How lending the terminal ended.
+    """How an attach ended.
 
     Attributes:
-        why: `detached`, `taken`, `stopped`, `failed`, or `lost` when the host said nothing.
-        text: For the person.
+        why: `detached`, `taken`, `stopped`, `failed`, or `lost` if the host gave no reason.
+        text: Explanation for a person.
     """
 
     why: str
@@ -228,17 +222,14 @@ def request(do: str, **fields: object) -> dict[str, object]:
 
 
 def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: float | None = None) -> Line:
-    """Send a request and give the host's one answer.
+    """Send a request, return the host's only answer and close the connection.
 
-    Args:
-        connection: To the host; it is closed.
-        message: The request.
-        timeout: Seconds to wait; None for as long as it takes.
+    `timeout` is in seconds; None waits indefinitely.
 
     Raises:
         HostSilent: The host did not answer in time.
         SessionError: The host ended without an answer.
-        RemoteError: The host says what is wrong with the request.
+        RemoteError: The host rejected the request.
     """
     with connection:
         connection.settimeout(timeout)
@@ -256,15 +247,9 @@ def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: fl
 
 
 def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> Line | None:
-    """What a session's host tells of itself.
+    """Return the host's answer to `info`, or None if no host listens.
 
-    Args:
-        place: The session.
-        timeout: Seconds to wait.
-        ending: Whether one that is ending counts.
-
-    Returns:
-        Its answer; None when no host listens, or one that does not count.
+    A host that is ending is ignored unless `ending` is set. `timeout` is in seconds.
 
     Raises:
         SessionError: A host listens but cannot be used, or does not answer.
@@ -288,17 +273,13 @@ def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> L
 def reach_or_start(
     place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str], timeout: float
 ) -> tuple[socket.socket, Line | None]:
-    """Connect to a session's host that answers; one is started when there is none, or when it has ended.
+    """Connect to a session's host that answers, starting one if there is none or it has ended.
 
-    Args:
-        place: The session.
-        folder: Working folder of agents without one of their own.
-        logs: Folder of the host's log.
-        environ: Environment of a host that is started.
-        timeout: Seconds that a running host may take to answer; one that is just starting may take longer.
+    A host that is started gets `environ`, logs to the folder `logs` and opens agents in `folder` by default.
+    A running host may take `timeout` seconds to answer; a starting one may take longer.
 
     Returns:
-        The connection, and what the host told of itself; None for one that was started.
+        The connection and the host's `info`; None for a host that was started.
 
     Raises:
         SessionError: The host does not answer, does not end, or cannot be started.
@@ -319,15 +300,13 @@ def reach_or_start(
 
 
 class HostSilent(SessionError):
-    """A host listens, but did not answer in time."""
+    """A host listens but did not answer in time."""
 
 
 class RemoteError(SessionError):
-    """An error that the host found, with the exit code that it would have had here.
+    """An error reported by the host; it gets the same exit code as if it were raised here.
 
     Args:
-        message: What happened.
-        hint: What to do.
         kind: Class name of the error in the host.
     """
 
@@ -337,10 +316,10 @@ class RemoteError(SessionError):
 
 
 def checked(line: Line) -> Line:
-    """The line, unless it tells of an error.
+    """Return the line, unless it reports an error.
 
     Raises:
-        RemoteError: It does.
+        RemoteError: The line reports an error.
     """
     if line.get("is") == "error":
         raise RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
@@ -354,16 +333,11 @@ def attach(
     *,
     on_line: Callable[[Line], None] = lambda _line: None,
 ) -> Ended:
-    """Lend the host a terminal until one of them has enough of it.
+    """Lend the terminal to the host until either side ends it.
 
-    Changes of the size are told. When this process is asked to end (SIGTERM, SIGINT, SIGHUP), the host is
-    asked to give the terminal back first. However this process ends, that is a detach.
-
-    Args:
-        connection: To the host; it is closed.
-        message: The request.
-        descriptors: The terminal to read from and the one to draw on.
-        on_line: Called with what the host tells in between.
+    Forwards size changes. On SIGTERM, SIGINT or SIGHUP, asks the host to release the terminal first. However
+    this process ends, the session is only detached. `descriptors` are the terminal to read from and the one
+    to draw on; `on_line` is called with each message before the end. Closes the connection.
 
     Raises:
         RemoteError: The host refuses.
@@ -432,4 +406,4 @@ def _signals() -> Iterator[socket.socket]:
 
 
 def _heard(_number: int, _frame: FrameType | None) -> None:
-    """The wake-up descriptor tells of it."""
+    """Do nothing: the wake-up descriptor reports the signal."""

@@ -1,4 +1,4 @@
-"""Where the sockets of sessions lie, and how a session is named."""
+"""Names of sessions and paths of their sockets."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from synapse_tui.files import make_folder
 from synapse_tui.paths import UserPaths
 
 MAX_SOCKET_PATH = 103
-"""Bytes of a socket's path that every system takes (sun_path has 104 on macOS, 108 on Linux)."""
+"""Bytes that every system allows in the path of a socket (`sun_path` has 104 on macOS, 108 on Linux)."""
 _NAME = re.compile(r"[\w.-]{1,40}")
 _LONGEST = len("/0123456789ab-01234567.sock")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
-    """Where one session is.
+    """The location of a session.
 
     Attributes:
         project: Folder of its project, a real path.
-        name: Its name; the default session of a project is named like the project's folder.
-        socket: Its socket.
+        name: By default, the name of the project's folder.
     """
 
     project: Path
@@ -36,12 +35,12 @@ class SessionPlace:
 
     @property
     def key(self) -> str:
-        """Short word for project and name; names the session's log and saved workspace in the home."""
+        """Short hash of project and name; names the session's log and saved workspace."""
         return self.socket.stem.partition("-")[0]
 
     @property
     def before_homes(self) -> SessionPlace:
-        """Where the session's socket was while a socket's name did not tell the home."""
+        """The session's location in versions whose socket names did not include the home folder."""
         return SessionPlace(self.project, self.name, self.socket.with_name(f"{self.key}.sock"))
 
     @property
@@ -50,10 +49,10 @@ class SessionPlace:
 
 
 def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> SessionPlace:
-    """The place of a session; the folder of sockets, and a home folder that is missing, are made.
+    """Return the location of a session, creating the folder of sockets and the home folder if missing.
 
-    Two homes have two sessions of a project: settings, agents and messages are a home's. So have containers
-    that share `/tmp`.
+    Different home folders have different sessions of a project, since settings, agents and messages belong to
+    a home folder. So do containers that share `/tmp`.
 
     Args:
         project: Folder of the project, a real path.
@@ -61,8 +60,8 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
         environ: For XDG_RUNTIME_DIR.
 
     Raises:
-        ConfigError: The name cannot be one.
-        SessionError: The folder for sockets is not ours alone.
+        ConfigError: The name is invalid.
+        SessionError: The folder of sockets is not private.
     """
     if name and not _NAME.fullmatch(name):
         raise ConfigError(
@@ -77,21 +76,21 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
 
 
 def home_key(home: Path) -> str:
-    """Short word for a home folder: by its real path, and by what lies there.
+    """Return a short hash of a home folder: of its real path, device and inode.
 
-    The path alone is the same in most containers; device and inode alone may come again when a folder is
-    removed. Both stay through logins, upgrades, and the mount and process namespaces of a sandbox.
+    The path alone is the same in most containers; device and inode alone may be reused when a folder is
+    removed. Both stay the same across logins, upgrades, and the mount and process namespaces of a sandbox.
 
     Raises:
-        OSError: There is no such folder.
+        OSError: The folder does not exist.
     """
     real = os.path.realpath(home)
-    status = os.stat(real)  # noqa: PTH116 - a text is hashed
+    status = os.stat(real)  # noqa: PTH116 - only its text is hashed
     return hashlib.sha256(f"{real}\0{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:8]
 
 
 def socket_home(socket: Path) -> str:
-    """The `home_key` in a socket's name; empty for a host from before it was there."""
+    """Return the `home_key` in a socket's name; empty for hosts of versions without one."""
     return socket.stem.partition("-")[2]
 
 
@@ -100,15 +99,15 @@ def _default_name(project: Path) -> str:
 
 
 def sockets_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of the sockets, 0700 and ours; made when it is missing.
+    """Return the private folder of sockets (0700), creating it if missing.
 
     Raises:
-        SessionError: It belongs to someone else or is open to others.
+        SessionError: It belongs to another user or is open to others.
     """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     folder = Path(runtime) / "synapse-tui" if runtime and _is_ours(Path(runtime)) else None
     if folder is None or len(os.fsencode(folder)) + _LONGEST > MAX_SOCKET_PATH:
-        folder = Path("/tmp") / f"synapse-tui-{os.getuid()}"  # noqa: S108 - made 0700 and checked below
+        folder = Path("/tmp") / f"synapse-tui-{os.getuid()}"  # noqa: S108 - created 0700, checked below
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""What client and host say to each other over the session's socket: JSON lines, and descriptors.
+"""The protocol between client and host on the session's socket: JSON lines and file descriptors.
 
-The first line of a client is its request, with descriptors when it hands over a terminal (SCM_RIGHTS,
-unix(7)). Every line of either side is one JSON object. `VERSION` counts changes that an older side would not
-understand. Whatever the version, these stay: a request has `version`, `build` and `do`; a host answers
-`info`, `kill` and `handover`; an answer has `is`, and `end` and `error` have `text`.
+A client's first line is its request, sent with two descriptors if it lends a terminal (SCM_RIGHTS, unix(7)).
+Every line in either direction is one JSON object. `VERSION` counts incompatible changes. These never change:
+a request has `version`, `build` and `do`; a host answers `info`, `kill` and `handover`; an answer has `is`,
+and `end` and `error` have `text`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from synapse_tui.model import AgentSpec
 
 VERSION = 1
 MAX_LINE = 4_000_000
-"""The longest line that is taken, in bytes; an environment is most of it."""
+"""Maximum length of a line in bytes; most of it is an environment."""
 MAX_DESCRIPTORS = 2
 
 Line = dict[str, Any]
@@ -35,16 +35,16 @@ def encode(message: Mapping[str, object]) -> bytes:
 
 
 class LineBuffer:
-    """Bytes as they come, lines as they are whole."""
+    """Splits a byte stream into JSON lines."""
 
     def __init__(self) -> None:
         self._waiting = b""
 
     def feed(self, data: bytes) -> Iterator[Line]:
-        """Take bytes and give every message that is whole by now.
+        """Add bytes and yield each complete message.
 
         Raises:
-            SessionError: A line is too long, or no JSON object.
+            SessionError: A line is too long or not a JSON object.
         """
         self._waiting += data
         if len(self._waiting) > MAX_LINE:
@@ -57,7 +57,7 @@ class LineBuffer:
 def _decode(line: bytes) -> Line:
     try:
         message = json.loads(line)
-    except (ValueError, RecursionError):  # the latter from thousands of open brackets
+    except (ValueError, RecursionError):  # RecursionError: thousands of open brackets
         message = None
     if not isinstance(message, dict):
         raise SessionError("the other side does not speak synapse-tui's language", "update both sides")
@@ -67,7 +67,7 @@ def _decode(line: bytes) -> Line:
 def send_request(
     connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int] = ()
 ) -> None:
-    """Send a request, the descriptors with its first bytes.
+    """Send a request, with the descriptors attached to its first bytes.
 
     Raises:
         OSError: The host is gone.
@@ -75,15 +75,15 @@ def send_request(
     data = encode(request)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     sent = connection.sendmsg([data], rights)
-    if sent < len(data):  # an empty rest would be an error when the host has answered and closed already
+    if sent < len(data):  # sending nothing fails if the host has already answered and closed
         connection.sendall(data[sent:])
 
 
 def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """Read what is there, with descriptors; they are closed on exec.
+    """Read available bytes and descriptors; the descriptors are closed on exec.
 
     Raises:
-        OSError: Reading failed, or would block.
+        OSError: Reading failed or would block.
     """
     flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
     data, descriptors, _flags, _address = socket.recv_fds(connection, 65536, MAX_DESCRIPTORS, flags)
@@ -93,10 +93,10 @@ def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """The user at the other end of a connection, as the kernel knows it.
+    """Return the user id of the other end, as reported by the kernel.
 
     Raises:
-        OSError: The kernel does not tell.
+        OSError: The kernel does not report it.
     """
     if sys.platform == "darwin":
         data = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred, unix(4)
@@ -106,10 +106,10 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 def peer_pid(connection: socket.socket) -> int:
-    """The process at the other end of a connection; 0 for one in another container.
+    """Return the process id of the other end; 0 if it is in another container.
 
     Raises:
-        OSError: The kernel does not tell.
+        OSError: The kernel does not report it.
     """
     if sys.platform == "darwin":
         return connection.getsockopt(0, 2)  # SOL_LOCAL, LOCAL_PEERPID, sys/un.h
@@ -135,10 +135,10 @@ def spec_to_json(spec: AgentSpec) -> dict[str, object]:
 
 
 def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
-    """The agent that data of `spec_to_json` means; keys of a newer client are left out.
+    """Parse the output of `spec_to_json`; unknown keys are ignored.
 
     Raises:
-        SessionError: It is none.
+        SessionError: It is not a valid spec.
     """
     try:
         return AgentSpec(

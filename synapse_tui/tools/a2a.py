@@ -1,4 +1,4 @@
-"""`python -m synapse_tui.tools.a2a list|send`: registry and HTTP with nothing in between."""
+"""`python -m synapse_tui.tools.a2a list|send`: direct access to the registry and to agents over HTTP."""
 
 from __future__ import annotations
 

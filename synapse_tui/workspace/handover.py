@@ -1,8 +1,8 @@
-"""What a host gives to the newer version of itself that it executes in its place.
+"""The state that a host passes to the newer version of itself that replaces it.
 
-It is JSON, since another version reads it, in a file that only these two have open: it holds the agents'
-tokens and what their terminals show. Unknown keys are ignored and missing ones have defaults, so that
-versions that differ a little understand one another.
+JSON, since another version reads it, in a file that only these two have open, since it holds the agents'
+tokens and screens. Unknown keys are ignored and missing ones have defaults, so that slightly different
+versions understand each other.
 """
 
 from __future__ import annotations
@@ -29,31 +29,24 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class AgentHandover:
-    """All that is needed to go on with one running agent.
+    """The state of one agent. Fields without a fixed format are JSON of the caller.
 
     Attributes:
         agent_id: `synapse-{type}-{port}`.
-        profile: Name of its profile.
-        name: Its name; empty for none.
-        cwd: Its working folder.
-        spec: What was asked for, as JSON of the caller.
-        pid: Its process; 0 when it has ended.
-        start: When that started, in the words of the process table.
-        fd: Master side of its PTY; -1 when it has ended.
-        pending: Input for it that the kernel has not taken yet.
-        columns: Width of its terminal.
-        lines: Height of its terminal.
+        pid: Its process; 0 if it has exited.
+        start: Start time of that process, in the format of the process table.
+        fd: Master side of its PTY; -1 if it has exited.
+        pending: Input that the kernel has not accepted yet.
         terminal: `dump` of its terminal.
-        signals: What its detector knows beside the screen, as JSON of the caller.
-        tasks: Its tasks, oldest first, as JSON of the caller.
-        outbox: Its waiting messages, in order, as JSON of the caller.
+        signals: State of its detector that is not on the screen.
+        tasks: Its tasks, oldest first.
+        outbox: Its queued messages, in order.
         context_id: UUID of its session.
-        token: Secret with which it signs.
-        port: Port that it is served on.
+        token: Secret that it signs requests with.
         sockets: Descriptors of its listening sockets.
         environ: Environment of its process, for a restart.
-        exit: How it ended, as JSON of the caller; empty while it runs.
-        extra: Whatever else the caller wants to keep.
+        exit: How it exited; empty while it runs.
+        extra: Anything else the caller needs.
     """
 
     agent_id: str
@@ -87,10 +80,10 @@ class AgentHandover:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> AgentHandover:
-        """Read what `to_json` made.
+        """Parse the output of `to_json`.
 
         Raises:
-            Malformed: It is broken.
+            Malformed: It is damaged.
         """
         kept: dict[str, object] = {
             name: optional(content, name, default)
@@ -118,9 +111,9 @@ class GuardianHandover:
     """The guardian's process.
 
     Attributes:
-        pid: Its pid; 0 for none.
-        fd: Write end of its pipe; -1 for none.
-        leaders: Pid and start time of the processes that it watches.
+        pid: 0 if there is none.
+        fd: Write end of its pipe; -1 if there is none.
+        leaders: Process id and start time of each process it watches.
     """
 
     pid: int = 0
@@ -134,10 +127,7 @@ class Handover:
 
     Attributes:
         build: Version of the program that wrote it.
-        session: Name of the session.
-        agents: The agents, in order.
-        guardian: Watches them.
-        extra: Whatever else the host wants to keep: its own sockets, its view.
+        extra: Anything else the host needs: its own sockets, its view.
     """
 
     build: str
@@ -147,10 +137,7 @@ class Handover:
     extra: Mapping[str, object] = attribute(default_factory=lambda: _NOTHING)
 
     def write(self) -> int:
-        """Write it to a file without a name.
-
-        Returns:
-            A descriptor that execve(2) keeps, at the start of the file.
+        """Write to an unnamed file and return its descriptor, which survives execve(2).
 
         Raises:
             HandoverError: It cannot be written.
@@ -183,13 +170,10 @@ class Handover:
 
     @classmethod
     def read(cls, descriptor: int) -> Handover:
-        """Read what `write` wrote, and close it.
-
-        Args:
-            descriptor: The inherited descriptor.
+        """Read what `write` wrote, and close the descriptor.
 
         Raises:
-            HandoverError: It is not there, broken, or of a later version.
+            HandoverError: It is missing, damaged or of a later version.
         """
         try:
             with open(descriptor, "rb") as file:

@@ -1,4 +1,4 @@
-"""Where a workspace is kept: one private folder with a JSON file and compressed scrollbacks."""
+"""Storage of saved workspaces: a private folder with a JSON file and compressed scrollback per agent."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class Malformed(ValueError):
-    """A value is missing or of another kind; the message names it."""
+    """A value is missing or has the wrong type; the message names it."""
 
 
 def field(content: Mapping[str, object], name: str, kind: type[T]) -> T:
-    """A value that must be there.
+    """Return a required value.
 
     Raises:
-        Malformed: It is missing, or no `kind`.
+        Malformed: It is missing or not a `kind`.
     """
     value = content.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -40,19 +40,19 @@ def field(content: Mapping[str, object], name: str, kind: type[T]) -> T:
 
 
 def optional(content: Mapping[str, object], name: str, default: T) -> T:
-    """A value that an older version did not write.
+    """Return a value that older versions did not write.
 
     Raises:
-        Malformed: It is there and of another kind than the default.
+        Malformed: Its type is not that of the default.
     """
     return field(content, name, type(default)) if name in content else default
 
 
 def table(value: object, what: str) -> Mapping[str, object]:
-    """A JSON object.
+    """Return `value` if it is a JSON object.
 
     Raises:
-        Malformed: It is none.
+        Malformed: It is not.
     """
     if not isinstance(value, dict):
         raise Malformed(f"{what} is no object")
@@ -60,10 +60,10 @@ def table(value: object, what: str) -> Mapping[str, object]:
 
 
 def strings(content: Mapping[str, object], name: str) -> tuple[str, ...]:
-    """A list of texts.
+    """Return a required list of strings.
 
     Raises:
-        Malformed: It is none.
+        Malformed: It is missing or not a list of strings.
     """
     values = field(content, name, list)
     if not all(isinstance(value, str) for value in values):
@@ -72,10 +72,10 @@ def strings(content: Mapping[str, object], name: str) -> tuple[str, ...]:
 
 
 def tables(content: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    """A list of JSON objects.
+    """Return a required list of JSON objects.
 
     Raises:
-        Malformed: It is none.
+        Malformed: It is missing or not a list of objects.
     """
     return [table(value, f"an entry of '{name}'") for value in field(content, name, list)]
 
@@ -85,7 +85,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Newer(ValueError):
-    """A later version of this program wrote it."""
+    """Written by a later version of this program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,10 @@ class SavedAgent:
     """An agent that was open.
 
     Attributes:
-        profile: Name of its profile.
-        agent_id: `synapse-{type}-{port}`.
-        port: Port that it was served on.
-        cwd: Its working folder.
-        name: Its name; empty for none.
         args: Arguments after the profile's own.
-        order: Its place among the agents, from 0.
-        told_as: Agent id under which its conversation got its instructions; empty for not yet.
-        began: When its conversation began, in seconds since the epoch; 0 for not known.
+        order: Its position among the agents, from 0.
+        told_as: Agent id under which its conversation was instructed; empty if it was not yet.
+        began: Start of its conversation in seconds since the epoch; 0 if unknown.
     """
 
     profile: str
@@ -116,11 +111,6 @@ class SavedAgent:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
-        """Read one.
-
-        Raises:
-            Malformed: It is none.
-        """
         return cls(
             profile=field(content, "profile", str),
             agent_id=field(content, "agent_id", str),
@@ -136,11 +126,11 @@ class SavedAgent:
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """What the application showed (layout, agent in focus, active tab, zoom, sidebar); its own business.
+    """What the application showed: layout, agent in focus, active tab, zoom, sidebar.
 
     Attributes:
-        version: Of the state, by the application's counting.
-        state: JSON of the application.
+        version: Version of the state's format, counted by the application.
+        state: JSON that only the application interprets.
     """
 
     version: int = 0
@@ -148,27 +138,18 @@ class SavedView:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedView:
-        """Read one.
-
-        Raises:
-            Malformed: It is none.
-        """
         return cls(field(content, "version", int), table(content.get("state"), "'state'"))
 
 
 @dataclass(frozen=True, slots=True)
 class SavedWorkspace:
-    """Everything that is needed to open the agents of a session again.
+    """Everything needed to open the agents of a session again.
 
     Attributes:
-        project: Folder of the project.
-        session: Name of the session.
-        saved_at: When it was saved, aware.
-        clean: Whether a person ended the agents; else they were lost to a crash or a reboot.
-        boot_id: Of the system at that time; empty where it is not known.
-        pid: Of the host.
-        agents: The agents, in order.
-        view: What the application showed.
+        saved_at: Timezone-aware.
+        clean: Whether a person ended the agents; otherwise they were lost to a crash or a reboot.
+        boot_id: The system's boot id when it was saved; empty if unknown.
+        pid: The host's process id.
     """
 
     project: str
@@ -181,7 +162,6 @@ class SavedWorkspace:
     view: SavedView = attribute(default_factory=SavedView)
 
     def to_bytes(self) -> bytes:
-        """JSON in UTF-8."""
         content = {
             "version": VERSION,
             "project": self.project,
@@ -197,11 +177,11 @@ class SavedWorkspace:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedWorkspace:
-        """Read what `to_bytes` made, in this version or an earlier one.
+        """Parse the output of `to_bytes` of this version or an earlier one.
 
         Raises:
-            Newer: A later version made it.
-            Malformed: It is broken.
+            Newer: A later version wrote it.
+            Malformed: It is damaged.
         """
         try:
             content = table(json.loads(data.decode("utf-8", "surrogatepass")), "it")
@@ -227,7 +207,7 @@ class SavedWorkspace:
 
 
 def boot_id() -> str:
-    """Names the time since the system was started; empty where the system does not tell (random(4))."""
+    """Return an id of the current boot, or an empty string if the system has none (random(4))."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -237,27 +217,26 @@ def boot_id() -> str:
 log = logging.getLogger(__name__)
 
 SCROLLBACK_BYTES = 2_000_000
-"""Compressed size of the scrollback of one agent."""
+"""Limit on the compressed scrollback of one agent."""
 _MOST_TEXT = 64_000_000
-"""Bytes that a scrollback may unpack to."""
+"""Limit in bytes on uncompressed scrollback."""
 _FILE = "workspace.json"
 _SUFFIX = ".scrollback"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _MARGIN = 0.9
-"""Lines compress differently: what must become smaller is cut to a little less than the average says."""
+"""Lines compress unevenly, so cut a little more than the average compression ratio suggests."""
 
 
 class WorkspaceStore:
-    """Files of one session; all methods block, so a host calls them in threads.
+    """The files of one session. All methods block: call them in a thread.
 
     Args:
         folder: `~/.synapse/workspaces`.
-        key: Names the session in it; letters, digits, `.`, `_`, `-`.
-        scrollback_bytes: Compressed size of the scrollback of one agent.
+        key: Names the session's folder; letters, digits, `.`, `_`, `-`.
+        scrollback_bytes: Limit on the compressed scrollback of one agent.
 
     Attributes:
-        path: Folder of the session.
-        problem: What was wrong with what was found, for a person; empty for nothing.
+        problem: What was wrong with the saved files, for a person; empty if nothing was.
     """
 
     def __init__(self, folder: Path, key: str, *, scrollback_bytes: int = SCROLLBACK_BYTES) -> None:
@@ -267,9 +246,9 @@ class WorkspaceStore:
         self.problem = ""
 
     def load(self) -> SavedWorkspace | None:
-        """The workspace that was saved last; None when there is none that can be read.
+        """Return the last saved workspace, or None if none can be read.
 
-        A file that is broken, or of a later version of this program, is moved aside, and `problem` says so.
+        A file that is damaged or was written by a later version is moved aside, and `problem` says so.
         """
         path = self.path / _FILE
         try:
@@ -286,10 +265,10 @@ class WorkspaceStore:
         return None
 
     def save(self, workspace: SavedWorkspace) -> None:
-        """Keep a workspace in place of the one before; scrollbacks of agents that are not in it go.
+        """Replace the saved workspace and remove the scrollback of agents that are not in it.
 
         Raises:
-            OSError: It could not be written; the one before is still there.
+            OSError: It could not be written; the previous one is unchanged.
         """
         self._make_folder()
         write_private(self.path / _FILE, workspace.to_bytes())
@@ -300,14 +279,12 @@ class WorkspaceStore:
                 path.unlink(missing_ok=True)
 
     def save_scrollback(self, agent_id: str, data: bytes) -> None:
-        """Keep the lines of an agent's terminal.
+        """Save the scrollback of an agent, a rendered `terminal.History`.
 
-        Args:
-            agent_id: The agent.
-            data: A rendered `terminal.History`; its oldest lines are left out where it is too large.
+        If it is too large, its oldest lines are dropped.
 
         Raises:
-            OSError: It could not be written; what was kept before is still there.
+            OSError: It could not be written; what was saved before is unchanged.
         """
         self._make_folder()
         packed = zlib.compress(data)
@@ -317,7 +294,7 @@ class WorkspaceStore:
         write_private(self._scrollback(agent_id), packed)
 
     def load_scrollback(self, agent_id: str) -> bytes:
-        """The lines that were kept of an agent's terminal; empty when there are none that can be read."""
+        """Return the saved scrollback of an agent, or empty bytes if none can be read."""
         path = self._scrollback(agent_id)
         try:
             check_safe(path)
