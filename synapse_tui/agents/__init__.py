@@ -1,1 +1,1 @@
-"""One agent: its profile, its state, its composer, what waits to be typed into it, and its session."""
+"""One agent: profile, state, composer, delivery and session."""

@@ -1,4 +1,4 @@
-"""A running agent as JSON, for the newer version of the host that goes on with it, and back again."""
+"""Serializes a running agent to JSON, so that a newer version of the host can take it over."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AdoptedSession:
-    """What a session goes on with."""
+    """The state that an adopted session continues with."""
 
     process: Adopted
-    context_id: str  # UUID of the session
-    tasks: tuple[Task, ...] = ()  # its tasks, oldest first
+    context_id: str
+    tasks: tuple[Task, ...] = ()  # oldest first
     outbox: tuple[OutboxEntry, ...] = ()
     turn: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     unseen: bool = False
-    timeline: tuple[Passage, ...] = ()  # the states that it was in, oldest first
+    timeline: tuple[Passage, ...] = ()  # oldest first
     watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     delivery: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     hook_args: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         handover.profile,
         name=handover.name,
         args=tuple(map(str, args)) if isinstance(args, list) else (),
-        # A version without instructions handed it over in the middle of its work: it is left alone.
+        # A version without instructions handed it over mid-work: leave it alone.
         told_as=str(content.get("told_as", handover.agent_id)),
         began=began if isinstance(began := content.get("began"), float) else 0.0,
     )
@@ -107,7 +107,6 @@ def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
 
 
 def task_to_json(task: Task) -> Json:
-    """A task as JSON; metadata that is none is left out."""
     content = {
         field.name: getattr(task, field.name)
         for field in dataclasses.fields(task)

@@ -1,4 +1,4 @@
-"""What the agent wrote in a turn: the rows that passed over its screen, without the frame around them."""
+"""Extracts the agent's answer of a turn from the rows that scrolled over its screen."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from synapse_tui.content import Artifact
 
 from .composer import skeleton
 
-MAX_ROWS = 5_000  # rows kept in memory; the oldest go first
-MIN_FOUND = 2  # different rows that must be found again for a move to be believed
+MAX_ROWS = 5_000  # rows in memory; the oldest are dropped first
+MIN_FOUND = 2  # distinct rows that must match before a scroll is assumed
 MAX_CANDIDATES = 8
-NEAR = 400  # how many of the last rows are searched for those on the screen
-JUMP = 6  # rows that must differ, without one being found again, for the text to have been moved out of sight
-STICKY = 3  # rows at the top that may be held there while the text passes below them
+NEAR = 400  # number of latest rows searched for those on the screen
+JUMP = 6  # rows that must differ without any match before the old text counts as scrolled away
+STICKY = 3  # rows at the top that may stay fixed while the text scrolls below them
 
 
 class StitchedRows:
-    """The text that passes over a screen, as far as it was seen.
+    """The text that scrolled over a screen, as far as it was seen.
 
-    The terminal reports rows that it scrolls off the screen. Where an agent paints moved text in
-    place, the move is found by looking for the rows that changed among those known.
+    The terminal reports rows that scroll off the screen. If an agent repaints scrolled text in place, the
+    offset is found by matching changed rows with known ones.
     """
 
     def __init__(self, screen: Sequence[str]) -> None:
@@ -45,7 +45,6 @@ class StitchedRows:
 
     @classmethod
     def resumed(cls, state: Mapping[str, Any]) -> StitchedRows:
-        """The rows of which `state` was given."""
         stitched = cls(state["screen"])
         stitched.rows = list(state["rows"])
         stitched.truncated = bool(state["truncated"])
@@ -65,7 +64,7 @@ class StitchedRows:
         if new == old and not moved:
             return False
         if not any(row.strip() for row in new):
-            return True  # cleared, to be drawn anew
+            return True  # cleared before a redraw
         self._screen = new
         head = 0 if moved else common(old, new)
         if not moved:
@@ -87,7 +86,7 @@ class StitchedRows:
             self.truncated = True
 
     def _candidates(self, new: Sequence[str], changed: Sequence[int]) -> list[int]:
-        """Where the screen may be, by the rows that are found again; the likeliest places first."""
+        """Return possible offsets of the screen by matching rows, most likely first."""
         places: dict[str, list[int]] = {}
         for place in range(max(0, len(self.rows) - NEAR), len(self.rows)):
             places.setdefault(self.rows[place], []).append(place)
@@ -95,7 +94,7 @@ class StitchedRows:
         for index in changed:
             for place in places.get(new[index], ()):
                 found.setdefault(place - index, set()).add(new[index])
-        # Repeated rows prove nothing: each text counts once.
+        # Repeated rows prove nothing, so each text counts once.
         likely = sorted(found, key=lambda top: (-len(found[top]), abs(top - self._top)))
         return [top for top in likely[:MAX_CANDIDATES] if top >= 0 and len(found[top]) >= MIN_FOUND]
 
@@ -126,17 +125,16 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 _BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])\s+(?=\S)")
-_OWN = frozenset("●⏺✦◆")  # signs that agents draw and texts rarely begin their items with
+_OWN = frozenset("●⏺✦◆")  # bullets that agents draw and that rarely start list items
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
 
 
 def without_bullets(rows: Sequence[str]) -> list[str]:
-    """Rows of an answer as they were before the agent marked each piece of it with a bullet.
+    """Remove the bullets that the agent put before each piece of its answer.
 
-    An answer comes in several pieces where tools are used in between. A bullet is the agent's when it stands
-    where the answer begins farthest to the left, and a piece begins with it: the rows of a list that follow
-    one another have theirs from the text.
+    An answer has several pieces if tools were used in between. A bullet is the agent's if it is at the
+    answer's leftmost column and starts a piece; bullets on consecutive rows are a list in the text.
     """
     first = _BULLET.match(rows[0]) if rows else None
     column = len(first[1]) if first else min(map(indent_of, filter(None, rows)), default=0)
@@ -156,7 +154,7 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
 
 
 def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
-    """The signs that may be bullets of an answer that does not begin with one."""
+    """Return signs that may be bullets if the answer does not start with one."""
     heads = [row for row in rows if row and indent_of(row) == column]
     every = all(map(_ITEM.match, heads))
     found = [match[2] for row in heads if (match := _BULLET.match(row))]
@@ -180,19 +178,19 @@ _SIGN = re.compile(r"[^\w\s]+ ")
 _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
 _RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
-# how long it took, and when it ended, as some agents say under an answer
+# duration and end time, which some agents print under an answer
 _STATUS = re.compile(
     r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+"
     r"(?:[•·] (?:\w+ )?\d+:\d+(?: [AP]M)? *)?─*\s*$"
 )
-_TIP = re.compile(r"^\s*[└⎿] +Tip: ")  # what some agents show under their spinner
-# A few words at the right edge over the composer, which come and go while it is empty
+_TIP = re.compile(r"^\s*[└⎿] +Tip: ")  # tips under the spinner
+# A few words at the right edge above the composer that appear while it is empty
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
 _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
 _SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
 _ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
-# what some agents show instead of the end of a long message
+# shown by some agents instead of the end of a long message
 _NOTE = re.compile(
     r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
     r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
@@ -201,11 +199,10 @@ _NOTE = re.compile(
 _NOTE_LENGTH = 60
 _MIN_ECHO = 8
 _MIN_CUT_ECHO = 24
-_HEAD = 14  # characters of a message's first word that a row must hold for it to be the first of its echo
+_HEAD = 14  # minimum characters of the message's first word in the first row of its echo
 
 
 def without_frame(rows: Sequence[str], idle: Sequence[str]) -> list[str]:
-    """Rows of a screen without the composer and the footer."""
     end = len(rows)
     for old, new in zip(reversed(idle), reversed(rows), strict=False):
         if _plain(old) != _plain(new):
@@ -217,10 +214,10 @@ def without_frame(rows: Sequence[str], idle: Sequence[str]) -> list[str]:
 def after_echo(
     rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]] = (), *, known: int = 0
 ) -> list[str] | None:
-    """The rows after the place where the agent shows the message; None when it does not show it.
+    """Return the rows after the echo of the message, or None if it is not shown.
 
-    An agent that prints all of its conversation anew shows the message twice: the last one counts then. A
-    message that is quoted in the answer does not.
+    If the agent reprints its conversation, the last echo counts. A message quoted in the answer does not
+    count.
     """
     want = skeleton(text)
     head = text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
@@ -243,7 +240,6 @@ def after_echo(
 
 
 def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Rows up to the place where the agent shows a later prompt of the user."""
     wanted = [want for prompt in prompts if (want := skeleton(_GUTTER.sub("", prompt)))]
     for start, row in enumerate(rows):
         if any(_begins_echo(row, want) for want in wanted):
@@ -269,7 +265,7 @@ def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]
 
 
 def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Rows without those in which the agent shows messages that came in the midst of the turn."""
+    """Remove the echoes of messages that were submitted during the turn."""
     kept = list(rows)
     for prompt in prompts:
         want, head = skeleton(prompt), prompt.split(maxsplit=1)[0][:_HEAD]
@@ -281,13 +277,12 @@ def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
 
 
 def without_note(text: str) -> str:
-    """An answer without its last row, where that stands apart and begins with a sign: a note of the agent."""
+    """Remove a trailing note of the agent: a separate last row that starts with a sign."""
     answer, _, last = text.rpartition("\n\n")
     return answer if answer and "\n" not in last and _SIGN.match(last) else text
 
 
 def tidy(rows: Sequence[str]) -> str:
-    """The text of an answer without side borders, bullets and rules, indented as little as can be."""
     rows = _trim(_without_sides([row.rstrip() for row in rows]))
     if not rows:
         return ""
@@ -349,7 +344,7 @@ def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
 
 
 def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
-    """Whether a row that is not of the message may be of its echo: an answer stands apart, or elsewhere."""
+    """Whether a row that does not match the message may still belong to its echo."""
     shown = [indent_of(row) for row in rows[start + 1 : place] if row.strip()]
     return bool(rows[place - 1].strip()) or indent_of(rows[place]) == min(shown, default=-1)
 
@@ -363,7 +358,7 @@ def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want:
 
 
 def _cut_echo_end(rows: Sequence[str], want: str, known: int) -> int | None:
-    """Where an echo ends whose beginning was never seen: rows that are together the end of the message."""
+    """Find the end of an echo whose beginning was never seen."""
     for place, row in enumerate(rows[known:], known):
         got = next(filter(want.endswith, _echo_skeletons(row)), "")
         if not got:
@@ -383,7 +378,7 @@ def _echo_skeleton(row: str) -> str:
 
 
 def _echo_skeletons(row: str) -> Iterator[str]:
-    """What a row may show of a message, the longest first: signs at its ends may be the agent's."""
+    """Yield what a row may show of a message, longest first; signs at its ends may be the agent's."""
     text = _GUTTER.sub("", row)
     signs = skeleton(row[: len(row) - len(text)])
     for body in map(skeleton, (text, _SIDE_END.sub("", text))):
@@ -401,12 +396,12 @@ def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
 
 _BARS = frozenset("┃│▐█▌░▒▓|")
 _FAR = 40
-# at the right edge, apart from the text; the row of a table begins with a border too
+# at the right edge, separated from the text; table rows have borders too
 _SCROLLBAR = re.compile(r"\s{2,}[┃│▐█▌░▒▓]$")
 
 
 class AnswerCollector:
-    """Collects the rows of one answer, also of agents that paint their own scrolling."""
+    """Collects the rows of one answer, including from agents that paint their own scrolling."""
 
     def __init__(
         self,
@@ -424,10 +419,10 @@ class AnswerCollector:
         self._working = working
         self._idle = _rows(screen())
         self._below = below(len(self._idle))
-        # Rows that stay the same are frame, but an answer like the one before stays the same too.
+        # Unchanged rows are frame, but an answer equal to the previous one does not change either.
         self._frame = [] if self._below else self._idle
         self._seen = StitchedRows(self._idle)
-        # what was seen before the composer went out of sight; None while it is seen, or never was
+        # rows seen before the composer disappeared; None while it is visible or if it never was
         self._kept: list[str] | None = None
 
     def state(self) -> dict[str, object]:
@@ -440,7 +435,6 @@ class AnswerCollector:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on where another collector, of which `state` was given, has come to."""
         self._idle = list(state["idle"])
         self._frame = self._idle if state["framed"] else []
         self._seen = StitchedRows.resumed(state["seen"])
@@ -448,7 +442,7 @@ class AnswerCollector:
         self._below = state.get("below", 0)
 
     def begin(self) -> None:
-        """Enter is about to be pressed: what was on the screen up to now is no answer."""
+        """Mark the current screen as not part of the answer; called just before Enter."""
         self._seen = StitchedRows(_rows(self._screen()))
         self._kept = None
 

@@ -1,6 +1,6 @@
-"""Reads an agent's composer off its rendered screen: is it there, is it really empty, what stands in it.
+"""Reads an agent's composer from the rendered screen: is it visible, is it empty, what does it contain.
 
-Whether a message may be typed hangs on this reading, so every doubt reads as "not visible".
+Delivery depends on this reading, so anything doubtful reads as "not visible".
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
     from synapse_tui.terminal import Style, Terminal
 
 _DEFAULT_BACKGROUND = -1
-_MAX_HINTS = 8  # rows over a composer that are looked at for its hints
-_FILLS = 8  # rows of a composer at the top of the screen that has pushed its frame out of it, at least
+_MAX_HINTS = 8  # rows above a composer that are searched for hints
+_FILLS = 8  # minimum rows of a composer that has pushed its frame off the top of the screen
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where a composer stands; rows count from 0 at the top of the screen."""
-
     top: int
     bottom: int
     first: int
@@ -41,7 +39,7 @@ class Box:
 
 
 def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    """The composer that takes the keys, or None when none is there for certain."""
+    """Find the composer that has the input focus, or None if that is not certain."""
     box = _framed(rows, rules) if rules.below is not None else _unframed(terminal, rows, rules)
     if box is None or (rules.cursor and not has_cursor(terminal, box)):
         return None
@@ -50,7 +48,7 @@ def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> B
 
 
 def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
-    """How many rows stand over a composer, without those that belong to its frame."""
+    """Return the number of rows above the composer and its frame."""
     end = box.top
     for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
         row = rows[place].rstrip()
@@ -62,7 +60,7 @@ def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> 
 
 
 def has_cursor(terminal: Terminal, box: Box) -> bool:
-    """Whether the cursor stands where the draft is."""
+    """Whether the cursor is in the draft area."""
     return box.first <= terminal.cursor.y <= box.last
 
 
@@ -147,21 +145,19 @@ _CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
 _QUESTION = re.compile(r"\W*(\w.*[?？])")
 _GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
 _TAIL = 40
-_FOOTER = 6  # rows with text that may stand below the choices, at most
+_FOOTER = 6  # maximum rows of text below the choices
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A list of choices on the screen."""
-
-    kind: DialogKind  # `permission` when a choice is a yes or a no; else `question`
-    title: str  # the nearest question above it; may be empty
+    kind: DialogKind  # `permission` if one of the choices is a yes or a no
+    title: str  # nearest question above the choices; may be empty
 
 
 def find_choices(
     rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
 ) -> Choices | None:
-    """The list of choices that takes the keys; only for screens on which no composer holds the cursor."""
+    """Find the focused list of choices; only for screens without the cursor in a composer."""
     x, y = cursor
     for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
         row = _ROW.match(rows[place])
@@ -209,9 +205,9 @@ def _choices_title(rows: Sequence[str], first: int) -> str:
 _RGB = 1 << 24
 # the 24 greys of the 256-colour palette, from rgb 8,8,8 in steps of 10 (xterm's 256colres)
 _GREY_PALETTE = range(232, 256)
-# A suggestion's grey lies between these; darker is text on a light screen, brighter on a dark one
+# A suggestion's grey is in this range; darker is text on a light screen, brighter on a dark one
 _DARKEST, _BRIGHTEST = 0x50, 0xB8
-_COLORLESS = 0x1A  # channels of a grey differ by less
+_COLORLESS = 0x1A  # maximum difference between the channels of a grey
 
 
 def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
@@ -227,7 +223,7 @@ def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Se
 
 
 def _styles(terminal: Terminal, box: Box) -> Iterator[Style]:
-    """Styles of the draft's visible characters; the one under the cursor may be drawn as the cursor."""
+    """Yield the styles of the draft's visible characters; one may be styled as the cursor."""
     cursor = terminal.cursor
     for y in range(box.first, box.last + 1):
         for x in range(box.column, terminal.columns):
@@ -241,7 +237,7 @@ def _faint(style: Style, wanted: PlaceholderStyle) -> bool:
 
 
 def _grey(color: int) -> bool:
-    if color == 8:  # "bright black"
+    if color == 8:  # bright black
         return True
     if color in _GREY_PALETTE:
         return _DARKEST <= 8 + 10 * (color - 232) <= _BRIGHTEST
@@ -252,17 +248,15 @@ def _grey(color: int) -> bool:
 
 
 class Change(NamedTuple):
-    """What happened to a screen since it was read before."""
-
     text: bool
     any: bool
 
 
 class ScreenText:
-    """Reads one screen; another terminal is read from the beginning."""
+    """Caches the text of one screen; a different terminal is read from scratch."""
 
     def __init__(self) -> None:
-        self.rows: Sequence[str] = ()  # the rows up to the last one with text, as wide as the screen
+        self.rows: Sequence[str] = ()  # rows up to the last one with text, padded to the screen width
         self._terminal: Terminal | None = None
         self._tracker: DamageTracker | None = None
         self._all: list[str] = []
@@ -304,7 +298,7 @@ class ScreenText:
         return changed
 
     def tail(self, count: int, first: int = 0) -> str:
-        """The last rows, without the blanks at their ends, joined by line feeds."""
+        """Return the last rows, right-stripped, joined by line feeds."""
         start = max(first, len(self.rows) - count)
         text = self._from.get(start)
         if text is None:
@@ -312,36 +306,36 @@ class ScreenText:
         return text
 
 
-CHOICES = "list of choices"  # name of a dialog known only by its structure
-_WRAP_SLACK = 4  # cells that agents leave free at the right of a wrapped row, at most
+CHOICES = "list of choices"  # name of dialogs that are recognized only by their structure
+_WRAP_SLACK = 4  # maximum free cells at the end of a wrapped row
 _TITLE_LENGTH = 200
-_LONG_PASTE = 200  # no agent replaces a shorter text by a stand-in without numbers
-_SCROLLED_ROWS = 3  # A composer that shows only the end of a long draft shows at least so many rows of it
+_LONG_PASTE = 200  # shorter pastes are never replaced by a placeholder without numbers
+_SCROLLED_ROWS = 3  # minimum rows that a composer shows of a long draft's end
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerReading:
-    """What the screen shows of the composer."""
+    """The composer as shown on the screen."""
 
     visible: bool
     draft: str = ""
-    rows: int = 0  # rows of the screen that the draft takes up
+    rows: int = 0  # screen rows of the draft
     placeholder: bool = False
     dialog: bool = False
-    dialog_name: str = ""  # name of the dialog's rule; empty without one
+    dialog_name: str = ""  # name of the matching rule; empty without a dialog
     dialog_kind: DialogKind = "permission"
-    dialog_title: str = ""  # what it asks, in the agent's words; may be empty
+    dialog_title: str = ""  # the agent's question; may be empty
     pastes: tuple[re.Pattern[str], ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether the composer is there with nothing in it: only then may a message be typed."""
+        """Whether the composer is visible and empty: only then may a message be typed."""
         return self.visible and not self.draft
 
     def shows(self, text: str) -> bool:
-        """Whether exactly this text stands in the composer, or the agent's stand-in for its paste.
+        """Whether the composer contains exactly this text, or the agent's placeholder for its paste.
 
-        White space is not compared, since agents wrap. A composer that scrolls may show the end of it only.
+        White space is ignored, since agents wrap. A scrolling composer may show only the end of the text.
         """
         if not self.visible or not self.draft:
             return False
@@ -354,8 +348,6 @@ class ComposerReading:
 
 
 class ComposerReader:
-    """Reads the composer of one agent again and again."""
-
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._seen: object = None
@@ -374,7 +366,7 @@ class ComposerReader:
             )
         if box is None or rules is None:
             if not self._profile.receives:
-                return ComposerReading(visible=False)  # a shell: menus in it are the person's own
+                return ComposerReading(visible=False)  # a shell: menus in it belong to the user
             cursor = terminal.cursor.x, terminal.cursor.y
             numbered = rules is not None or not terminal.modes.cursor_visible
             return _unknown(find_choices(text.rows, cursor, numbered=numbered, prompts=rules is None))
@@ -395,17 +387,17 @@ def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
 
 
 def screen_rows(terminal: Terminal) -> list[str]:
-    """The rows of the screen up to the last one with text, as wide as the screen."""
+    """Return the rows up to the last one with text, padded to the screen width."""
     return list(ScreenText.of(terminal).rows)
 
 
 def _dialog(
     rules: Sequence[DialogRule], screen: ScreenText, box: Box | None
 ) -> tuple[DialogRule, str] | None:
-    """The dialog on the screen and its title.
+    """Return the dialog on the screen and its title.
 
-    Where a composer holds the cursor, only what stands in it or below it can be a dialog: above it is the
-    conversation, which may well quote one.
+    If a composer has the cursor, only what is in or below it can be a dialog: the conversation above may
+    quote one.
     """
     first = box.top if box is not None else 0
     for rule in rules:
@@ -445,7 +437,7 @@ def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Bo
         return ComposerReading(visible=True, placeholder=True, pastes=rules.pastes)
     draft = _join(texts, terminal.columns - box.column)
     if not draft and rules.cursor and terminal.cursor.y == box.first and terminal.cursor.x > box.column:
-        draft = " " * (terminal.cursor.x - box.column)  # blanks leave no trace but the cursor's place
+        draft = " " * (terminal.cursor.x - box.column)  # blanks show only in the cursor's position
     return ComposerReading(visible=True, draft=draft, rows=len(texts), pastes=rules.pastes)
 
 
@@ -499,14 +491,14 @@ def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
     return all(number in wanted[name] for name, number in numbers.items() if name in wanted)
 
 
-# characters that a composer must at least show of the end of a text when it is too small for all of it
+# minimum characters that a composer must show of the end of a text that does not fit
 WINDOW = 40
 HEAD = 20
 TAIL = 8
-# of so many characters one may be lost or too many, where characters of disputed width are about
+# characters per lost or extra one, if characters of disputed width are near
 MOST_LOST = 4
-ALIKE = 4  # so many characters must be alike to go on after some that are lost; less only at the end
-_GAP = 8  # characters that may be lost, or too many, in one place
+ALIKE = 4  # matching characters needed to continue after a gap; fewer only at the end
+_GAP = 8  # maximum lost or extra characters in one place
 _STEPS = sorted(
     ((more, less) for more in range(_GAP + 1) for less in range(_GAP + 1) if more or less),
     key=lambda step: (sum(step), max(step)),
@@ -515,13 +507,13 @@ _STEPS = sorted(
 _UNSTABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "So", "Sk", "Zl", "Zp", "Zs"})
 
 
-# categories of which joined emoji and marks are made
+# categories that joined emoji and combining marks consist of
 _DISPUTED = frozenset({"Cf", "Mc", "Me", "Mn", "Sk", "So"})
 _PROMPT_SIGN = re.compile(r"^[^\w\[]*")
 
 
 class _Stable(dict[int, int | None]):
-    """What becomes of a character: itself, or nothing; filled as characters come."""
+    """Cached map from characters to themselves, or to nothing if they are not drawn alike everywhere."""
 
     def __missing__(self, code: int) -> int | None:
         char = chr(code)
@@ -534,16 +526,16 @@ _STABLE = _Stable()
 
 
 def skeleton(text: str) -> str:
-    """What every agent draws alike of a text: in NFC, no white space, symbols and invisible characters."""
+    """Return what every agent draws alike: NFC, without white space, symbols and invisible characters."""
     return unicodedata.normalize("NFC", text).translate(_STABLE)
 
 
 class Proof:
-    """Judges whether a text stands in a composer.
+    """Decides whether a composer contains a text.
 
-    What agent and terminal lay out in different widths (joined emoji, marks) may cost its neighbours: cells
-    are overwritten, or keep what stood there. So from the first such character on a few may be missing or too
-    many; what stands before it, most of the rest and the end of the text must be there.
+    Characters whose width is disputed between agent and terminal (joined emoji, marks) may damage their
+    neighbours. From the first such character on, a few characters may be lost or extra; everything before it,
+    most of the rest and the end must match.
     """
 
     def __init__(self, text: str, pastes: Sequence[re.Pattern[str]] = ()) -> None:
@@ -553,10 +545,10 @@ class Proof:
         self._certain = _certain(text)
 
     def stands(self, draft: str) -> bool:
-        """Whether a draft is the text, all of it or as much as the composer shows.
+        """Whether a draft is the text, or as much of it as the composer shows.
 
-        The composer was empty and the user's keys are held back, so the draft can only be our text, a part
-        of it that is still being drawn, or something of the agent's own.
+        The composer was empty and the user's keys are held, so the draft can only be our text, a partly drawn
+        text, or something of the agent's.
         """
         if self._is(draft):
             return True
@@ -568,7 +560,7 @@ class Proof:
         )
 
     def restored(self, draft: str) -> bool:
-        """Whether a draft is the text, put back by the agent; a text that a user has changed is not."""
+        """Whether a draft is the text restored by the agent, without edits by the user."""
         return bool(skeleton(draft)) and self._is(draft)
 
     def begun(self, draft: str, screen: str) -> bool:
@@ -583,7 +575,6 @@ class Proof:
         )
 
     def on(self, screen: str) -> bool:
-        """Whether the text stands anywhere on a screen: all that can be judged without a known composer."""
         return self._want in skeleton(screen)
 
     def _is(self, draft: str) -> bool:
@@ -619,9 +610,9 @@ def _disputed(char: str) -> bool:
 
 
 def _laid_out_apart(got: str, want: str, certain: int) -> bool:
-    """Whether the one is the other, but for a few characters here and there next to such of disputed width.
+    """Whether two texts are equal except for a few characters near ones of disputed width.
 
-    It takes time in proportion to the texts.
+    Runs in linear time.
     """
     left = len(want) // MOST_LOST
     here = there = 0

@@ -1,4 +1,4 @@
-"""An agent's process with its terminal: bytes in, screen and state out, keys in."""
+"""An agent's process and its terminal: output in, screen and state out, keys in."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .profiles.profile import Profile
 from .state import StateDetector, Timeline
 
 _LINE_END = b"\r\n"
-# what is in no rendered history; another program might have changed the file
+# sequences that rendered history never contains; another program may have changed the file
 _FOREIGN = re.compile(
     rb"\x1b(?!\[[0-9;:]*m|\[K|\[[01]\"q|\[\?2027[hl]|\]8;[^\x00-\x1f\x7f]*\x1b\\|\\)"
     rb"|[\x00-\x09\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
@@ -47,17 +47,16 @@ _FOREIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Lines of before, from a file."""
+    """Saved lines of an earlier terminal."""
 
-    history: bytes  # the lines, as `terminal.History.render` makes them
-    saved_at: datetime  # when they were saved, aware
+    history: bytes  # as rendered by `terminal.History.render`
+    saved_at: datetime  # aware
 
     def show(self, terminal: Terminal) -> None:
         """Put the lines and a mark below them into the scrollback of a new terminal.
 
-        The screen stays blank and the cursor at its top: who reads the screen (the detector, the collector of
-        answers) takes nothing of it for the agent's words. Some 10 MB/s, so the lines are cut to as many as
-        the scrollback keeps.
+        The screen stays blank with the cursor at its top, so that nothing takes the lines for new output.
+        Parses about 10 MB/s, so the lines are cut to the size of the scrollback.
         """
         lines = self.history.split(_LINE_END)[-max(1, terminal.scrollback.limit) :]
         terminal.feed(_FOREIGN.sub(b"", _LINE_END.join(lines)))
@@ -72,7 +71,7 @@ class Past:
 
 
 class Pulse:
-    """Wakes all who wait, as often as something changes."""
+    """Wakes all waiters on every change."""
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[bool]] = set()
@@ -86,7 +85,7 @@ class Pulse:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
-        # Every output of every agent comes by here: `asyncio.wait` would make three more objects each time.
+        # Called for every output of every agent: `asyncio.wait` would create three more objects each time.
         timer = loop.call_later(seconds, _expire, waiter) if seconds is not None else None
         try:
             return await waiter
@@ -101,16 +100,16 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
         waiter.set_result(False)
 
 
-MAX_PROCESSES = 32  # how many processes of an agent are looked at
-REMEMBERED = 1.0  # seconds for which it is remembered how much they had done
-STALE = 2.0  # seconds after which it is asked anew which processes these are
+MAX_PROCESSES = 32  # maximum processes examined per agent
+REMEMBERED = 1.0  # seconds for which a measured processor time is remembered
+STALE = 2.0
 
 
 class Activity:
-    """Measures for how long the programs that read a terminal have done nothing at all.
+    """Measures how long the programs that read a terminal have been idle.
 
-    A program that runs and sleeps again between two looks is found out by the processor time that it used.
-    Where the system does not say, only time passes.
+    Short work between two samples shows in the processor time. On systems that do not report it, only elapsed
+    time counts.
     """
 
     def __init__(self, leader: int, clock: Callable[[], float]) -> None:
@@ -130,9 +129,9 @@ class Activity:
             self._samples.clear()
 
     def rested(self, allowed: float = 0.0) -> float:
-        """For how many seconds they have done nothing, as far as it was asked before; 0 while one runs."""
-        # Between two clocks: on a busy machine looking may take as long as a rest, and what happens meanwhile
-        # must not count as having happened before it.
+        """Return the seconds of idleness as of the last sample; 0 while a program runs."""
+        # Read the clock before sampling: sampling may take long on a busy machine, and work done meanwhile
+        # must not count as earlier.
         begun, samples = self._clock(), self._samples
         # In this order: the time of a running program is reported late, that of a sleeping one is exact.
         runs = any(_state(pid) == b"R" for pid in self._pids)
@@ -147,11 +146,10 @@ class Activity:
 
 
 def readers_of(leader: int) -> tuple[int, ...]:
-    """The processes of a session whose input is its terminal.
+    """Return the processes of a session whose standard input is its terminal.
 
-    The keys may be read by a child that an agent started itself anew as; the commands and servers that it
-    runs are left out where the system shows what their input is. Reads the whole process table: to be called
-    in a thread.
+    The reader may be a child that the agent re-executed as; commands and servers of the agent are excluded if
+    the system reports their input. Reads the whole process table, so call it in a thread.
     """
     terminal = _input(leader)
     members = [row.key.pid for row in read_table() if row.session == leader and not row.zombie]
@@ -167,16 +165,17 @@ def _input(pid: int) -> str:
 
 
 def _processor_time(pid: int) -> int:
-    """Nanoseconds of processor time that a process has used, all threads together; -1 where unknown."""
+    """Return the processor time of a process in ns, all threads; -1 if unknown."""
     try:
-        # The clock of another process, clock_getcpuclockid(3): its pid inverted, and the kind of clock.
+        # Clock id of another process, as clock_getcpuclockid(3) makes it: its inverted pid and the kind of
+        # clock.
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
         return -1
 
 
 def _state(pid: int) -> bytes:
-    """State of the first thread, proc(5): in programs with an event loop the one that reads the keys."""
+    """Return the state of the first thread, proc(5), which reads the keys if there is an event loop."""
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -187,16 +186,16 @@ def _state(pid: int) -> bytes:
         return b""
     finally:
         os.close(descriptor)
-    # The name stands in parentheses and may itself hold blanks and parentheses.
+    # The name is in parentheses and may contain blanks and parentheses.
     return data[data.rfind(b")") + 2 :][:1]
 
 
-LOOK_AGAIN = 0.005  # seconds between two looks at an agent that is to come to rest
-READ_AGAIN = 0.0005  # seconds between two looks whether a key was read: as long it may not draw
+LOOK_AGAIN = 0.005  # seconds between two checks whether the agent is idle
+READ_AGAIN = 0.0005  # seconds between two checks whether a key was read, during which output is blocked
 
 
 class AtRest:
-    """Waits for an agent to come to rest, and gives it keys then."""
+    """Waits for an agent to become idle, and sends keys at that moment."""
 
     def __init__(
         self,
@@ -213,9 +212,9 @@ class AtRest:
         self._activity = Activity(process.pid, clock)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """`AgentTerminal.settled`: what was begun before is then on the screen.
+        """See `AgentTerminal.settled`: earlier work is then on the screen.
 
-        Where the system does not show what programs do, it just waits.
+        Only waits if the system does not report what programs do.
         """
         await self._activity.refresh()
         deadline = self._clock() + limit
@@ -230,7 +229,7 @@ class AtRest:
             await asyncio.sleep(min(max(rest - rested, 0.001), LOOK_AGAIN))
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """`AgentTerminal.press`, with the agent's output stopped meanwhile where that can be done."""
+        """See `AgentTerminal.press`; stops the agent's output meanwhile if the system can."""
         with self._process.stopped() as terminal:
             await self._take_in()
             seen = look()
@@ -247,7 +246,7 @@ class AtRest:
         worked = False
         while terminal.unread:
             rested = self._activity.rested()
-            # Woken, and asleep again without having read: it draws something, and cannot.
+            # Woken and asleep again without reading: it is blocked on drawing.
             if (worked and rested) or self._clock() >= deadline:
                 return False
             worked = worked or not rested
@@ -259,17 +258,17 @@ log = logging.getLogger(__name__)
 
 Seen = TypeVar("Seen")
 
-LOOK_BYTES = 64 * 1024  # how much output is taken in at most by one look before Enter
-# after so long the rest of a piece of output waits: 64 kB of some sequences take seconds
+LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
+# longest parse before yielding to others: 64 kB of some sequences take seconds
 FEED_SECONDS = 0.004
-LAST_SECONDS = 2.0  # seconds in which all output is taken in before Enter, and after the end
+LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleListener:
-    """Who hears of what; all are called in the loop."""
+    """Callbacks of a console, all called in the loop."""
 
-    output: Callable[[bytes], None]  # bytes arrived and stand on the screen now
+    output: Callable[[bytes], None]  # called after the bytes are on the screen
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     scrolled: Callable[[str], None]
@@ -278,31 +277,29 @@ class ConsoleListener:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A running process that a console goes on with."""
+    """A running process that a console takes over."""
 
     handle: Handle
     terminal: bytes  # `dump` of its terminal
     signals: tuple[TerminalEvent, ...] = ()
-    exit: ExitStatus | None = None  # how it ended; None while it runs
+    exit: ExitStatus | None = None  # None while it runs
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a process is started, and in what terminal."""
-
     argv: tuple[str, ...]
     cwd: Path
     environ: Mapping[str, str]
-    columns: int  # width in cells
-    lines: int  # height in cells
+    columns: int
+    lines: int
     scrollback: int = 5000
-    before: Past | None = None  # what another terminal of the agent showed; None for nothing
+    before: Past | None = None  # lines of an earlier terminal
     adopted: Adopted | None = None
-    guardian: Guardian | None = None  # ends the process when this one is killed; None for no guard
+    guardian: Guardian | None = None  # kills the process if the host is killed
 
 
 class AgentConsole:
-    """One process of an agent in one terminal; made in the running loop, which it is read in from then on."""
+    """One process of an agent in one terminal; must be created in the running loop."""
 
     def __init__(
         self,
@@ -321,7 +318,7 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
-        # reports the end of the process once its last output is taken in
+        # reports the end once the last output is processed
         self._end: asyncio.Task[None] | None = None
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
@@ -340,7 +337,7 @@ class AgentConsole:
             self._go_on(launch.adopted)
         else:
             self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
-        self.terminal.half_blanks = profile.quirks.half_blanks  # what was fed before is not its output
+        self.terminal.half_blanks = profile.quirks.half_blanks  # earlier input is not the agent's output
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
 
@@ -349,7 +346,7 @@ class AgentConsole:
         self.terminal.feed(adopted.terminal)
         self.terminal.take_replies()
         self.terminal.screen.emit = emit
-        # It was started long ago: its first READY is believed at once.
+        # Started long ago: believe its first READY at once.
         startup = self._profile.startup
         self.detector = StateDetector(
             self._profile,
@@ -365,7 +362,7 @@ class AgentConsole:
     def signals(self) -> Mapping[str, TerminalEvent]:
         return self._signals
 
-    # -- what delivery sees (view.AgentTerminal) ---
+    # -- AgentTerminal ---
 
     @property
     def alive(self) -> bool:
@@ -380,28 +377,25 @@ class AgentConsole:
         return self.terminal.modes
 
     def now(self) -> float:
-        """Seconds on the session's monotonic clock."""
         return self._clock()
 
     def reading(self) -> ComposerReading:
         return self.detector.reading
 
     def empty_for(self) -> float:
-        """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
+        """Seconds that the composer has been visible and empty without a break."""
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
     def tail(self) -> str:
         return "\n".join(row.rstrip() for row in self.terminal.display)
 
     def body(self) -> list[str]:
-        """The rows of the screen over the composer: what the agent and its user have said."""
         rules = self._profile.composer
         box = find_box(self.terminal, screen_rows(self.terminal), rules) if rules is not None else None
         rows = list(self.terminal.display)
         return rows if box is None or rules is None else rows[: end_of_conversation(rows, box, rules)]
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the agent, in order; dropped when it does not read and too much waits already."""
         try:
             self.process.write(data)
         except MessageError as error:
@@ -411,28 +405,28 @@ class AgentConsole:
         self.process.signal(number)
 
     def look_for_key(self) -> None:
-        """Take in output that the kernel holds already, if it is little: a dialog that was just drawn.
+        """Process output in the kernel's buffer, if it is little: a dialog may just have been drawn.
 
-        Of an agent that puts out more than is taken in, the screen counts as it is known.
+        If there is more, the screen counts as it is.
         """
         if self.alive and not self.terminal.paused:
             self._scheduler.look(self.process.fd)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
+        """Wait until the agent's programs are idle and their output is processed."""
         return await self._at_rest.settled(rest, limit, allowed)
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """Send a key that the agent reads before it does anything else, or does not get."""
+        """Send a key only if the agent reads it before doing anything else."""
         return await self._at_rest.press(key, look, limit)
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has not read yet all that it was sent, as far as the system shows."""
+        """Whether the agent has unread input, as far as the system reports it."""
         return self.process.unread
 
     async def drained(self, seconds: float) -> bool:
-        """Wait until the kernel has taken all bytes; False when the time is over first."""
+        """Wait until the kernel has taken all bytes; returns False on timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self.process.drain()
@@ -441,16 +435,16 @@ class AgentConsole:
         return True
 
     async def changed(self, seconds: float | None) -> bool:
-        """Wait for the next output, state or key of the user; False when the time is over first."""
+        """Wait for the next output, state or user key; returns False on timeout."""
         return await self._pulse.wait(seconds)
 
     def wake(self) -> None:
         self._pulse.fire()
 
-    # -- what the session does ---
+    # -- the session's side ---
 
     def collector(self, text: str) -> AnswerCollector:
-        """Make what collects the answer to a text, which is not in the composer yet."""
+        """Create the collector of the answer to a text that is not in the composer yet."""
         self.report_scrolled(True)
         pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
@@ -469,13 +463,13 @@ class AgentConsole:
         self._update()
 
     def hooked(self, kind: HookKind, call: str) -> None:
-        """Take an event of the agent's hooks: everything looks again before the hook is answered."""
+        """Apply an event of the agent's hooks; waiters look again before the hook is answered."""
         self.detector.hooked(kind, call, self._clock())
         self._update()
         self._pulse.fire()
 
     def focus(self, focused: bool) -> None:
-        """Tell the agent whether its pane has the focus, if it asked; who has it is read first."""
+        """Report focus to the agent, if it asked for focus events."""
         if focused and self.alive:
             self._scheduler.focused = self.process.fd
         elif not focused and self._scheduler.focused == self.process.fd:
@@ -491,7 +485,7 @@ class AgentConsole:
         self.terminal.screen.report_scrolled_lines = wanted
 
     def hand_over(self) -> Handle | None:
-        """Leave the process to a newer version of the host; None when it has ended."""
+        """Release the process to a newer version of the host; None if it has ended."""
         handle = self.process.hand_over()
         self._cancel_timer()
         return handle
@@ -504,7 +498,7 @@ class AgentConsole:
         self._pulse.fire()
         return status
 
-    # -- what comes from the process ---
+    # -- output of the process ---
 
     def _data(self, data: bytes) -> bool:
         self.terminal.feed(data, FEED_SECONDS)
@@ -515,7 +509,7 @@ class AgentConsole:
         return self.terminal.paused
 
     async def _take_in(self) -> None:
-        """Take in output that the kernel holds already; others have their turns meanwhile."""
+        """Process output in the kernel's buffer, yielding to other tasks."""
         await self._finish_output()
         if self.alive and not self.terminal.paused:
             self._scheduler.take(self.process.fd, LOOK_BYTES)
@@ -555,7 +549,7 @@ class AgentConsole:
         self._plan()
         if report is not None:
             if self._resized_early and before.state is AgentState.STARTING is not report.state:
-                # A program that had read the old size and did not hear of changes yet has missed the new one.
+                # A program that read the old size before it listened for changes has missed the new one.
                 self._resized_early = False
                 self.signal(signal.SIGWINCH)
             self._listener.state(report, before)

@@ -1,4 +1,4 @@
-"""The environment of an agent's process: our variables in, those of outer agents and secrets out."""
+"""The environment of an agent's process: adds our variables, removes those of outer agents and secrets."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ case "${{PATH-}}" in
 esac
 """
 _BASH_ENV = "BASH_ENV"
-_OWN_BASH_ENV = "SYNAPSE_BASH_ENV"  # the person's own BASH_ENV, which ours reads first; empty for none
-HOOKS_VARIABLE = "SYNAPSE_HOOKS"  # names the socket that the agent's hooks call
+_OWN_BASH_ENV = "SYNAPSE_BASH_ENV"  # the user's BASH_ENV, which ours sources first; empty for none
+HOOKS_VARIABLE = "SYNAPSE_HOOKS"  # the socket that the agent's hooks call
 
 _OUTER_TERMINAL = frozenset({
     "LINES", "COLUMNS", "TERMCAP",
@@ -39,13 +39,13 @@ _OUTER_TERMINAL = frozenset({
     "LC_TERMINAL", "LC_TERMINAL_VERSION", "WINDOWID", "VTE_VERSION", "TERMINAL_EMULATOR", "ZED_TERM",
     "WT_SESSION", "WT_PROFILE_ID",
 })  # fmt: skip
-# set by an agent for its tools: this program may have been started from one, but its own agents were not
+# set by an agent for its tools: this program may run inside one, its own agents do not
 _OUTER_AGENT = frozenset({
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
     "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID",
     "GEMINI_CLI", "OPENCODE", "COPILOT_CLI",
 })  # fmt: skip
-# wishes about the outer screen; the agents' colours are fitted to it when they are painted
+# preferences for the outer screen; agents' colours are adapted when painted
 _OUTER_COLORS = frozenset({"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"})
 _REMOVED = _OUTER_TERMINAL | _OUTER_AGENT | _OUTER_COLORS
 _REMOVED_PREFIXES = (
@@ -53,14 +53,14 @@ _REMOVED_PREFIXES = (
     "GNOME_TERMINAL_", "WARP_",
 )  # fmt: skip
 _TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-# who we are ourselves, and secrets that are never an agent's business
+# our own identity, and secrets that agents must not see
 _OURS = re.compile(
     r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES|BASH_ENV)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
 
 
 def installed_command() -> Path:
-    """The `synapse` command of this very installation, whether or not it is on PATH."""
+    """Return the `synapse` command of this installation, whether or not it is on PATH."""
     beside = Path(sys.executable).parent / "synapse"
     if beside.exists():
         return beside
@@ -69,32 +69,32 @@ def installed_command() -> Path:
 
 
 def command_folder(command: Path, paths: UserPaths) -> Path:
-    """A folder that holds `synapse` and nothing else, to be put on PATH.
+    """Return a folder that contains only `synapse`, to be put on PATH.
 
-    The command's own folder would bring along the interpreter and tools of our virtual environment.
+    The command's own folder would also expose the interpreter and tools of our virtual environment.
     """
     digest = hashlib.sha256(str(command).encode()).hexdigest()[:12]
     folder = paths.synapse / "bin" / digest
     link = folder / "synapse"
     try:
         private_folder(folder)
-        for found in folder.iterdir():  # put there while others could write to a folder above
+        for found in folder.iterdir():  # created while others could write to a parent folder
             if found != link:
                 shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
         if not link.is_symlink() or link.readlink() != command:
             link.unlink(missing_ok=True)
             link.symlink_to(command)
     except FileExistsError:
-        return folder  # another process made it at the same moment
+        return folder  # another process created it at the same moment
     except OSError:
         return command.parent
     return folder
 
 
 def bash_start_up(folder: Path) -> Path | None:
-    """A file that puts a folder first on PATH, for bash to read at its start (BASH_ENV).
+    """Return a BASH_ENV file that puts a folder first on PATH.
 
-    Agents run commands by `bash -c` and `bash -lc`. Start-up files of a login shell often set PATH anew;
+    Agents run commands with `bash -c` and `bash -lc`. Start-up files of a login shell often reset PATH;
     BASH_ENV is read after them.
     """
     path = folder.with_suffix(".bash")
@@ -103,7 +103,7 @@ def bash_start_up(folder: Path) -> Path | None:
         if read_own(path) == text:
             return path
     except (OSError, UnsafePath):
-        pass  # not there, or to be replaced
+        pass  # missing, or to be replaced
     try:
         write_private(path, text)
     except OSError:
@@ -135,14 +135,15 @@ def child_environment(
     if folder != command.parent and (start_up := bash_start_up(folder)) is not None:
         own = base.get(_OWN_BASH_ENV, base.get(_BASH_ENV, ""))
         env[_OWN_BASH_ENV] = Template(profile.env.get(_BASH_ENV, own)).safe_substitute(base)
-        env[_BASH_ENV] = re.sub(r'([\\$`"])', r"\\\1", str(start_up))  # bash expands it
-        # The outermost bash whose input is a socket takes itself for one of rshd, and reads .bashrc instead.
+        env[_BASH_ENV] = re.sub(r'([\\$`"])', r"\\\1", str(start_up))  # bash expands the value
+        # A bash at SHLVL 0 whose input is a socket believes that it was started by rshd, and reads .bashrc
+        # instead.
         env["SHLVL"] = "1" if env.get("SHLVL", "0") == "0" else env["SHLVL"]
     env["SYNAPSE_AGENT_ID"] = agent_id
     env["SYNAPSE_ENDPOINT"] = endpoint
     env["SYNAPSE_TOKEN"] = token
     env["SYNAPSE_BIN"] = str(command)
-    if url := base.get(DATABASE_VARIABLE, ""):  # no other database, and no password that an agent may print
+    if url := base.get(DATABASE_VARIABLE, ""):  # same database, without a password that an agent could print
         env[DATABASE_VARIABLE] = without_password(url)
     if spool is not None:
         env["SYNAPSE_SPOOL"] = str(spool)
@@ -152,12 +153,11 @@ def child_environment(
 
 
 def _quoted(text: str) -> str:
-    """A text in single quotes, which a `/` in bash's `${name//pattern/}` needs too."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) -> dict[str, str]:
-    """The environment of an agent's next process, when its profile has changed."""
+    """Return the environment of an agent's next process after its profile has changed."""
     gone = {name for name in before.env if name not in profile.env and not _ours(name)}
     env = {name: value for name, value in environ.items() if name not in gone}
     env |= {name: _TERMINAL[name] for name in gone & _TERMINAL.keys()}

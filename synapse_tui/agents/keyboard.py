@@ -1,4 +1,4 @@
-"""The user's own bytes on their way to the agent, held back while a message is typed or a dialog opens."""
+"""The user's input on its way to the agent, held while a message is typed or a dialog opens."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 QUIET = 0.8  # seconds without a key after which the user counts as not typing
-# the same while the agent has shown nothing since the last key: what was typed is not visible yet
+# the same if the agent has shown nothing since the last key, so that a draft may not be visible yet
 QUIET_BLIND = 3.0
 
-# seconds between a key of the user's and one of ours; agents wait up to some 0.1 s after an Escape
+# seconds between a user's key and ours; agents wait up to about 0.1 s after an Escape
 APART = 0.3
 
-KEY_GAP = 0.02  # seconds between two keys that were held back, at the most: faster ones are taken for a paste
-# the same before and after Enter, Escape and a paste: together with others they mean something else
+KEY_GAP = 0.02  # maximum seconds between two replayed keys: faster ones look like a paste
+# the same around Enter, Escape and pastes, which mean something else when combined with other keys
 END_GAP = 0.15
-# seconds that an agent has to read a key before the next one that must be read apart from it
+# seconds for the agent to read a key before the next one that must be read separately
 READS = 3.0
-READ_AGAIN = 0.005  # seconds between two looks whether it has
-# seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft
+READ_AGAIN = 0.005  # seconds between two checks whether it was read
+# seconds without a key, and since a dialog opened, after which a key is meant for the dialog
 DELIBERATE = 0.7
-OPENS = 1.0  # seconds in which an agent opens the menu that a key of the user's asked for
-FLICKER = 0.15  # seconds for which a dialog that is being redrawn may be gone
-ALWAYS = NEVER = float("-inf")  # open since ever; until no time at all
+OPENS = 1.0  # seconds in which an agent opens a menu that the user's key requested
+FLICKER = 0.15  # seconds for which a dialog may disappear while it is redrawn
+ALWAYS = NEVER = float("-inf")
 
 _REPORTS = re.compile(
     rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
@@ -35,7 +35,7 @@ _REPORTS = re.compile(
 )
 _PASTES = re.compile(rb"\x1b\[200~.*?\x1b\[201~", re.DOTALL)
 _ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
-# The kitty keyboard protocol encodes the keys differently.
+# Enter, also in the kitty keyboard protocol.
 _ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
 _ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
 _STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
@@ -44,17 +44,15 @@ _ARROWS = re.compile(rb"\x1b(?:\[[0-9;:]*[A-HZ~]|O[A-H])|[\t\x0e\x10]|\x1b\[9(?:
 _ONE_KEY = re.compile(
     rb"\x1b?(?:[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]+)|\x1b|\x1b\[[0-9;:?]*[@-~]|\x1bO."
 )
-# single characters that answer a dialog; alone they are no text of a draft
+# single characters that answer a dialog
 _ANSWERS = re.compile(rb"[0-9YyNn]")
 
 
 def presses_enter(data: bytes) -> bool:
-    """Whether Enter is among some keys; a line end in a paste is none."""
     return _ENTER.search(_PASTES.sub(b"", data)) is not None
 
 
 def without_enter(data: bytes) -> bytes:
-    """Some keys without Enter; line ends in pastes stay."""
     left, place = [], 0
     for paste in _PASTES.finditer(data):
         left += [_ENTER.sub(b"", data[place : paste.start()]), paste[0]]
@@ -67,31 +65,27 @@ def presses_stop(data: bytes) -> bool:
 
 
 def is_shortcut(data: bytes) -> bool:
-    """Whether this is a key that types nothing and is not Enter, which may open a menu of the agent's."""
+    """Whether this is a key other than Enter that types nothing, and so may open a menu."""
     return data[:1] < b" " and not presses_enter(data) and not data.startswith(b"\x1b[200~")
 
 
 class Dialog(NamedTuple):
-    """A dialog that takes the keys."""
-
-    name: str = ""  # of the profile's rule; empty where only the agent's state shows that it is open
+    name: str = ""  # name of the profile's rule; empty if only the agent's state shows the dialog
     title: str = ""
     grants: bool = True
 
 
 class _Held(NamedTuple):
-    """Bytes that wait, and when they were typed."""
-
     at: float
     data: bytes
 
 
 class DialogGuard:
-    """Keeps dialogs from being answered by what was meant for a draft.
+    """Prevents keys meant for a draft from answering a dialog.
 
-    A key is meant for a dialog unless it goes on with typing that began before the dialog opened or less than
-    `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once; what asks for a
-    permission is never such a menu.
+    A key is meant for a dialog unless it continues typing that began before the dialog opened or less than
+    `DELIBERATE` after it. A menu opened by the user's own key accepts all keys at once; a permission dialog
+    never counts as such a menu.
     """
 
     def __init__(
@@ -111,16 +105,15 @@ class DialogGuard:
         self._told_kept = False
         self.typing_begins = False
         self._typed_at = float("-inf")
-        self._burst = float("-inf")  # when the typing began that goes on
-        # the dialog that is open; None also when it was answered: the same dialog again counts as new
+        self._burst = float("-inf")  # when the current burst of typing began
+        # the open dialog; None also after it was answered, so that the same dialog counts as new
         self._seen: Dialog | None = None
         self._gone_at: float | None = None
-        self._opened_at = ALWAYS  # when it opened; `ALWAYS` for a menu that the user asked for
-        self._asked_until = NEVER  # until when a dialog that opens is one that the user's last key asked for
+        self._opened_at = ALWAYS  # `ALWAYS` for a menu that the user opened
+        self._asked_until = NEVER  # until then, a dialog that opens was requested by the user's last key
 
     def typed(self) -> None:
-        """A key is typed now; its receiver is decided next."""
-        self._read()  # a dialog may have been drawn a moment ago
+        self._read()  # a dialog may just have been drawn
         now = self._clock()
         self.typing_begins = now - self._typed_at >= DELIBERATE
         if self.typing_begins:
@@ -138,7 +131,7 @@ class DialogGuard:
         back = self._gone_at is None or now - self._gone_at < FLICKER
         self._gone_at = None
         if dialog is not None and (dialog != self._seen or not back):
-            # Its title may change as the user moves in it; else no permission dialog opens by a menu key.
+            # A title may change as the user moves in the dialog; a permission dialog never opens as a menu.
             moved = back and self._seen is not None and self._seen.name == dialog.name
             asked = now < self._asked_until and (not dialog.grants or (moved and self._opened_at != ALWAYS))
             self._seen, self._told_kept = dialog, False
@@ -147,13 +140,13 @@ class DialogGuard:
         return dialog
 
     def deliberate_since(self, instant: float) -> bool:
-        """Whether the typing that goes on began a while after an instant."""
+        """Whether the current burst began well after an instant."""
         return self._burst - instant >= DELIBERATE
 
     def meant_for(self, dialog: Dialog, data: bytes) -> bool:
         if self._opened_at == ALWAYS:
             return True
-        # What types several keys at once is text: it fills in a question, but gives no permission.
+        # Several keys at once are text: they can fill in a question, but never grant permission.
         text = _ONE_KEY.fullmatch(data) is None
         return self.deliberate_since(self._opened_at) and not (
             text and (dialog.grants or presses_enter(data))
@@ -176,11 +169,11 @@ class DialogGuard:
             self._opened_at, self._asked_until = ALWAYS, self._clock() + OPENS
 
     def expect_no_menu(self) -> None:
-        """A dialog that opens next is not one that the user asked for: a turn or a message has begun."""
+        """Treat the next dialog as not requested by the user: a turn or a message has begun."""
         self._asked_until = NEVER
 
     def answers_in(self, now: float) -> float:
-        """Seconds until a key answers the dialog that is open; 0 when it does so at once."""
+        """Return the seconds until a key may answer the open dialog."""
         self.look()
         if self._opened_at == ALWAYS or self.deliberate_since(self._opened_at):
             return 0.0
@@ -193,18 +186,18 @@ class DialogGuard:
 
 
 class Keyboard:
-    """Routes the user's bytes, in order, and remembers when the last one was typed.
+    """Routes the user's bytes in order and remembers when the last key was typed.
 
-    What was held back follows as it was typed, only faster, and no faster than the agent takes it. It never
-    answers a dialog, which stops it until the composer takes the keys again.
+    Held keys are replayed faster than typed, but no faster than the agent reads. Replay never answers a
+    dialog; it pauses until the composer has the focus again.
 
-    Keys that are not meant for a dialog (`DialogGuard`) are held back while it is open, whether or not a
-    message is being typed. Escape, Ctrl+C and an Enter before which the same burst typed no text are dropped:
-    once the dialog is gone they would stop or send something else.
+    Keys that are not meant for an open dialog (`DialogGuard`) are held until it closes. Escape, Ctrl+C and an
+    Enter without text in the same burst are dropped: after the dialog they would interrupt or submit
+    something else.
 
-    Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
-    Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
-    they mean something else: the text of the next prompt is sent with this one, Escape becomes Alt.
+    Other keys are sent at once, with one exception: while a busy agent has unread input, Enter and Escape
+    wait, and so does everything behind them. Read together they mean something else: the text of the next
+    prompt would be submitted with this one, and Escape would become Alt.
     """
 
     def __init__(
@@ -229,17 +222,17 @@ class Keyboard:
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
-        self._aside_at: float | None = None  # since when held keys do not hold back new ones
+        self._aside_at: float | None = None  # since when held keys do not hold new ones
         self._following: object | None = None
-        # whether what follows was held back, and is not just typed to an agent that is busy
+        # whether the queue holds replayed keys, not just keys typed to a busy agent
         self._held_back = False
         self._followed = _Held(float("-inf"), b"")
         self._last_key = float("-inf")
         self._last_sent = float("-inf")
         self._shown = True
-        # whether keys were counted since the last that ends a draft: for agents without a known composer
+        # whether keys were typed since the last that ends a draft; for agents without a known composer
         self.drafting = False
-        self._wrote = False  # whether text was typed since the last pause and the last Enter
+        self._wrote = False  # whether text was typed since the last pause or Enter
 
     @property
     def last_key(self) -> float:
@@ -247,7 +240,7 @@ class Keyboard:
 
     @property
     def holding(self) -> bool:
-        """Whether the user's bytes are held back at present, or those that were are still following."""
+        """Whether the user's bytes are being held or replayed."""
         return self._holding or self._following is not None
 
     @property
@@ -256,14 +249,13 @@ class Keyboard:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the first of the bytes that are held back was typed; None when none is."""
+        """Return when the oldest held byte was typed."""
         return self._held[0].at if self._held and self._holding else None
 
     def press(self, data: bytes) -> None:
-        """Take bytes of the user: keys, pastes and mouse, encoded for the agent."""
         typed = not _is_report(data)
         if typed:
-            self.guard.typed()  # reads what was put out before, which shows nothing of this key
+            self.guard.typed()  # processes earlier output, which cannot reflect this key
             self._note(data)
             self._wrote = _types_text(data) or (self._wrote and not self.guard.typing_begins)
         dialog = self.guard.look()
@@ -288,7 +280,7 @@ class Keyboard:
         self.guard.expect_no_menu()
 
     def release(self) -> None:
-        """Let what was held back follow, in order, and then all that comes."""
+        """Replay what was held, then pass everything through."""
         self._holding, self._aside_at = False, None
         if self._held and self._following is None:
             self._held_back = True
@@ -296,12 +288,12 @@ class Keyboard:
             self._follow(following)
 
     def set_aside(self) -> None:
-        """Go on holding back what is held; what is typed after a pause goes to the agent at once."""
+        """Continue to hold what is held; keys after a pause go to the agent at once."""
         if self._aside_at is None:
             self._aside_at = self._clock()
 
     def drop_enters(self) -> None:
-        """Take every Enter out of what is held back: it was not meant for what it would go to now."""
+        """Remove every Enter from the held keys: their target has changed."""
         left = [_Held(held.at, without_enter(held.data)) for held in self._held]
         self._held = deque(held for held in left if held.data)
 
@@ -311,33 +303,30 @@ class Keyboard:
         self._held.extend(_Held(now + place * END_GAP, data) for place, data in enumerate(held))
 
     def apart_in(self, now: float) -> float:
-        """Seconds until a key of ours is read apart from the user's last: Escape and Enter make Alt+Enter."""
+        """Return the seconds until our key is read apart from the user's: Escape and Enter make Alt+Enter."""
         return max(0.0, self._last_sent + APART - now)
 
     def shown(self) -> None:
-        """The agent has put out something since the last key."""
         self._shown = True
         self.look()
 
     def look(self) -> None:
-        """Note which dialog is open; to be called at each change of the screen or the state."""
+        """Update which dialog is open; call it on every change of screen or state."""
         if self.guard.look() is not None and self._held:
             self.guard.tell_kept()
 
     def quiet_in(self, now: float) -> float:
-        """Seconds until the user counts as not typing; 0 when that is so already."""
         need = QUIET if self._shown else QUIET_BLIND
         return max(0.0, self._last_key + need - now)
 
     def reset(self) -> None:
-        """Forget all: the agent was started anew."""
         self._holding, self._following, self._aside_at = False, None, None
         self._held.clear()
         self._last_key = float("-inf")
         self.drafting = False
 
     def _pass(self, typed: _Held) -> None:
-        """Send what was typed, once the agent has read what that must be apart from."""
+        """Send the keys, once the agent has read those that they must be separate from."""
         if _apart(self._followed.data, typed.data) and self._unread():
             self._held.append(typed)
             self._held_back = False
@@ -346,7 +335,7 @@ class Keyboard:
             self._followed = typed
             self._to_composer(typed.data)
 
-    # -- what was held back ---
+    # -- replay ---
 
     def _follow(self, following: object) -> None:
         if following is not self._following:
@@ -368,7 +357,7 @@ class Keyboard:
     def _follow_in(self, seconds: float) -> None:
         self._following = following = object()
         before = self._followed.data
-        # After Enter a key that is typed only now waits too: it would come into the text that Enter sends.
+        # After Enter a new key waits too: it would be added to the text that Enter submits.
         apart = _apart(before, self._held[0].data) if self._held else presses_enter(before)
 
         def follow() -> None:
@@ -389,12 +378,12 @@ class Keyboard:
             follow()
 
     def _wait(self) -> float:
-        """Seconds until the next key is sent; one that is typed only now must be apart from the last too."""
+        """Return the seconds until the next key is sent."""
         if not self._held:
             return END_GAP
         before, after = self._followed, self._held[0]
         wait = max(0.0, self._last_sent + _gap(before, after) - self._clock())
-        # What is just typed may have been typed all at once, as by a script.
+        # Keys that were not held may have been typed all at once, as by a script.
         apart = not self._held_back and _apart(before.data, after.data)
         return max(wait, READ_AGAIN) if apart else wait
 
@@ -403,7 +392,7 @@ class Keyboard:
         self._send(data)
 
     def _keep(self, data: bytes) -> None:
-        # An Enter without text before it was impatient: later it would send a draft that stands there.
+        # Drop an Enter without text before it: later it would submit whatever is in the composer.
         left = data if self._wrote else without_enter(data)
         if left and not presses_stop(left):
             self.hold()
@@ -426,7 +415,7 @@ class Keyboard:
 
 
 def _types_text(data: bytes) -> bool:
-    """Whether this writes or edits a draft; a single key that may be an answer does not."""
+    """Whether this edits a draft; a single key that may be an answer does not."""
     text = without_enter(data)
     return bool(text) and not is_shortcut(text) and not _ANSWERS.fullmatch(text)
 

@@ -1,4 +1,4 @@
-"""What an agent put out, byte by byte, and when, in files of bounded size; written in threads."""
+"""Logs an agent's output with times, in files of bounded size, written in threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from synapse_tui.disk_queue import DiskQueue
 from synapse_tui.files import private_folder
 
-DEFAULT_SIZE = (80, 24)  # columns and lines of a terminal whose size was not noted
+DEFAULT_SIZE = (80, 24)  # columns and lines if the size was not recorded
 
 _RECORD = re.compile(
     r"(?P<sign>[@=])(?P<at>\d{1,15}) (?P<offset>\d{1,15}) (?P<size>\d{1,5}x\d{1,5})"
@@ -25,19 +25,17 @@ _RECORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A process begins to write, or goes on in a new file."""
+    """A process starts writing, or continues in a new file."""
 
     time: float  # seconds since the epoch
     offset: int
-    columns: int  # width of its terminal in cells
-    lines: int  # height of its terminal in cells
+    columns: int
+    lines: int
     anew: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Bytes were put out."""
-
     time: float  # seconds since the epoch
     offset: int
     count: int
@@ -45,8 +43,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """The terminal has another size from here on, in cells."""
-
     time: float
     columns: int
     lines: int
@@ -56,8 +52,6 @@ LogRecord = Begun | Written | Resized
 
 
 class TimesWriter:
-    """Writes records as lines; it knows the time of the last one."""
-
     def __init__(self) -> None:
         self._last = 0
 
@@ -67,28 +61,26 @@ class TimesWriter:
         return f"{sign}{self._last} {record.offset} {record.columns}x{record.lines}\n"
 
     def written(self, time: float, count: int) -> str:
-        """The line of bytes that were put out at a time."""
         return f"{self._since(time)} {count}\n"
 
     def resized(self, time: float, columns: int, lines: int) -> str:
         return f"{self._since(time)} {columns}x{lines}\n"
 
     def _since(self, time: float) -> int:
-        """Milliseconds since the record before; none when the clock was put back."""
         now = int(time * 1000)
         since, self._last = max(0, now - self._last), now
         return since
 
 
 class TimesReader:
-    """Reads records from lines, in order; it knows time and place of the last one."""
+    """Parses records from lines, tracking time and offset."""
 
     def __init__(self) -> None:
         self._at: int | None = None
         self._offset = 0
 
     def read(self, lines: Iterable[str]) -> Iterator[LogRecord]:
-        """Yield the records of whole lines; what is none, and all before the first beginning, is left out."""
+        """Yield the records of complete lines; skips invalid ones and all before the first `Begun`."""
         for line in lines:
             match = _RECORD.fullmatch(line.rstrip("\n"))
             record = self._record(match) if match is not None else None
@@ -124,16 +116,14 @@ def _size(text: str) -> tuple[int, int]:
 
 log = logging.getLogger(__name__)
 
-# size at which the file becomes `<name>.1` and a new one is begun; its times likewise, at half the size
+# size at which the file is rotated to `<name>.1`; the file of times at half of it
 MAX_BYTES = 8_000_000
 GAP = b"\r\n[output left out: the disk was too slow]\r\n"
-TOGETHER = 0.005  # seconds within which output counts as put out at one time
-_ITEM_BYTES = 64  # memory of what waits beside its bytes
+TOGETHER = 0.005  # seconds within which output counts as simultaneous
+_ITEM_BYTES = 64  # memory overhead per queued item
 
 
 class _Item(NamedTuple):
-    """What is to be written: output, or a size when it is empty."""
-
     time: float
     data: bytes
     size: tuple[int, int]
@@ -141,7 +131,7 @@ class _Item(NamedTuple):
 
 
 class RawLog:
-    """Appends to one file, in order, and notes the times in another; of each there are two files at most."""
+    """Appends output to one file and its times to another; keeps at most two files of each."""
 
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time
@@ -152,19 +142,18 @@ class RawLog:
         self._clock = clock
         self._times = TimesWriter()
         self._size = DEFAULT_SIZE
-        self._begun = False  # whether the present file of times says where it begins
-        self._anew = True  # whether the process that writes next has not been noted
+        self._begun = False  # whether the current file of times has a `Begun` record
+        self._anew = True  # whether a `Begun` record is due for the next process
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def started(self, columns: int, lines: int) -> None:
-        """Note that a process begins in a terminal of that size, in cells."""
+        """Note that a process starts in a terminal of that size, in cells."""
         self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
 
     def resized(self, columns: int, lines: int) -> None:
         self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Add bytes; returns at once."""
         self._queue.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
 
     async def close(self) -> None:
@@ -181,7 +170,7 @@ class RawLog:
         at, size = _append_private(self._path, b"".join(item.data for item in items))
         _, noted = _append_private(self._times_path, self._noted(items, at).encode())
         if size >= self._max_bytes or noted >= self._max_bytes // 2:
-            # The times first: whoever follows takes the log's new place for the sign that both are new.
+            # Times first: a reader takes the log's rotation as the sign that both are new.
             self._times_path.replace(times_path(previous_path(self._path)))
             self._path.replace(previous_path(self._path))
             self._begun = False

@@ -1,4 +1,4 @@
-"""One agent: its process and terminal, its state, and the messages to it."""
+"""One agent: its process, terminal, state and messages."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from .watcher import WatchedProcess, Watcher
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
-    """The event that listeners hear of an agent's terminal; None for what only the detector needs."""
+    """Convert a terminal event to a bus event; None if only the detector needs it."""
     match event:
         case TitleChanged(title):
             return AgentTitleChanged(agent_id, title)
@@ -79,23 +79,21 @@ def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
             return None
 
 
-AT_ONCE = 4  # events of one kind that are published at once within a second
+AT_ONCE = 4  # events of one kind published immediately per second
 SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class _Second:
-    """What came of one kind of event since its second began."""
-
     count: int = 0
-    last: Event | None = None  # the one that waits for the end of the second
+    last: Event | None = None  # published at the end of the second
 
 
 class EventLimit:
-    """Publishes what one agent's terminal tells, and merges what goes beyond a few events of a kind a second.
+    """Rate-limits the events of one agent's terminal.
 
-    A flood of them would have the keys wait behind them in the queue of the application. The last one of
-    each kind is published when the second is over.
+    A flood of events would delay keys in the application's queue. Beyond the limit, only the last event of
+    each kind is published, at the end of the second.
     """
 
     def __init__(
@@ -115,7 +113,7 @@ class EventLimit:
             second.count += 1
             self._publish(event)
         elif not (isinstance(event, AgentBell) and second.last is not None and not event.text):
-            second.last = event  # a bell without words does not stand for a notification
+            second.last = event  # a bell without text does not replace a notification
 
     def _over(self, kind: type[Event]) -> None:
         last = self._seconds.pop(kind).last
@@ -126,15 +124,15 @@ class EventLimit:
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
-DRAWS = 3.0  # seconds in which a program may draw its first screen, or its screen in another size
-# the instruction only: it must fit beside the key hints on 80 columns
+DRAWS = 3.0  # seconds in which a program draws its first screen or redraws after a resize
+# must fit beside the key hints on 80 columns
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
 
 
 class AgentSession:
-    """One agent from its opening to its closing, through any number of restarts.
+    """One agent from opening to closing, across restarts.
 
-    A restart makes its process, and what works for that, anew: console, keyboard, turns and delivery.
+    A restart recreates the process and everything that depends on it: console, keyboard, turns and delivery.
     """
 
     console: AgentConsole
@@ -211,7 +209,7 @@ class AgentSession:
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
-        # when the process was started or its terminal got another size, on the clock of the states
+        # when the process was started or resized, on the clock of the states
         self._sized = float("-inf")
         self.damage_listener: Callable[[], None] | None = None
         self.spec = spec
@@ -234,7 +232,7 @@ class AgentSession:
 
     @property
     def terminal(self) -> Terminal:
-        """Its screen; another object after a restart."""
+        """The terminal; replaced by a restart."""
         return self.console.terminal
 
     @property
@@ -243,20 +241,20 @@ class AgentSession:
 
     @property
     def told_as(self) -> str:
-        """Agent id under which its conversation got its instructions; empty for not yet."""
+        """Agent id under which its conversation got its instructions; empty if it has none yet."""
         return self.briefing.told_as
 
     @property
     def began(self) -> float:
-        """When its conversation began, in seconds since the epoch."""
+        """Start of the conversation, in seconds since the epoch."""
         return self.briefing.began
 
     @property
     def pid(self) -> int:
-        """Process id; that of the last process after its end."""
+        """Process id; after the end, that of the last process."""
         return self.console.process.pid
 
-    # -- life ---
+    # -- lifecycle ---
 
     def start(self, columns: int, lines: int) -> None:
         self._size = (columns, lines)
@@ -268,7 +266,7 @@ class AgentSession:
             self.outbox.put(self.tasks.create(request), prompt=True)
 
     async def hand_over(self) -> AgentHandover:
-        """Leave the process to a newer version of the host; the message that is being typed goes first."""
+        """Release the process to a newer version of the host, after the message that is being typed."""
         await self.delivery.rest()
         self._progress.stop()
         await self._reader.settle()
@@ -317,7 +315,8 @@ class AgentSession:
         self.delivery.resume(adopted.delivery)
 
     def _launch(self) -> None:
-        # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
+        # A restart starts fresh, including when there was no conversation to resume and the agent exited for
+        # that.
         first = not self._launched
         resume = self.profile.resume if first and self.spec.resume else ()
         launch = Launch(
@@ -364,7 +363,7 @@ class AgentSession:
             collector=self.console.collector,
         )
         self._launched = True
-        self.keyboard.look()  # one that was handed over may show a dialog
+        self.keyboard.look()  # an adopted agent may show a dialog
         self.delivery.start()
         if self._log is not None:
             self._log.started(*self._size)
@@ -388,11 +387,10 @@ class AgentSession:
             sending=self._sending,
             taken=self._pace.taken,
             unread=lambda: console.unread,
-            followed=console.wake,  # an agent at rest shows nothing that would
+            followed=console.wake,  # an idle agent draws nothing that would wake it
         )
 
     async def _end(self) -> None:
-        """End the process; what stood in its composer stands there no more."""
         self._progress.stop()
         await self.delivery.stop()
         await self.console.stop()
@@ -414,7 +412,7 @@ class AgentSession:
             await self._log.close()
 
     async def restart(self, profile: Profile | None = None) -> None:
-        """Start the agent anew; it keeps its id, its queue and its tasks."""
+        """Restart the agent; it keeps its id, queue and tasks."""
         await self._end()
         if profile is not None and profile != self.profile:
             self.environ = with_profile(self.environ, self.profile, profile)
@@ -431,10 +429,10 @@ class AgentSession:
 
     @property
     def left(self) -> Sequence[str]:
-        """What its last process had started and could not be ended with it, in words."""
+        """Describe processes that its last process started and that outlived it."""
         return self.console.process.left if self._launched else ()
 
-    # -- the person at the keyboard ---
+    # -- user input ---
 
     def user_input(self, data: bytes) -> None:
         if self._launched and self.console.alive:
@@ -442,10 +440,9 @@ class AgentSession:
             self.console.wake()
 
     def _sending(self, data: bytes) -> None:
-        """The human's bytes go to the agent now."""
         self._pace.sent(data)
         if presses_enter(data) and not dialog_open(self.console):
-            # The user's own prompt may be put back by an interrupt, and ends a message's answer.
+            # The user's own prompt may be restored by an interrupt, and ends a message's answer.
             draft = self.console.reading().draft
             self.delivery.on_enter(draft)
             self.turns.on_prompt(draft)
@@ -476,12 +473,11 @@ class AgentSession:
             self.console.focus(focused)
 
     def charge(self, seconds: float) -> None:
-        """Count the time of painting its screen: who costs much is read less."""
         if self._launched:
             self.console.charge(seconds)
 
     def hooked(self, kind: HookKind, call: str = "") -> None:
-        """Take what a hook of the agent's tells: what it does, or that a dialog is about to open."""
+        """Apply an event of the agent's hooks."""
         if self._launched and self.exit is None:
             self.console.hooked(kind, call)
 
@@ -489,7 +485,6 @@ class AgentSession:
         return self.console.reading()
 
     def recent_text(self) -> str:
-        """What its screen shows at present, at most some 4,000 characters."""
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
 
     def explain(self) -> Explanation:
@@ -500,7 +495,7 @@ class AgentSession:
     # -- messages ---
 
     def accept(self, request: MessageRequest) -> Task:
-        """Take a message: it is typed as soon as that is safe."""
+        """Queue a message; it is typed as soon as that is safe."""
         task = self._take(request)
         return self.tasks.get(task.follows or task.id)
 
@@ -512,11 +507,11 @@ class AgentSession:
         return self.tasks.get(task.id)
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
+        """Cancel a message and its follow-ups, interrupting the turn that works on it."""
         return await self._follow_ups.cancel(self.tasks.get(task_id), self.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
-        """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
+        """Interrupt the running turn, then deliver the text if there is one."""
         delivery = self._live()
         if text:
             check_size(text)
@@ -541,7 +536,7 @@ class AgentSession:
         return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
 
     def _running(self) -> str:
-        """Id of the task on which the agent works, or that is watched; empty for none."""
+        """Return the id of the running or watched task; empty for none."""
         return (self.turns.running if self._launched else "") or self.watcher.task_id
 
     def _works_on(self, task_id: str) -> bool:
@@ -551,7 +546,7 @@ class AgentSession:
         if self._launched:
             self.turns.answered(task_id)
 
-    # -- what comes from the agent ---
+    # -- console callbacks ---
 
     def _on_output(self, data: bytes) -> None:
         if self._log is not None and data:

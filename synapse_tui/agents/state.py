@@ -1,4 +1,4 @@
-"""Decides an agent's state from the signals of its terminal, by the ordered rules of its profile."""
+"""Decides an agent's state from its terminal's signals, by the ordered rules of its profile."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
 
-MAX_PASSAGES = 200  # how many states are remembered
+MAX_PASSAGES = 200  # maximum passages in a timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A time in which one rule decided the state."""
+    """A period in which one rule decided the state."""
 
     report: StateReport
-    began: float  # seconds on the session's monotonic clock; after `report.since` where only the rule changed
-    at: datetime  # the same as a date, aware: the monotonic clock stands still while the machine sleeps
+    began: float  # seconds on the session's monotonic clock; after `report.since` if only the rule changed
+    at: datetime  # aware; the monotonic clock stops while the machine sleeps
 
     @property
     def state(self) -> AgentState:
@@ -48,7 +48,6 @@ class Passage:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Passage:
-        """Read what `to_json` made."""
         report = StateReport(
             AgentState(content["state"]),
             str(content["rule"]),
@@ -60,7 +59,7 @@ class Passage:
 
 
 class Timeline:
-    """The last passages of an agent, through any number of its processes."""
+    """The latest passages of an agent, across restarts."""
 
     def __init__(
         self,
@@ -74,19 +73,17 @@ class Timeline:
 
     @property
     def passages(self) -> Sequence[Passage]:
-        """The passages, oldest first."""
         return tuple(self._passages)
 
     @property
     def last(self) -> StateReport | None:
-        """The newest report; None before the first."""
         return self._passages[-1].report if self._passages else None
 
     def add(self, report: StateReport, now: float) -> None:
         self._passages.append(Passage(report, now, self._today()))
 
     def since(self) -> datetime:
-        """When the present state began, whatever rules decided it; as early as is remembered."""
+        """Return when the current state began, whichever rules decided it, as far back as is remembered."""
         found = self._passages[-1]
         for passage in reversed(self._passages):
             if passage.state is not found.state:
@@ -95,7 +92,6 @@ class Timeline:
         return found.at
 
     def past(self, now: float) -> Sequence[tuple[Passage, float]]:
-        """The passages and how many seconds each took, oldest first."""
         ends = [*(passage.began for passage in self.passages[1:]), now]
         return [
             (passage, max(0.0, end - passage.began))
@@ -108,28 +104,23 @@ _MATCHED_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of an agent at one moment."""
-
     screen: ScreenText
     composer: ComposerReading
     title: str = ""
-    status: str = ""  # the last OSC 7501 state; empty for none
+    status: str = ""  # last OSC 7501 state
     status_fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    progress: int | None = None  # the last OSC 9;4 state; None for none
-    quiet: float = 0.0  # seconds since something last changed on the screen or in the title
+    progress: int | None = None  # last OSC 9;4 state
+    quiet: float = 0.0  # seconds since the screen or title last changed
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A rule that holds."""
-
     rule: StateRule
-    matched: str  # what it matched, at most 200 characters
-    detail: str = ""  # what a person should know; may be empty
+    matched: str  # matched text, at most 200 characters
+    detail: str = ""  # detail to show to users; may be empty
 
 
 def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
-    """The first rule that holds, or None."""
     for rule in rules:
         matched = _match(rule, signals)
         if matched is not None:
@@ -138,7 +129,7 @@ def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
 
 
 def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule | None) -> float | None:
-    """Seconds until silence alone may change which rule holds; None for never."""
+    """Return the seconds until silence alone may change which rule matches; None if it cannot."""
     if holds is not None:
         rules = rules[: rules.index(holds) + 1]
     waits = [
@@ -226,28 +217,28 @@ def _detail(rule: StateRule, signals: Signals) -> str:
     return signals.status_fields.get("msg", "")[:_MATCHED_LENGTH] if rule.status else ""
 
 
-HOOKED = "hook"  # the rule of a state that only a hook has reported
-# seconds after a prompt, or a tool of its turn, within which the screen shows that the agent works
+HOOKED = "hook"  # rule name of a state that only a hook has reported
+# seconds after a prompt or a tool call within which the screen shows that the agent works
 WORKS = 3.0
-ASKS = 5.0  # seconds within which a dialog that was announced is on the screen: Codex takes almost one
+ASKS = 5.0  # seconds within which an announced dialog appears: Codex takes almost one
 _NEVER = float("-inf")
 _ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
 
 
 class HookHints:
-    """What hooks have reported, for as long as it counts."""
+    """What hooks have reported, until it expires."""
 
     def __init__(self) -> None:
-        self._works = _NEVER  # until when the agent is taken to work
-        self._asks = _NEVER  # until when a dialog is taken to come
-        self._call = ""  # the tool call that the dialog is about; empty when that is not known
-        # whether a prompt was reported, and no end of its turn
+        self._works = _NEVER  # until when the agent counts as working
+        self._asks = _NEVER  # until when a dialog is expected
+        self._call = ""  # tool call that the dialog is about; empty if unknown
+        # whether a prompt was reported without the end of its turn
         self._in_turn = False
 
     def take(self, kind: HookKind, call: str, now: float) -> None:
         if kind in _ENDS:
             self._works, self._in_turn = _NEVER, False
-            if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
+            if kind is not HookKind.IDLE:  # background work may ask after the end of the turn
                 self._asks = _NEVER
         elif kind is HookKind.PROMPT:
             self._works, self._in_turn = now + WORKS, True
@@ -256,10 +247,10 @@ class HookHints:
         elif kind is HookKind.ASKED:
             self._asks, self._call = now + ASKS, call
         elif kind in (HookKind.POST, HookKind.FAILED) and call and call == self._call:
-            self._asks = _NEVER  # it was answered elsewhere: no dialog comes
+            self._asks = _NEVER  # answered elsewhere: no dialog will open
 
     def state(self, screen: AgentState | None, now: float) -> AgentState | None:
-        """What the agent does by its hooks, where the screen does not say so yet."""
+        """Return the state by the hooks, if the screen does not show it yet."""
         if screen is AgentState.WAITING:
             self._asks = self._works = _NEVER
         elif now < self._asks:
@@ -271,20 +262,20 @@ class HookHints:
         return None
 
     def deadline(self, now: float) -> float | None:
-        """When it may count no more without the screen; None for never."""
+        """Return when the hints may expire; None for never."""
         return min((until for until in (self._works, self._asks) if until > now), default=None)
 
 
-# agents without synchronized output show half frames, on which no rule holds, for some milliseconds
+# agents without synchronized output briefly show half frames, which match no rule
 _UNKNOWN_DEBOUNCE = READY_DEBOUNCE
 
-_FRAME_PATIENCE = 0.2  # seconds that an agent may take for one synchronized frame (DEC mode 2026)
+_FRAME_PATIENCE = 0.2  # maximum seconds for one synchronized frame (DEC mode 2026)
 
 
 class StateDetector:
-    """Follows one process of an agent.
+    """Tracks the state of one process of an agent.
 
-    READY comes from a rule that matched, never from the absence of others: what no rule knows is UNKNOWN.
+    READY needs a rule that matches, never just the absence of others: what no rule matches is UNKNOWN.
     """
 
     def __init__(
@@ -304,7 +295,7 @@ class StateDetector:
         self._title = ""
         self._composer = ComposerReader(profile)
         self._reading = ComposerReading(visible=False)
-        self._half = False  # whether the reading is one of half a frame
+        self._half = False  # whether the reading was taken mid-frame
         self._changed = now
         self._frame_began: float | None = None
         self._deadline: float | None = now + profile.startup.timeout
@@ -319,12 +310,11 @@ class StateDetector:
 
     @property
     def timeline(self) -> Sequence[StateReport]:
-        """The last reports, oldest first."""
         return tuple(passage.report for passage in self._timeline.passages)
 
     @property
     def deadline(self) -> float | None:
-        """When `update` must be called again even without output; None for not before output."""
+        """Return when `update` must be called even without output; None to wait for output."""
         return self._deadline
 
     @property
@@ -332,7 +322,6 @@ class StateDetector:
         return self._reading
 
     def event(self, event: TerminalEvent, now: float) -> None:
-        """Take a signal of the terminal; `update` follows."""
         if self.report.state is AgentState.EXITED:
             return
         match event:
@@ -347,7 +336,6 @@ class StateDetector:
         self._changed = now
 
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
-        """Take an event of the agent's hooks; `update` follows."""
         self._hints.take(kind, call, now)
 
     def update(self, terminal: Terminal, now: float) -> StateReport | None:
@@ -374,7 +362,7 @@ class StateDetector:
         return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
 
     def exited(self, now: float, how: str = "") -> StateReport:
-        """Take that the process has ended; nothing changes after that."""
+        """Record the end of the process; the state is final."""
         self._deadline = None
         if self.report.state is not AgentState.EXITED:
             self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
@@ -397,11 +385,11 @@ class StateDetector:
 
     def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
-        # While an agent starts, its screen alone shows when that is over; a dialog may come all the same.
+        # During startup only the screen shows READY; a dialog may still open.
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
 
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
-        """The state to go to and how long it must hold before it is reported."""
+        """Return the next state and the seconds that it must hold before it is reported."""
         if verdict is None:
             if (
                 self.report.state is AgentState.STARTING

@@ -1,7 +1,7 @@
-"""Reads an agent's answer out of the file to which the agent writes its conversation (JSON lines).
+"""Reads an agent's answer from its own conversation log (JSON lines).
 
-What it says there is whole and unformatted, where the screen shows it wrapped and drawn. The profile tells
-where the file lies and which of its lines are the user's and which the agent's: another agent needs no code.
+The log has the complete, unformatted text; the screen shows it wrapped and decorated. The profile defines
+where the log is and which lines are the user's and the agent's, so a new agent needs no code.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .composer import skeleton
 
 log = logging.getLogger(__name__)
 
-TAIL = 8 * 1024 * 1024  # bytes at a file's end that are read: one turn, not the whole conversation
-FILES = 4  # how many files, newest first, are looked into: other agents of that kind may write beside ours
-SLACK = 2.0  # seconds that a file may seem older than its content: clocks of file systems are coarse
+TAIL = 8 * 1024 * 1024  # bytes read from the end of a file: one turn, not the whole conversation
+FILES = 4  # newest files to search: other agents of the same type may write beside ours
+SLACK = 2.0  # seconds that a file may seem older than its content: file system timestamps are coarse
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 _OTHERS = re.compile(r"[\W_]+")
-# types of content blocks that hold text; calls of tools and their results are others
+# content block types with text, as opposed to tool calls and results
 _TEXTS = frozenset({"", "text", "input_text", "output_text"})
 
 
 def read_answer(
     transcript: Transcript, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> str:
-    """What the agent answered to a text, as far as its file shows by now; blocking."""
+    """Return the agent's answer to a text, as far as its log has it; blocks."""
     want = skeleton(text)
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
@@ -52,7 +52,7 @@ def read_answer(
 def read_prompts(
     transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """What the user has said, each prompt as the agent wrote it down; blocking."""
+    """Yield the user's prompts as the agent logged them; blocks."""
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
             yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
@@ -61,9 +61,9 @@ def read_prompts(
 
 
 def agrees(answer: str, screen: str) -> bool:
-    """Whether an answer from a file is the whole of what the screen shows: its end, and most of its rows.
+    """Whether an answer from a log matches the screen: its end, and most of its rows.
 
-    Between them the screen may show more of what tools did: then most of the answer's lines must stand there.
+    The screen may also show tool output in between: then most of the answer's lines must be on it.
     """
     rows = [row for row in map(_letters, screen.splitlines()) if row]
     whole = _letters(answer)
@@ -81,7 +81,6 @@ def _letters(text: str) -> str:
 
 
 def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Files that were written to since then, newest first."""
     home = Path(environ.get("HOME") or Path.home())
     pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], transcript.path)
     pattern = pattern.replace("{cwd}", re.sub(r"[^A-Za-z0-9]", "-", str(cwd)))
@@ -156,13 +155,11 @@ def _block(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-# seconds before each look into the file: some agents write a moment after they are ready again
+# seconds before each read of the log: some agents write it shortly after they are ready
 PAUSES = (0.0, 0.1, 0.2, 0.4)
 
 
 class AnswerReader:
-    """Finds the best text of answers, off the loop."""
-
     def __init__(
         self,
         transcript: Transcript | None,
@@ -180,7 +177,7 @@ class AnswerReader:
     def read(
         self, text: str, screen: Artifact, *, whole: str = "", age: float, done: Callable[[Artifact], None]
     ) -> None:
-        """Find the answer to a text and pass it on: at once where there is no file to read."""
+        """Find the answer to a text and pass it to `done`; immediately if there is no log to read."""
         if self._transcript is None:
             done(screen)
             return
@@ -192,7 +189,6 @@ class AnswerReader:
         task.add_done_callback(self._reading.discard)
 
     async def settle(self) -> None:
-        """Wait until every answer that is being looked for was passed on."""
         await asyncio.gather(*self._reading, return_exceptions=True)
 
     async def _read(
@@ -209,7 +205,7 @@ class AnswerReader:
             shown = {screen.text, whole or screen.text}
             for look, pause in enumerate(PAUSES, 1):
                 await asyncio.sleep(pause)
-                if look == len(PAUSES):  # what the file lacks by now it never gets: a note under the answer
+                if look == len(PAUSES):  # the log never gets what it lacks by now: a note under the answer
                     shown |= set(map(without_note, shown))
                 found = await asyncio.to_thread(
                     read_answer, transcript, text, since=since, cwd=self._cwd, environ=self._environ

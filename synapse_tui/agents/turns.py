@@ -1,4 +1,4 @@
-"""The turn that a submitted message began: which task it belongs to, and when and how it ends."""
+"""Tracks the turn that a submitted message began: its task, when it ends and how."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from .transcript import AnswerReader
 
 @dataclass(slots=True)
 class Turn:
-    """A turn that works on a task."""
-
     task_id: str
     text: str  # what was typed
     begun: float  # when Enter was pressed, on the session's clock
-    answer: AnswerCollector  # collects what the agent writes
+    answer: AnswerCollector
     worked: bool = False  # whether the agent was seen working or asking since
-    # whether the agent itself reported that it is done (OSC 7501), and not since that it works
+    # whether the agent reported that it is done (OSC 7501), and not since that it works
     done: bool = False
     changed: float = 0.0  # when the screen last changed
-    stop_reason: str = ""  # why the turn is being stopped; empty while it is not
-    prompts: list[str] = field(default_factory=list)  # what the user submitted meanwhile
-    steered_by: list[str] = field(default_factory=list)  # what was submitted into it and changed it
-    waits: bool = False  # whether the message waits in the agent's own queue, behind a turn that runs
-    steers: bool = False  # whether the message came into the turn of another one, and ends with it
-    message_id: str = ""  # the message that began it; another one than the task where it goes on with that
-    again: bool = False  # whether its answer takes the place of the one before
-    # whether the agent has answered by itself meanwhile: what it wrote is no answer then
+    stop_reason: str = ""  # why the turn is being stopped; empty if it is not
+    prompts: list[str] = field(default_factory=list)  # prompts that the user submitted meanwhile
+    steered_by: list[str] = field(
+        default_factory=list
+    )  # prompts that were submitted into the turn and changed it
+    waits: bool = False  # whether the message waits in the agent's own queue, behind a running turn
+    steers: bool = False  # whether the message was submitted into another turn, and ends with it
+    message_id: str = ""  # message that began the turn; differs from the task if it is a follow-up
+    again: bool = False  # whether its answer replaces the previous one
+    # whether the agent has replied explicitly, so that the text of the turn is not the answer
     answered: bool = False
-    makes_way: bool = False  # whether it is being stopped for a message that goes on with its task
+    makes_way: bool = False  # whether it is being stopped for a follow-up of its task
 
     def state(self) -> dict[str, object]:
         content = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -47,7 +47,7 @@ class Turn:
 
     @classmethod
     def resumed(cls, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> Turn:
-        """The turn of which `state` was given; a new collector goes on with what was collected."""
+        """Restore a turn from its `state`; a new collector continues with the collected rows."""
         answer = collector(str(state["text"]))
         answer.resume(state["answer"])
         known = {entry.name for entry in fields(cls)}
@@ -58,8 +58,6 @@ _DELIVERIES = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: Deli
 
 
 class Conclusion:
-    """Finds the answers of turns and gives them to their tasks."""
-
     def __init__(
         self,
         tasks: TaskStore,
@@ -85,12 +83,11 @@ class Conclusion:
         return not task.state.final and not is_asked(task)
 
     def position(self, turn: Turn) -> int:
-        """Which artifact of its task the answer of a turn will be, from 1."""
+        """Return the index that the answer will have among its task's artifacts, from 1."""
         there = len(self._tasks.get(turn.task_id).artifacts) - turn.again
         return max(there, 0) + 1
 
     def change(self, task_id: str, **fields: object) -> None:
-        """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
         if task_id not in self._tasks:
             return
         task = self._tasks.get(task_id)
@@ -127,7 +124,7 @@ class Conclusion:
         )
 
     def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
-        """Find the best text of a turn's answer; it may come a moment later."""
+        """Find the best text of a turn's answer, which may take a moment."""
         seen = turn.answer.finish(turn.prompts, turn.steered_by)
         self._reading.append(turn.task_id)
 
@@ -149,17 +146,17 @@ class Conclusion:
 
 
 SETTLED = 1.0
-"""Seconds without a change on the screen after which an agent that was never seen working has answered."""
+"""Seconds without a change on the screen after which a turn that was never seen working is over."""
 SETTLED_SIGNAL = 0.2
-"""The same when it was seen working, or reported that it worked."""
+"""The same if the agent was seen working, or reported it."""
 UNANSWERED = 15.0
-"""Seconds after which a turn that was never seen working and left no text is over."""
+"""Seconds after which a turn is over that was never seen working and produced no text."""
 STOPPED_BY_USER = 3.0
-"""Seconds after the user's interrupt key within which a turn that ends was ended by it."""
+"""Seconds after the user's interrupt key within which the end of a turn is attributed to it."""
 
 
 class TurnTracker:
-    """Moves the task of the running turn through its states by what the detector reports."""
+    """Moves the task of the running turn through its states by the detector's reports."""
 
     def __init__(
         self,
@@ -176,14 +173,14 @@ class TurnTracker:
         self._queues = queues
         self.current: Turn | None = None
         self.newest = ""
-        """Id of the task of the newest turn, also when it is over, until the user submits a prompt."""
+        """Task of the newest turn, even if it is over, until the user submits a prompt."""
         self._behind: Turn | None = None
-        """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
+        """A message submitted during that turn: it waits for the next turn, or steers this one."""
         self._over_before = False
-        """Whether the agent has reported that it was done since a message was put into its queue."""
+        """Whether the agent has reported that it is done since a message was put into its queue."""
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
-        """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
+        """Tasks answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
         self._conclusion = Conclusion(tasks, self._keeper, reader, clock, self._runs)
@@ -194,7 +191,6 @@ class TurnTracker:
 
     @property
     def running(self) -> str:
-        """Id of the task of the running turn; empty for none."""
         return self.current.task_id if self.current is not None and not self.current.waits else ""
 
     def queues(self, task_id: str) -> bool:
@@ -207,7 +203,7 @@ class TurnTracker:
         return any(turn.task_id == task_id for turn in self._turns)
 
     def writing(self) -> Writing | None:
-        """What the agent has written so far in the turn that runs; None when it is no answer."""
+        """Return the partial answer of the running turn; None if its text is not an answer."""
         turn = self.current
         if turn is None or turn.waits or not self._conclusion.takes(turn):
             return None
@@ -216,7 +212,6 @@ class TurnTracker:
         return Writing(turn.task_id, position, f"{turn.message_id}:{turn.begun}", read, rows)
 
     def answered(self, task_id: str) -> None:
-        """The agent has answered a task by itself: the text of the turn that works on it is no answer."""
         if self._answer is not None:
             self._answered.add(task_id)
         for turn in self._turns:
@@ -233,20 +228,19 @@ class TurnTracker:
         return [*(turn.answer for turn in self._turns), *typed]
 
     def takes(self, *, into_turn: bool) -> bool:
-        """Whether another message may be submitted: after the turn, or one into the turn that runs."""
+        """Whether another message may be submitted: after the turn, or one into it."""
         if into_turn and self.current is not None:
             return self._behind is None and not self.current.waits and not self.current.stop_reason
         return self.current is None
 
     def state(self) -> dict[str, object]:
-        """The running turn as JSON; empty for none. Its times are those of the system's monotonic clock."""
+        """Return the running turn as JSON, with times on the system's monotonic clock; empty for none."""
         if self.current is None:
             return {}
         behind = {"behind": self._behind.state()} if self._behind is not None else {}
         return self.current.state() | behind
 
     def resume(self, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> None:
-        """Go on with a turn of which `state` was given."""
         self.current = Turn.resumed(state, collector)
         self.newest = self.current.task_id
         self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
@@ -255,14 +249,14 @@ class TurnTracker:
         self._answer = answer
 
     def entering(self) -> None:
-        """Enter is about to be pressed on it: what comes on the screen from now on may be the answer."""
+        """Note that Enter is about to be pressed: later output may be the answer."""
         self._over_before = False
         self._answered.clear()
         if self._answer is not None:
             self._answer.begin()
 
     def begin(self, task: Task, text: str, report: StateReport, begun: float) -> None:
-        """A task's message was submitted at `begun`; the agent's state is now `report`."""
+        """Start the turn of a message submitted at `begun`; `report` is the agent's current state."""
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
         turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
@@ -283,7 +277,6 @@ class TurnTracker:
             self.on_report(report)
 
     def _taken(self, turn: Turn) -> None:
-        """The agent works on a message, or has; before, it may still be given back."""
         if turn.message_id not in ("", turn.task_id):
             self._keeper.taken(turn.message_id, turn.task_id)
 
@@ -294,11 +287,11 @@ class TurnTracker:
             return
         self._behind = turn
         turn.steers = not self._queues
-        # What follows it on the screen answers the first one too only if it steered that.
+        # Later output answers the first message only if the second steered it.
         (self.current.prompts if self._queues else self.current.steered_by).append(turn.text)
 
     def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
-        """Let the turn that runs already work on a task; what was written before is no answer to it."""
+        """Attach a task to the running turn; earlier output is not its answer."""
         answer.begin()
         now = self._clock()
         self.current = Turn(task.id, task.text, now, answer, worked=True, changed=now)
@@ -312,7 +305,7 @@ class TurnTracker:
         if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
         if report.rule == HOOKED:
-            # Seen working is what the screen shows: a turn that was not needs more proof that it is over.
+            # Only the screen counts as seen working: a turn that was not needs more proof of its end.
             self._conclusion.change(turn.task_id, state=TaskState.WORKING, reason="")
         else:
             self._move(turn, report)
@@ -351,7 +344,7 @@ class TurnTracker:
         if turn is None:
             return
         status = event.state if isinstance(event, ProgramStatus) else ""
-        # It may be reported for too short a time to become the agent's state.
+        # May be reported too briefly to become the agent's state.
         self._over_before = self._over_before or status in ("idle", "done")
         if status:
             turn.done = status in ("idle", "done")
@@ -367,14 +360,13 @@ class TurnTracker:
         self._user_stop = self._clock()
 
     def stopping(self, reason: str, follows: str = "") -> None:
-        """The turn is about to be interrupted; when it ends its task is canceled."""
+        """Note that the turn is about to be interrupted; its task is canceled when it ends."""
         self._over_before = False
         if self.current is not None:
             self.current.stop_reason = reason
             self.current.makes_way = self.current.task_id == follows
 
     def stopped(self, reason: str) -> None:
-        """The turn was interrupted; if the next one has begun already, that is another."""
         if self.current is not None and self.current.stop_reason:
             self._stop(self.current, reason)
 
@@ -386,16 +378,16 @@ class TurnTracker:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether the agent has reported since that it was done, even if its queue went on at once."""
+        """Whether the agent has reported since that it is done, even if its queue continued at once."""
         return self._over_before
 
     @property
     def told_done(self) -> bool:
-        """Whether the agent itself has reported that the turn is over: only its last frame may be missing."""
+        """Whether the agent has reported the end of the turn: only its last frame may be missing."""
         return self.current is not None and self.current.worked and self.current.done
 
     def check(self, report: StateReport, *, rests: bool = False) -> float | None:
-        """End a turn of an agent that is ready, once its answer stands."""
+        """End the turn of a ready agent once its answer is stable."""
         self._check_queue(report)
         turn = self.current
         if turn is None or report.state is not AgentState.READY:
@@ -423,7 +415,7 @@ class TurnTracker:
             return
         if waiting is self._behind:
             if ready:
-                return  # the turn before it ends as any other
+                return  # the turn before it ends normally
             self._ready(self.current)
         else:
             self._promote(waiting)
@@ -435,7 +427,7 @@ class TurnTracker:
         self._over_before = False
 
     def end(self, state: TaskState, reason: str = "") -> None:
-        """The turn is over; what it wrote is the answer, unless the agent has given one by itself."""
+        """End the turn; its text is the answer unless the agent has replied explicitly."""
         if (turn := self.current) is not None:
             self._next(lambda: self.end(state, reason))
             self._taken(turn)
@@ -448,7 +440,7 @@ class TurnTracker:
         if not self.current.steers:
             self._promote(self.current)
         elif self.current.task_id == over.task_id:
-            self.current = None  # what the one before it wrote is the whole answer
+            self.current = None  # the whole text belongs to the turn before it
         else:
             end()
 
@@ -458,7 +450,7 @@ class TurnTracker:
             self.end(state, reason)
 
     def withdraw(self, text: str) -> str:
-        """A message that waited in the agent's queue was found unsent: it is not being worked on."""
+        """Take back a message that was found unsent in the agent's queue."""
         for turn in self._turns:
             if text.endswith(turn.text) and (turn.waits or not turn.worked):
                 if turn is self.current:

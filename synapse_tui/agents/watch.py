@@ -1,6 +1,6 @@
-"""One watch over a task of an agent that is left alone: when a nudge is due, and when it is given up.
+"""The rules of a watch: when a nudge is due, and when the watch gives up.
 
-Only rules: it is shown what the agent does, and says what is to be done.
+Pure logic: it gets observations of the agent and returns decisions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from synapse_tui.model import USER, Sender
 DEFAULT_EVERY = 60.0  # seconds that an agent must have been ready
 DEFAULT_TIMES = 5
 CONTINUE = "continue"
-# the nudge where only the agent can tell that it is done
+# the nudge if only the agent can tell that it is done
 CONTINUE_OR_REPLY = 'continue (or, when all of it is done: synapse reply "what was done")'
 EVERY_RANGE = (1.0, 86_400.0)
 TIMES_RANGE = (1, 100)
@@ -29,13 +29,11 @@ MAX_PATTERN = 1000
 
 @dataclass(frozen=True, slots=True)
 class WatchOrder:
-    """What is asked of a watch."""
-
-    every: float = DEFAULT_EVERY  # seconds that the agent must have been ready before it is nudged
-    nudge: str = ""  # what it is told; empty for the usual words
+    every: float = DEFAULT_EVERY  # seconds that the agent must have been ready before a nudge
+    nudge: str = ""  # text of the nudge; empty for the default
     times: int = DEFAULT_TIMES
     until: str = ""  # pattern of an answer that ends the task; empty for none
-    task: str = ""  # id of the task or unique prefix; empty for the running or newest one
+    task: str = ""  # task id or unique prefix; empty for the running or newest task
     by: Sender = USER
 
     @property
@@ -72,7 +70,6 @@ def check_order(order: WatchOrder) -> WatchOrder:
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds in words: `45 s`, `2 min 30 s`."""
     if seconds < 120:
         return f"{seconds:g} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -80,53 +77,46 @@ def seconds_text(seconds: float) -> str:
 
 
 def nudges_text(count: int) -> str:
-    """`1 nudge`, `3 nudges`."""
     return f"{count} nudge{'' if count == 1 else 's'}"
 
 
-# seconds of work after a nudge that count as progress; with shorter pauses, as many as the pause has
+# seconds of work after a nudge that count as progress; at most the interval between nudges
 WORKED = 10.0
-IN_VAIN = 2  # after so many nudges in a row that brought no progress it is given up
+IN_VAIN = 2  # nudges in a row without progress after which the watch gives up
 BEGINS = "begins"
 NUDGING = "a nudge is on its way"
-MAX_STEPS = 500  # how much of what happened is kept
+MAX_STEPS = 500  # maximum steps in a report
 
 
 class WatchState(StrEnum):
-    """Whether a watch goes on, or how it ended."""
-
     ON = "on"
-    DONE = "done"  # the agent said that the task is done, or its answer matched
+    DONE = "done"  # the agent reported that the task is done, or its answer matched
     GAVE_UP = "gave up"
-    STOPPED = "stopped"  # A person ended the watch; the task goes on without it
-    CANCELED = "canceled"  # the task was canceled
-    FAILED = "failed"  # the task failed, or the agent has ended
+    STOPPED = "stopped"  # ended by the user; the task continues without it
+    CANCELED = "canceled"
+    FAILED = "failed"  # the task failed, or the agent exited
 
 
 @dataclass(frozen=True, slots=True)
 class WatchStep:
-    """Something that happened under a watch."""
-
     number: int  # from 1
-    at: datetime  # when, aware
+    at: datetime  # aware
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """How a watch stands; a snapshot."""
-
     agent_id: str
     task_id: str
     order: WatchOrder
     state: WatchState
     sent: int
     helped: int
-    waits_for: str  # why no nudge is due at present, or what comes next; empty when it has ended
-    left: float | None  # seconds until the next nudge; None while the clock stands
-    steps: tuple[WatchStep, ...]  # what happened, oldest first
+    waits_for: str  # why no nudge is due, or what comes next; empty after its end
+    left: float | None  # seconds until the next nudge; None while the timer is paused
+    steps: tuple[WatchStep, ...]  # oldest first
     version: int
-    ended: float | None = None  # when it ended, on the session's clock; None while it goes on
+    ended: float | None = None  # on the session's clock; None while it is active
 
     @property
     def on(self) -> bool:
@@ -134,39 +124,33 @@ class WatchReport:
 
     @property
     def count(self) -> str:
-        """How many nudges were sent of how many: `2/5`."""
+        """Nudges sent and allowed: `2/5`."""
         return f"{self.sent}/{self.order.times}"
 
 
 class Do(StrEnum):
-    """What a watch wants done."""
-
     WAIT = "wait"
     NUDGE = "nudge"
-    WITHDRAW = "withdraw"  # take the nudge back that waits to be typed: something else is going on
+    WITHDRAW = "withdraw"  # take back the queued nudge: the agent is busy with something else
     GIVE_UP = "give up"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done now."""
-
     do: Do = Do.WAIT
-    seconds: float | None = None  # when to look again although nothing changes; None for never
+    seconds: float | None = None  # when to check again without a change; None for never
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What an agent does at present."""
-
     now: float  # monotonic seconds
-    hold: str = ""  # what keeps the clock from running: it works, asks, the person types; empty for nothing
+    hold: str = ""  # what pauses the timer (the agent works or asks, the user types); empty for nothing
     works: bool = False
     asks: bool = False
     dialog: bool = False
     typed: bool = False
-    soon: float = 0.0  # seconds after which time alone may have changed that; 0 for never
+    soon: float = 0.0  # seconds after which time alone may change `hold`; 0 for never
 
 
 @dataclass(slots=True)
@@ -175,27 +159,25 @@ class _Since:
 
     worked: float = 0.0
     asked: bool = False
-    judged: bool = False  # whether it was counted: a nudge that was taken back is due again
+    judged: bool = False  # whether it was counted: a withdrawn nudge is due again
 
 
 @dataclass(slots=True)
 class Watch:
-    """The rules of one watch."""
-
     order: WatchOrder
     task_id: str
-    time: Callable[[], datetime]  # the time now, aware
+    time: Callable[[], datetime]  # current time, aware
     sent: int = 0
     helped: int = 0
     in_vain: int = 0
-    nudge_id: str = ""  # task of the nudge that waits to be typed; empty for none
+    nudge_id: str = ""  # task of the queued nudge; empty for none
     state: WatchState = WatchState.ON
     version: int = 0
     ended: float | None = None
     steps: deque[WatchStep] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
-    _rested: float | None = None  # since when nothing stands against a nudge; None while something does
+    _rested: float | None = None  # since when a nudge is possible; None while something prevents it
     _hold: str = ""
-    _seen: tuple[float, bool] | None = None  # when it was last looked at, and whether the agent worked then
+    _seen: tuple[float, bool] | None = None  # time of the last observation, and whether the agent worked then
     _since: _Since = field(default_factory=_Since)
 
     @property
@@ -240,7 +222,7 @@ class Watch:
         self.note(f"nudge {self.sent} of {self.order.times} was sent")
 
     def withdrawn(self, *, by_person: bool) -> None:
-        """The nudge waits no longer; one that a person took back counts."""
+        """Note that the nudge was taken back; it counts if the user did it."""
         self.nudge_id = ""
         if by_person:
             self.sent += 1

@@ -1,9 +1,9 @@
-"""The watch over one agent's task: keeps the task open after its turns, and nudges the agent that rests.
+"""Watches one agent's task: keeps it open after its turns, and nudges an idle agent.
 
-An agent that is left alone with a long job often stops in the middle of it. While a watch is on, the end of
-a turn does not complete its task: it stays `working` until the agent says that it is done (`synapse reply`),
-its answer matches, a person cancels it, or the watch gives up. A nudge is an ordinary message in the outbox;
-the turn that it begins belongs to the watched task.
+An unattended agent often stops in the middle of a long job. While a watch is on, the end of a turn does not
+complete its task: it stays `working` until the agent reports that it is done (`synapse reply`), its answer
+matches, a user cancels it, or the watch gives up. A nudge is an ordinary message in the outbox; its turn
+belongs to the watched task.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def watch_to_json(watch: Watch) -> dict[str, Any]:
 
 
 def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) -> Watch:
-    """A watch again; its clock begins anew, and what its agent did since the last nudge is not known."""
     order = dict(content["order"])
     order["by"] = Sender(**order["by"])
     watch = Watch(WatchOrder(**order), str(content["task_id"]), time, nudge_id=str(content["nudge_id"]))
@@ -82,13 +81,11 @@ def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) ->
     return watch
 
 
-SOON = 1.0  # seconds after which a composer that is not to be seen for a moment is looked at again
+SOON = 1.0  # seconds until a composer that is briefly invisible is checked again
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedProcess:
-    """A running process, as a watch sees it."""
-
     view: AgentTerminal
     keyboard: Keyboard
     turns: TurnTracker
@@ -137,7 +134,7 @@ AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
 def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: str) -> Task:
-    """The task of an id, if it goes on in that agent."""
+    """Return an open task of that agent by id."""
     task = tasks.get(task_id)
     if task.state.final:
         raise MessageError(
@@ -149,7 +146,7 @@ def named_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, task_id: 
 
 
 def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sender) -> Task:
-    """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
+    """Return the running task, else the newest queued one, else one that follows the newest ended one."""
     running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
@@ -162,7 +159,7 @@ def usual_task(tasks: TaskStore, outbox: Outbox, post: WatchedProcess, by: Sende
     ended = next(given, None)
     if ended is None:
         return _made(tasks, by, AT_KEYBOARD, {})
-    # An ended task never works again (A2A, 3.4.1): another one goes on from it.
+    # An ended task never works again (A2A 3.4.1), so a new one refers to it.
     task = _made(tasks, by, ended.text, {"reference_task": ended.id})
     return tasks.change(task.id, artifacts=ended.artifacts)
 
@@ -178,9 +175,9 @@ def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object
     return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
-PATIENCE = 5.0  # seconds that a search may take, the start of the process included
-MAX_TEXT = 200_000  # how many of the last characters are searched
-_NO_MATCH = 3  # exit status; Python's own errors end with 1 or 2
+PATIENCE = 5.0  # timeout of a search in seconds, including the start of the process
+MAX_TEXT = 200_000  # number of last characters that are searched
+_NO_MATCH = 3  # exit status; Python's own errors exit with 1 or 2
 _PROGRAM = f"""
 import json, re, sys
 pattern, text = json.load(sys.stdin)
@@ -224,8 +221,6 @@ _ENDS = {
 
 
 class Watcher:
-    """Watches over one agent; at most one task at a time."""
-
     def __init__(  # noqa: PLR0913 - what a session is made of
         self,
         agent_id: str,
@@ -252,11 +247,11 @@ class Watcher:
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
-        self._searched: tuple[str, ...] = ()  # texts of the task in which the pattern was looked for last
+        self._searched: tuple[str, ...] = ()  # texts of the task at the last search
         self._news = Pulse()
         self._woken = False
 
-    # -- for those who ask ---
+    # -- queries ---
 
     @property
     def on(self) -> bool:
@@ -264,16 +259,15 @@ class Watcher:
 
     @property
     def task_id(self) -> str:
-        """The task that is watched; empty for none."""
+        """Id of the watched task; empty for none."""
         return self._watch.task_id if self._watch is not None and self._watch.on else ""
 
     @property
     def report(self) -> WatchReport | None:
-        """How the watch stands, or the last one ended; None when there was none."""
         return self._watch.report(self._agent_id, self._now()) if self._watch is not None else None
 
     async def news(self, seen: int, seconds: float) -> WatchReport | None:
-        """Wait until a watch is another one than was seen."""
+        """Wait until the watch differs from the one seen."""
         report = self.report
         if report is not None and report.on and report.version == seen:
             await self._news.wait(seconds)
@@ -299,7 +293,7 @@ class Watcher:
         return self._tell()
 
     def stop(self, reason: str = "stopped") -> WatchReport:
-        """End the watch; the task goes on without it, or ends with what the agent wrote last."""
+        """End the watch; the task continues without it, or ends with the agent's last answer."""
         watch = self._on()
         watch.end(WatchState.STOPPED, reason, self._now())
         self._close(watch, f"the watch was {reason}")
@@ -313,7 +307,7 @@ class Watcher:
         self._close(watch, reason, TaskState.FAILED)
         self._tell()
 
-    # -- for the turns (follow_ups.Watch) ---
+    # -- follow_ups.Watch ---
 
     def attach(self, post: WatchedProcess) -> None:
         self._post = post
@@ -325,11 +319,11 @@ class Watcher:
             self._tell()
 
     def keeps(self, task_id: str) -> str:
-        """Whether a task goes on after its turn, in words; empty when it ends with it."""
+        """Describe why a task stays open after its turn; empty if it ends with it."""
         watch = self._watch
         return watch.words if watch is not None and watch.on and watch.task_id == task_id else ""
 
-    # -- for the watchdog ---
+    # -- watchdog ---
 
     def wake(self) -> None:
         self._woken = True
@@ -415,7 +409,7 @@ class Watcher:
         self._notice(f"done after {nudges_text(watch.sent)}", "information")
         return True
 
-    # -- ends ---
+    # -- end of a watch ---
 
     def _give_up(self, watch: Watch, reason: str) -> None:
         watch.end(WatchState.GAVE_UP, f"gave up: {reason}", self._now())
@@ -448,14 +442,12 @@ class Watcher:
         if self._tasks.get(nudge_id).delivery not in BEING_TYPED:
             self._outbox.cancel(nudge_id, "the watch is over")
 
-    # -- handed over ---
+    # -- handover ---
 
     def state(self) -> dict[str, Any]:
-        """The watch as JSON; empty for none."""
         return watch_to_json(self._watch) if self._watch is not None and self._watch.on else {}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on with a watch of which `state` was given."""
         if not state:
             return
         try:
@@ -463,7 +455,7 @@ class Watcher:
         except (KeyError, TypeError, ValueError) as error:
             log.warning("a watch cannot be understood: %r", error, extra={"agent_id": self._agent_id})
 
-    # -- small ---
+    # -- helpers ---
 
     def _alive(self) -> WatchedProcess:
         if self._post is None or not self._post.view.alive:
@@ -494,16 +486,11 @@ class Watcher:
 
 
 RETRY = 5.0
-"""Seconds after which a watch that failed is looked at again."""
+"""Seconds after which a failed watch is retried."""
 
 
 class Watchdog:
-    """One task of the event loop for each watch that is on.
-
-    Args:
-        agents: The sessions, by agent id.
-        events: Tells when a watch begins, and what changes for it.
-    """
+    """Runs one asyncio task per active watch."""
 
     def __init__(self, agents: Mapping[str, AgentSession], events: EventBus) -> None:
         self._agents = agents
@@ -511,7 +498,7 @@ class Watchdog:
         self._unsubscribe = events.subscribe(self._heard)
 
     async def stop(self) -> None:
-        """Watch no more; what is watched stays as it is, for a host that goes on with it."""
+        """Stop watching; watches stay active for a host that takes over."""
         self._unsubscribe()
         tasks = [task for _, task in self._watched.values()]
         for task in tasks:
@@ -527,7 +514,7 @@ class Watchdog:
             case TaskChanged(task):
                 self._wake(task.target)
             case AgentProcessExited(agent_id) | AgentRemoved(agent_id):
-                if agent_id in self._watched:  # one that is closed is not among the agents any more
+                if agent_id in self._watched:  # a closed agent is already removed from the agents
                     self._watched[agent_id][0].watcher.ended(EXITED)
 
     def _begin(self, agent_id: str) -> None:
