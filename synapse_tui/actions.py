@@ -1,6 +1,6 @@
-"""The one table of actions and their keys: it feeds bindings, hints, palette, help and docs/keys.md.
+"""The table of actions and their keys, from which bindings, hints, palette, help and docs/keys.md are made.
 
-To add an action: a row here, a method `action_<id>` of a feature in `screens/`, and its row in docs/keys.md.
+To add an action: a row here, an `action_<id>` method in `screens/`, and a row in docs/keys.md.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
 
 DEFAULT_LEADER = "ctrl+]"
-DIGITS = "go_to_agent"  # the action whose keys are the digits: it gets the digit as its argument
+DIGITS = "go_to_agent"  # gets the digit that was pressed as its argument
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that a person can do by a key.
+    """A command that the user can run by key.
 
     Attributes:
-        id: Its name in the settings; a feature of the user interface has a method `action_<id>`.
         group: Heading in help and documentation.
-        keys: Keys of its own, the first one is shown.
-        leader: Keys after the leader, the first one is shown.
-        title: What it does, in a few words.
-        help: What it does, in a sentence.
-        hint: One or two words for the status bar; empty for the title.
-        words: Further words that find it in the palette.
-        palette: Whether the palette offers it.
-        anywhere: Whether it can be done while a dialog is open.
+        keys: Direct keys; the first one is displayed.
+        leader: Keys after the leader; the first one is displayed.
+        help: One sentence.
+        hint: One or two words for the status bar; defaults to the title.
+        words: Additional search words for the palette.
+        palette: Whether the palette lists it.
+        anywhere: Whether it also works while a dialog is open.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The Textual application around the panes: hears the host's events, calls its methods, does no I/O."""
+"""The Textual application: handles the host's events and calls its methods; does no I/O."""
 
 from __future__ import annotations
 
@@ -66,35 +66,34 @@ _CONVERSATIONS = {"card": "external_card", "tasks": "external_tasks", "new": "ne
 
 
 def read_keymap(settings: Settings, leader: str | None = None) -> Keymap:
-    """The keys as the settings say; a given leader wins over theirs."""
+    """Read the key bindings from the settings; `leader` overrides the configured one."""
     table = settings.table("tui.keys")
     bindings = {name: [str(key) for key in keys] for name, keys in table.items() if isinstance(keys, list)}
     return Keymap.of(leader or settings.text("tui.leader"), bindings)
 
 
 class PaneView(FaultTolerant, TerminalView):
-    """The terminal of an agent, which goes on when one of its handlers fails."""
+    pass
 
 
 class SynapseApp(Shell):
     """Shows the agents of a host.
 
     Args:
-        host: Whose agents are shown; the caller starts and stops it.
-        specs: Agents to open at the start; with none the launcher asks, unless there are agents.
-        defaults: Further ones that were not asked for: a lost workspace takes their place.
-        layout: How the panes are arranged at the start.
-        driver_class: Textual driver of the terminal; None for Textual's own choice.
-        leader: The leader key; None for the settings' one.
-        sidebar: Whether the sidebar is open at the start; None for what the settings say.
-        theme: Name of a theme; None for the one that suits the terminal.
-        make_view: Makes the terminal widget of a session.
-        trust: Trusts the files of `host.profiles.untrusted` and loads them; None disables it.
-        read_again: Reads the project's files again; None disables it.
-        settings_files: Gives the files of the settings; None where they are read-only.
-        session: The session that outlives its terminals; None when the application ends with its terminal.
-        view: What the person had arranged (`view_state`); None to begin with the layout.
-        restore: A workspace that was lost and may be opened again, before `specs`.
+        host: Started and stopped by the caller.
+        specs: Agents to open at startup. Without any, the launcher opens unless agents are running.
+        defaults: More agents to open, unless a lost workspace is restored.
+        driver_class: None uses Textual's default driver.
+        leader: Overrides the settings.
+        sidebar: Overrides the settings.
+        theme: None picks a theme that suits the terminal.
+        make_view: Creates the terminal widget of a session.
+        trust: Trusts and loads the files in `host.profiles.untrusted`; None disables it.
+        read_again: Reloads the project's files; None disables it.
+        settings_files: Returns the settings files; None makes the settings read-only.
+        session: The session that outlives its terminals; None if the application ends with its terminal.
+        view: A saved view (`view_state`), which takes precedence over `layout`.
+        restore: A lost workspace to offer before `specs` are opened.
     """
 
     CSS_PATH = "themes/app.tcss"
@@ -107,8 +106,6 @@ class SynapseApp(Shell):
 
     @dataclass
     class HostEvent(Message):
-        """Something happened in the host."""
-
         event: Event
 
     def __init__(  # noqa: PLR0913 - each has a default
@@ -200,7 +197,7 @@ class SynapseApp(Shell):
         )
         return PaneView(session, interceptor=mentions)
 
-    # Life
+    # Lifecycle
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -210,7 +207,7 @@ class SynapseApp(Shell):
 
     def on_mount(self) -> None:
         self._unsubscribe = self.host.events.subscribe(self._received)
-        if self._restore is None and not self.host.profiles.untrusted:  # else a question comes first
+        if self._restore is None and not self.host.profiles.untrusted:  # otherwise a question comes first
             self.main.expect([*self._specs, *self._defaults])
         self.call_after_refresh(self._begin)
 
@@ -221,14 +218,13 @@ class SynapseApp(Shell):
         self._unsubscribe()
 
     async def _begin(self) -> None:
-        """The first frame is on the screen: agents may start."""
         self.host.load_servers()
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
         restores_at_once = self._restore is not None and not self._restore.ask
         if restores_at_once:
-            self._open_first()  # these agents do not wait for a person to come
+            self._open_first()  # without waiting for an answer to the trust question
         if self.application.has_untrusted:
             self.application.ask_trust((lambda: None) if restores_at_once else self._open_first)
         elif not restores_at_once:
@@ -247,10 +243,8 @@ class SynapseApp(Shell):
             self._open_specs()
 
     def _ask_restore(self, offer: RestoreOffer) -> None:
-        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
-
         def decided() -> None:
-            self._restore = None  # agents are opened beside it from now on
+            self._restore = None  # agents opened from now on are not part of the restore
 
         def answered(wanted: bool | None) -> None:
             if wanted:
@@ -279,9 +273,9 @@ class SynapseApp(Shell):
         self.new_agents.open_soon([*specs, *defaults])
 
     def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
-        """Open agents beside those that are there, and go to the first of them.
+        """Open agents alongside the running ones and focus the first of them.
 
-        While a lost workspace is offered they wait for the answer, as those of the start do.
+        If a lost workspace is being offered, they are opened after the answer.
         """
         if self._restore is not None:
             self._specs.extend(specs)
@@ -301,7 +295,6 @@ class SynapseApp(Shell):
             self.report(error)
 
     def _follow_settings(self, changed: frozenset[str]) -> None:
-        """Live by changed settings from now on; the host holds the new values already."""
         settings = self.host.settings
         if changed & KEYS:
             self.use_keys(read_keymap(settings))
@@ -325,7 +318,6 @@ class SynapseApp(Shell):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
-        """Look at keys for the leader before any widget does; keep keys for a dialog that opens."""
         if isinstance(event, TerminalText):
             if self.keyboard.hand_over(event):
                 self.questions.typed(event)
@@ -346,7 +338,7 @@ class SynapseApp(Shell):
         await self.keyboard.give_dialog()
 
     async def on_main_screen_resumed(self) -> None:
-        """A dialog is gone: what was typed after the key that closed it is for the agent."""
+        """After a dialog closes, send the agent the keys typed since."""
         await self.keyboard.give_main()
         self.questions.open_next()
 
@@ -392,7 +384,6 @@ class SynapseApp(Shell):
     # Panes
 
     def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
-        """A message was typed as `@agent text` in a pane: send it in the name of its agent."""
         pane, mention = self.pane_of(message.view), message.mention
         if pane is not None:
             self.messages.send_mention(pane.agent_id, mention.address, mention.text, mention.priority)
@@ -403,7 +394,7 @@ class SynapseApp(Shell):
             pane.scrolled = message.status
 
     def on_terminal_view_link_clicked(self, message: TerminalView.LinkClicked) -> None:
-        """Copy a link: opening it is for the person's own machine, which may be another one."""
+        """Copy a link instead of opening it, since the user may be on another machine."""
         self.copy_to_clipboard(message.link)
         self.notice(f"copied {message.link}")
 
@@ -425,7 +416,7 @@ class SynapseApp(Shell):
             self._driver.notify(title, text)
 
     def terminal_resized(self) -> None:
-        """The terminal has another size (SIGWINCH); called by the owner of the signal."""
+        """Handle a new terminal size (SIGWINCH); called by the owner of the signal."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.resized()
 
@@ -433,7 +424,7 @@ class SynapseApp(Shell):
         self.appearance.set_terminal(message.outer)
 
     def attach(self, link: TerminalLink) -> None:
-        """Show everything on a terminal; one that was attached is let go, still open."""
+        """Show the application on a terminal; the previous one is released, still open."""
         self.end_selections()
         self.appearance.another_terminal(link.environ)
         if isinstance(self._driver, SynapseDriver):
@@ -441,7 +432,7 @@ class SynapseApp(Shell):
         self.post_message(events.AppFocus())
 
     def release(self) -> TerminalLink | None:
-        """Give back the terminal, still open; agents that finish from now on have done so unseen."""
+        """Return the terminal, still open; agents that finish from now on are marked unseen."""
         self.release_mention()
         self.end_selections()
         self.keyboard.show_leader(pending=False)

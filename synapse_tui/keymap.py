@@ -1,8 +1,8 @@
-"""The keys in effect: those of the table of actions, or what `tui.keys` in the settings says instead.
+"""The key bindings in effect: the defaults in `actions.py`, overridden by `tui.keys` in the settings.
 
-Keys are named as people write them (`ctrl+]`, `f5`, `alt+x`, `shift+tab`). Only keys that every terminal
-tells apart can be named, without any further keyboard protocol: what xterm sends in its default modes
-(ctlseqs, "PC-Style Function Keys" and "Alt and Meta Keys").
+Keys are named as users write them (`ctrl+]`, `f5`, `alt+x`, `shift+tab`). Only keys that every terminal can
+distinguish without a keyboard protocol are accepted: those that xterm sends in its default modes (ctlseqs,
+"PC-Style Function Keys" and "Alt and Meta Keys").
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SYNONYMS = {
     "pgup": "pageup", "page_down": "pagedown", "pgdn": "pagedown", "comma": ",", "plus": "+",
     "control": "ctrl", "c": "ctrl", "option": "alt", "opt": "alt", "m": "alt", "s": "shift",
 }
-_MODIFIERS = ("alt", "ctrl", "shift")  # in the order in which Textual names them
-_FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})  # the desktop keeps these
-_SAME_AS = {  # keys that reach a program as another one: in the terminal, or in the widgets' own names
+_MODIFIERS = ("alt", "ctrl", "shift")  # in Textual's order
+_FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})  # reserved by the desktop
+_SAME_AS = {  # keys that arrive as a different key, either from the terminal or from Textual's widgets
     "ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace",
     "ctrl+@": "Ctrl+Space", "ctrl+enter": "Enter", "ctrl+tab": "Tab", "ctrl+escape": "Esc",
     "ctrl+backspace": "Backspace", "shift+enter": "Enter", "shift+escape": "Esc",
@@ -36,7 +36,7 @@ _LABELS = {
     "left": "←", "right": "→", "up": "↑", "down": "↓", "pageup": "PgUp", "pagedown": "PgDn",
     "escape": "Esc", "delete": "Del", "insert": "Ins",
 }
-_TEXTUAL = {  # names of Unicode that Textual has replaced
+_TEXTUAL = {  # Unicode names that Textual replaces
     "solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus",
     "plus_sign": "plus", "low_line": "underscore",
 }
@@ -44,7 +44,7 @@ _TEXTUAL = {  # names of Unicode that Textual has replaced
 _NO_SHIFT = "terminals do not tell Shift with a letter beside Ctrl or Alt"
 _BY_ITSELF = "write the character that it types"
 _CONTROL = frozenset("abcdefghijklmnopqrstuvwxyz\\]^_")
-_ESCAPE_SEQUENCES = frozenset("[]\\^_")  # after ESC, which Alt sends too, these begin or end a sequence
+_ESCAPE_SEQUENCES = frozenset("[]\\^_")  # Alt sends ESC first, so these would start or end an escape sequence
 
 
 def read_key(word: str) -> str:
@@ -123,7 +123,7 @@ def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
 
 
 def textual_key(key: str) -> str:
-    """Textual's name of a key (`ctrl+]` is `ctrl+right_square_bracket`)."""
+    """Return Textual's name for a key (`ctrl+right_square_bracket` for `ctrl+]`)."""
     modifiers, name = _split(key)
     return "+".join([*modifiers, _textual_name(name) if len(name) == 1 else name])
 
@@ -136,7 +136,7 @@ def _textual_name(character: str) -> str:
 
 
 def key_label(key: str) -> str:
-    """A key as it is shown: `F1`, `^]`, `→`, `n`, `Shift+Tab`, `Alt+X`."""
+    """Return a key as displayed: `F1`, `^]`, `→`, `n`, `Shift+Tab`, `Alt+X`."""
     modifiers, name = _split(key)
     if modifiers == ["ctrl"] and len(name) == 1:
         return f"^{name.upper()}"
@@ -144,27 +144,25 @@ def key_label(key: str) -> str:
     return "+".join([*(each.capitalize() for each in modifiers), _LABELS.get(name, label)])
 
 
-LEADER = "leader"  # the word before a key that follows the leader: `leader z`
-_WITHOUT = frozenset({"ctrl+c"})  # keys that agents cannot do without
-_CANCEL = frozenset({"escape", "ctrl+c"})  # keys that give up a command after the leader
+LEADER = "leader"  # prefix of a key that follows the leader: `leader z`
+_WITHOUT = frozenset({"ctrl+c"})  # keys that agents need
+_CANCEL = frozenset({"escape", "ctrl+c"})  # keys that cancel the leader
 
-Bindings = Mapping[str, list[str]]  # action id to its keys, each `leader KEY` or `KEY`
+Bindings = Mapping[str, list[str]]  # action id to keys, each `leader KEY` or `KEY`
 
 
 @dataclass(frozen=True, slots=True)
 class Keymap:
-    """The actions with the keys that they have.
+    """The actions with their keys.
 
     Attributes:
-        leader: The leader in the settings' words.
-        actions: All actions, in the order of the table.
-        problem: What the settings say and cannot be; empty for nothing.
+        problem: Why a setting has no effect; empty if all have.
     """
 
     leader: str = DEFAULT_LEADER
     actions: tuple[Action, ...] = ACTIONS
     problem: str = ""
-    # The actions that have keys of their own, by Textual's names of these: looked up with every key
+    # by Textual's names of direct keys, since every key is looked up
     _own: Mapping[str, Action] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -173,7 +171,7 @@ class Keymap:
 
     @classmethod
     def of(cls, leader: str, bindings: Bindings) -> Keymap:
-        """The keys as the settings say; a key that is the leader is no key of an action."""
+        """Apply the settings; a binding of the leader key itself is ignored."""
         actions = [_with_keys(action, bindings) for action in ACTIONS]
         clash = next((action.id for action in actions if action.id in bindings and leader in action.keys), "")
         problem = f"'{leader}' is the leader: it is no key of '{clash}'" if clash else ""
@@ -194,14 +192,14 @@ class Keymap:
         return self._own.get(key)
 
     def with_keys(self) -> Iterator[Action]:
-        """Actions that have a key of their own: function keys by their number, then the others."""
+        """Yield the actions that have a direct key: function keys in order, then the others."""
         yield from sorted((action for action in self.actions if action.keys), key=_place)
 
     def in_group(self, group: str) -> Iterator[Action]:
         return (action for action in self.actions if action.group == group)
 
     def way(self, action_id: str) -> str:
-        """How an action is done, in a few words: `F2`, `^] n`, or `the palette`."""
+        """Describe how to perform an action: `F2`, `^] n`, or `the command palette`."""
         action = self.find(action_id)
         if action.keys:
             return key_label(action.keys[0])
@@ -211,7 +209,7 @@ class Keymap:
 
 
 def leader_label(action: Action) -> str:
-    """The leader keys of an action as shown: the first one, or a range."""
+    """Return the leader keys of an action as displayed: the first one, or a range."""
     if action.id == DIGITS:
         return f"{action.leader[0]}-{action.leader[-1]}"
     return key_label(action.leader[0]) if action.leader else ""
@@ -232,7 +230,7 @@ def read_leader(value: object) -> str:
 
 
 def read_bindings(value: object) -> dict[str, list[str]]:
-    """The keys of the settings: a table of an action's name and its keys."""
+    """Validate the `tui.keys` setting: action names mapped to their keys."""
     if not isinstance(value, Mapping):
         raise ValueError('must be a table of actions and their keys: {"zoom": "f11, leader z"}')
     bindings = {_action_id(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
@@ -283,7 +281,6 @@ def _own_key(word: str) -> str:
 
 
 def is_function_key(key: str) -> bool:
-    """Whether a key is F1 to F24, with or without modifiers."""
     name = key.rpartition("+")[2]
     return len(name) > 1 and name[0] == "f" and name[1:].isdigit()
 
@@ -303,7 +300,9 @@ def _without(action: Action, key: str) -> Action:
 
 def _check_conflicts(bindings: Bindings) -> None:
     taken: dict[str, str] = {}
-    actions = sorted(ACTIONS, key=lambda action: action.id in bindings)  # the person's own ones are blamed
+    actions = sorted(
+        ACTIONS, key=lambda action: action.id in bindings
+    )  # so that an error names the user's binding
     for action in (_with_keys(each, bindings) for each in actions):
         for key in (*action.keys, *(f"{LEADER} {each}" for each in action.leader)):
             if key in taken:

@@ -1,8 +1,8 @@
-"""The state machine between the keys and the child: who gets a key, the overlay or the child.
+"""Intercepts `@agent message` at the keyboard: decides which keys go to the overlay and which to the agent.
 
-Pure. Every key goes in with a token of the caller's, and tokens come out for the child unchanged and in
-order. A message leaves only by Enter in the composer of a completed address; all else gives the keys to the
-child, takes them back by the user's own Backspace, or throws them away by Ctrl+C.
+A pure state machine. Each key comes with an opaque token of the caller; tokens for the agent ("the child")
+are returned unchanged and in order. A message is sent only by Enter after a completed address. In all other
+cases the held keys are forwarded to the child, deleted by Backspace or discarded by Ctrl+C.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 
 class MentionKey(Protocol):
-    """A key, in the words of the terminal's `KeyEvent`."""
+    """A key, with the fields of the terminal's `KeyEvent`."""
 
     @property
     def key(self) -> str:
-        """Its name (`enter`, `a`)."""
+        """The key's name (`enter`, `a`)."""
 
     @property
     def text(self) -> str: ...
@@ -56,7 +56,7 @@ class MentionKey(Protocol):
 
 
 class ComposerView(Protocol):
-    """What the agent's screen shows of its composer."""
+    """The state of the agent's composer on the screen."""
 
     @property
     def visible(self) -> bool: ...
@@ -67,16 +67,14 @@ class ComposerView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """Text for the child that no key stands for: it was pasted, or put in by a completion."""
+    """Text for the child without key events: a paste, or a completion."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A message that the user sends to other agents."""
-
-    address: str  # `all`, or the exact id of the one agent
+    address: str  # `all`, or an exact agent id
     targets: tuple[Address, ...]
     text: str
     priority: int = DEFAULT_PRIORITY
@@ -84,25 +82,23 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What follows from a key or a paste."""
+    """The result of a key or a paste."""
 
     forward: tuple[T | Pasted, ...] = ()
-    message: Mention | None = None  # the message to send; None for none
+    message: Mention | None = None  # the message to send
 
 
 @dataclass(frozen=True, slots=True)
 class MentionView:
-    """What the overlay shows."""
-
-    composing: bool  # whether the address is complete and a message is being written
-    address: str  # the address as it stands, with `@`
-    text: str  # the message so far; lines are separated by LF
-    cursor: int  # index in `address` while it is being typed, then in `text`
-    target: str  # the receiver in a word; empty while it is ambiguous
+    composing: bool  # whether the address is complete and the message is being typed
+    address: str  # as typed, including `@`
+    text: str  # the message so far, with LF between lines
+    cursor: int  # index into `address` or, while composing, into `text`
+    target: str  # short name of the receiver; empty while ambiguous
     completions: tuple[Completion, ...]
-    selected: int  # index of the one that is marked; -1 for none
+    selected: int  # index into `completions`; -1 for none
     priority: int
-    problem: str = ""  # why Enter did not send, for the user; empty for none
+    problem: str = ""  # why Enter did not send
 
 
 _WORD = re.compile(r"\w")
@@ -115,8 +111,6 @@ class _Unit(Generic[T]):
 
 
 class Draft(Generic[T]):
-    """A text with a cursor."""
-
     def __init__(self) -> None:
         self._units: list[_Unit[T]] = []
         self._leading: list[T] = []
@@ -129,7 +123,7 @@ class Draft(Generic[T]):
         return "".join(unit.text for unit in self._units[start:end])
 
     def tokens(self) -> list[T | Pasted]:
-        """The text as what typed it, in order; what no key typed as pasted text."""
+        """Return the tokens that typed the text, in order; text without tokens becomes `Pasted`."""
         found: list[T | Pasted] = list(self._leading)
         for unit in self._units:
             if unit.tokens:
@@ -146,19 +140,19 @@ class Draft(Generic[T]):
         self.cursor += len(units)
 
     def attach(self, token: T) -> None:
-        """Note a token that types nothing (the release of a key) after what was typed last."""
+        """Attach a token that types nothing (a key release) to the last typed unit."""
         if self.cursor and self._units[self.cursor - 1].tokens:
             self._units[self.cursor - 1].tokens.append(token)
         elif not self._units:
             self._leading.append(token)
 
     def remove(self, start: int, end: int) -> None:
-        """Remove the units from start to end; the cursor goes there."""
+        """Remove units and move the cursor to `start`."""
         del self._units[start:end]
         self.cursor = start
 
     def before(self, least: int) -> int:
-        """Where the character before the cursor begins (combining marks belong to it)."""
+        """Return the start of the character before the cursor, including its combining marks."""
         at = self.cursor
         while at > least:
             at -= 1
@@ -168,7 +162,6 @@ class Draft(Generic[T]):
         return at
 
     def after(self, _least: int) -> int:
-        """Where the character after the cursor ends."""
         at = min(self.cursor + 1, len(self._units))
         while at < len(self._units) and (
             _extends(self._units[at].text) or self._units[at - 1].text[-1:] == "\u200d"
@@ -177,12 +170,10 @@ class Draft(Generic[T]):
         return at
 
     def word_before(self, least: int) -> int:
-        """Where the word before the cursor begins."""
         gap = self._back(self.cursor, least, lambda text: not _is_word(text))
         return self._back(gap, least, _is_word)
 
     def word_after(self, _least: int) -> int:
-        """Where the word after the cursor ends."""
         return self._forth(self._forth(self.cursor, lambda text: not _is_word(text)), _is_word)
 
     def line_start(self, least: int) -> int:
@@ -192,7 +183,7 @@ class Draft(Generic[T]):
         return self._forth(self.cursor, _within_line)
 
     def line_up(self, least: int) -> int:
-        """The place one line up; the cursor's own in the first line."""
+        """Return the position one line up; in the first line, the cursor."""
         start = self.line_start(least)
         if start == least:
             return self.cursor
@@ -200,14 +191,14 @@ class Draft(Generic[T]):
         return min(above + self.cursor - start, start - 1)
 
     def line_down(self, least: int) -> int:
-        """The place one line down; the cursor's own in the last line."""
+        """Return the position one line down; in the last line, the cursor."""
         below = self.line_end(least) + 1
         if below > len(self._units):
             return self.cursor
         return min(below + self.cursor - self.line_start(least), self._forth(below, _within_line))
 
     def edit(self, name: str, least: int = 0) -> None:
-        """Move the cursor or delete, if the key is one of line editing; never in front of unit `least`."""
+        """Apply a line-editing key; never changes anything before unit `least`."""
         if name in _MOVES:
             self.cursor = _MOVES[name](self, least)
         elif name in _DELETIONS:
@@ -226,7 +217,7 @@ class Draft(Generic[T]):
 
 
 def _extends(text: str) -> bool:
-    """Whether the text goes on with the character before it (Unicode UAX 29, the part that people type)."""
+    """Whether text extends the previous character (the common cases of UAX #29)."""
     return text == "\u200d" or (
         bool(text)
         and (unicodedata.category(text[0]) in {"Mn", "Me", "Mc"} or "\U0001f3fb" <= text[0] <= "\U0001f3ff")
@@ -277,7 +268,7 @@ _DELETIONS: Final[dict[str, _Move]] = {
 
 
 def key_name(event: MentionKey) -> str:
-    """The key with its modifiers (`ctrl+left`); the keypad's keys under the names of the others."""
+    """Return the key with its modifiers (`ctrl+left`); keypad keys get the names of the main keys."""
     held = "".join(f"{name}+" for name in ("ctrl", "alt", "shift", "super") if getattr(event, name))
     return held + event.key.removeprefix("kp_")
 
@@ -291,25 +282,27 @@ _NEWLINES: Final = frozenset(
 
 
 class Step(Enum):
-    """What became of a key."""
+    """What the overlay did with a key."""
 
-    KEPT = auto()  # it is part of the text
-    USED = auto()  # it was a command to the overlay
-    REFUSED = auto()  # it cannot belong to an address: what is held goes to the child, and the key after it
-    RETURNED = auto()  # it was the command to give what is held to the child
-    DROPPED = auto()  # it was the command to throw away what is held, or took away the last of it
-    SENT = auto()  # it sends the message
+    KEPT = auto()  # added to the text
+    USED = auto()  # handled as a command
+    REFUSED = auto()  # cannot be part of an address: forward the held keys, then this one
+    RETURNED = auto()  # cancels the mention: forward the held keys
+    DROPPED = auto()  # discards the held keys, or deletes the last of them
+    SENT = auto()  # sends the message
 
 
 class Overlay(Generic[T]):
-    """One mention from its `@` on."""
+    """One mention, starting at its `@`."""
 
     def __init__(self, *, addresses: Callable[[], Sequence[Address]], sender: str) -> None:
         self._addresses = addresses
         self._sender = sender
         self.draft: Draft[T] = Draft()
         self.message: Mention | None = None
-        self._prefix = 0  # units of the completed address and its space; 0 while it is typed
+        self._prefix = (
+            0  # units of the completed address and the space after it; 0 while the address is incomplete
+        )
         self._targets: tuple[Address, ...] = ()
         self._choices: tuple[Completion, ...] = ()
         self._selected = 0
@@ -355,7 +348,7 @@ class Overlay(Generic[T]):
         self._selected, self._chosen = index, True
         return Step.USED if self.composing else self._accept()
 
-    # -- the address ---------------------------------------------------------------------------------------
+    # -- address -------------------------------------------------------------------------------------------
 
     def _body(self) -> str:
         return self.draft.text(1)
@@ -386,7 +379,7 @@ class Overlay(Generic[T]):
         except AgentNotFound:
             return Step.REFUSED
         except AgentExited:
-            self._compose((), token)  # it may be restarted before Enter; until then Enter is refused
+            self._compose((), token)  # the agent may be restarted before Enter; until then Enter is refused
         else:
             self._compose(targets, token)
         return Step.KEPT
@@ -427,7 +420,7 @@ class Overlay(Generic[T]):
     def _form(self, agent: Address) -> str:
         return shortest_form(agent, self._addresses(), sender=self._sender)
 
-    # -- the message ---------------------------------------------------------------------------------------
+    # -- message -------------------------------------------------------------------------------------------
 
     def paste(self, text: str) -> None:
         self._problem = ""
@@ -516,7 +509,7 @@ class Overlay(Generic[T]):
         return self._body_of_address() if self._means_all() or not targets else targets[0].agent_id
 
     def _read_priority(self, text: str) -> tuple[int, str]:
-        """The priority and the message without the `!N` that it begins with (also in full width)."""
+        """Return the priority, and the message without its leading `!N` (which may be full-width)."""
         head = unicodedata.normalize("NFKC", text[:16])
         match = _PRIORITY.match(head)
         if match is None:
@@ -528,16 +521,16 @@ def _explain(error: SynapseError) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
-ECHO_TIMEOUT: Final = 1.0  # seconds for which typed text that the agent has not shown yet counts as a draft
+ECHO_TIMEOUT: Final = 1.0  # seconds during which typed text that is not on the screen yet counts as a draft
 SETTLE: Final = 0.15
-"""Seconds in which a draft may show up after a key that types nothing but may bring up one (history, a
-suggestion): until then a mention is held on probation."""
+"""Seconds to wait for a draft after a key that types nothing but may recall one (history, a suggestion).
+Until then a new mention is on probation."""
 
-# seconds after the Enter that sent a message in which another Enter counts as its repetition
+# seconds after sending in which another Enter counts as a key repeat
 ENTER_REPEAT: Final = 0.7
 
 _MODIFIER = re.compile(r"(?:left|right)_(?:shift|control|alt|super|hyper|meta)|iso_level\d_shift|\w+_lock")
-# keys after which a composer that was empty still is
+# keys that leave an empty composer empty
 _ONLY_EMPTIES: Final = frozenset(
     {
         *(
@@ -555,8 +548,6 @@ _ONLY_EMPTIES: Final = frozenset(
 
 
 class MentionInterceptor(Generic[T]):
-    """Intercepts mentions in one agent's pane."""
-
     def __init__(
         self, *, addresses: Callable[[], Sequence[Address]], sender: str, clock: Callable[[], float]
     ) -> None:
@@ -564,13 +555,15 @@ class MentionInterceptor(Generic[T]):
         self._sender = sender
         self._clock = clock
         self._overlay: Overlay[T] | None = None
-        self._held: set[str] = set()  # keys that are down and whose press the overlay has
-        self._consumed: set[str] = set()  # keys that are down and whose press the child will never get
+        self._held: set[str] = set()  # keys that are down and whose press went to the overlay
+        self._consumed: set[str] = set()  # keys that are down and whose press the child never gets
         self._unsettled_until = float("-inf")
         self._doubtful_until = float("-inf")
-        self._probation_until = float("-inf")  # of the overlay that is open
-        self._queue: list[tuple[MentionKey, T] | Pasted] = []  # Enter on probation and what came after it
-        self._sent_at = float("-inf")  # when the Enter that sent a message was last repeated
+        self._probation_until = float("-inf")  # for the open overlay
+        self._queue: list[
+            tuple[MentionKey, T] | Pasted
+        ] = []  # an Enter during probation, and the input after it
+        self._sent_at = float("-inf")  # time of the Enter that sent a message, or of its last repeat
 
     @property
     def active(self) -> bool:
@@ -578,12 +571,11 @@ class MentionInterceptor(Generic[T]):
 
     @property
     def view(self) -> MentionView | None:
-        """What the overlay shows; None when there is none."""
         return self._overlay.view() if self._overlay is not None else None
 
     @property
     def doubtful(self) -> bool:
-        """Whether `settle` must be called soon: the screen has yet to tell that the composer stays empty."""
+        """Whether `settle` must be called soon, because the composer is not known to be empty yet."""
         return self._overlay is not None and (bool(self._queue) or self._on_probation)
 
     @property
@@ -591,7 +583,7 @@ class MentionInterceptor(Generic[T]):
         return self._overlay is not None and self._clock() < self._probation_until
 
     def settle(self, composer: ComposerView) -> list[Outcome[T]]:
-        """Decide about a mention on probation: a draft has shown up, or has had its time."""
+        """Cancel a mention on probation if a draft has appeared; replay the queue once probation is over."""
         if composer.draft and self.doubtful:
             return [self.give_back()]
         if self._on_probation:
@@ -602,9 +594,11 @@ class MentionInterceptor(Generic[T]):
         ]
 
     def observe(self, composer: ComposerView) -> None:
-        """Look at the agent's screen; called with every key, and better also after output."""
+        """Read the agent's screen; called with every key, and ideally after output too."""
         if composer.draft:
-            self._unsettled_until = float("-inf")  # what was typed is seen: from now on the screen tells
+            self._unsettled_until = float(
+                "-inf"
+            )  # the typed text is on the screen, so the screen can be trusted
 
     def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
         self.observe(composer)
@@ -616,7 +610,7 @@ class MentionInterceptor(Generic[T]):
         return self._take(event, token, composer)
 
     def _waits(self, event: MentionKey) -> bool:
-        """Whether the key must wait for the end of the probation: Enter, and all that comes after it."""
+        """Whether the key must wait for the end of the probation: Enter, and everything after it."""
         if self._queue:
             return True
         composing = self._overlay is not None and self._overlay.composing
@@ -639,7 +633,7 @@ class MentionInterceptor(Generic[T]):
         return self._follow(self._overlay, self._overlay.press(event, token), event, token)
 
     def paste(self, text: str) -> Outcome[T]:
-        """Take a paste: into the message that is being written, else to the child; never intercepted."""
+        """Add pasted text to the message being composed, or forward it to the child."""
         if self._queue:
             self._queue.append(Pasted(text))
             return Outcome()
@@ -651,7 +645,7 @@ class MentionInterceptor(Generic[T]):
         return Outcome((*given, Pasted(text)))
 
     def give_back(self) -> Outcome[T]:
-        """End the overlay and give to the child what is held: for a change of focus, a detach, a click."""
+        """Close the overlay and forward the held keys, for example when the focus changes."""
         if self._overlay is None:
             return Outcome()
         waiting = [item if isinstance(item, Pasted) else item[1] for item in self._queue]
@@ -673,7 +667,7 @@ class MentionInterceptor(Generic[T]):
             self._overlay.choose(index)
 
     def _opens(self, event: MentionKey, composer: ComposerView) -> bool:
-        """Whether the key begins a mention: `@` into a composer that is known to be there and empty."""
+        """Whether the key starts a mention: `@` in a composer that is visible and known to be empty."""
         return (
             event.text in MARKS
             and not (event.ctrl or event.alt or event.super)
@@ -684,7 +678,7 @@ class MentionInterceptor(Generic[T]):
         )
 
     def _repeats_consumed(self, event: MentionKey) -> bool:
-        """Whether it repeats a key that was the overlay's: a held Enter must not answer a dialog."""
+        """Whether this repeats a key of the overlay, so that holding Enter cannot answer a dialog."""
         if self._overlay is not None:
             return False
         if event.kind == "repeat" and event.key in self._consumed:

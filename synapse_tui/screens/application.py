@@ -1,4 +1,4 @@
-"""Actions on the view and on the application as a whole: layout, help, palette, trust, detach, quit."""
+"""Actions on the view and the application: layout, help, palette, trust, detach, quit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .shell import Shell
 Leave = Literal["stop", "detach"]
 TITLE = 29
 WHAT = 27
-LEAST = 30  # cells that an explanation needs beside what it explains
+LEAST = 30  # minimum cells of an explanation beside its key
 
 MENTIONS = (
     ("@gemini review this", "in an empty composer sends it to Gemini instead of the agent you type to"),
@@ -50,8 +50,6 @@ MOUSE = (
 
 
 class ViewActions:
-    """Actions on layout, sidebar and panes."""
-
     def __init__(self, app: Shell) -> None:
         self._app = app
         self._main = app.main
@@ -100,9 +98,8 @@ class ApplicationActions:
     """Help, palette, project files, restoring, detaching and quitting.
 
     Args:
-        app: The application.
-        trust: Trusts the files of `host.profiles.untrusted` and loads them; None disables it.
-        read_again: Reads the project's files again.
+        trust: Trusts and loads the files in `host.profiles.untrusted`; None disables it.
+        read_again: Reloads the project's files; None disables it.
     """
 
     def __init__(
@@ -157,7 +154,7 @@ class ApplicationActions:
         self._questions.ask(lambda: TrustQuestion(self._host.profiles.untrusted), answered)
 
     def action_read_project(self) -> None:
-        """Read the project's files again, and ask about those that are not trusted."""
+        """Reload the project's files, asking about those that are not trusted."""
         self._app.spawn(self._read_project(lambda: self._app.notice("the project's files are read")))
 
     async def _read_project(self, then: Callable[[], object]) -> None:
@@ -169,7 +166,7 @@ class ApplicationActions:
             then()
 
     def action_send_instructions(self, agent_id: str = "") -> None:
-        """Send an agent its instructions again; asks first about files that are not trusted."""
+        """Send an agent its instructions again, asking first about untrusted files."""
         agent = self._app.main.find(agent_id or self._app.main.active)
         if agent is None:
             return
@@ -181,17 +178,17 @@ class ApplicationActions:
 
         self._app.spawn(self._read_project(lambda: self._app.spawn(send())))
 
-    # The last workspace
+    # Restoring the workspace
 
     async def restore(
         self, offer: RestoreOffer, beside: Sequence[AgentSpec], done: Callable[[], None]
     ) -> None:
-        """Open a lost workspace again, and the agents that were asked for beside it.
+        """Reopen a lost workspace, and then those of the requested agents that it did not contain.
 
         Args:
             offer: The workspace.
-            beside: Agents that were asked for; more may be added meanwhile.
-            done: Called when the agents of the workspace are there, or cannot be.
+            beside: The requested agents; the caller may extend it until the workspace is open.
+            done: Called once the workspace is open or has failed.
         """
         deck = self._app.main.deck
         deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
@@ -205,10 +202,10 @@ class ApplicationActions:
         if missing := offer.missing(beside):
             await self._new_agents.open_all(missing)
 
-    # Leaving
+    # Leaving the application
 
     def action_detach(self) -> None:
-        """Give the terminal back; everything goes on."""
+        """Return the terminal; the session keeps running."""
         if self._app.session is None:
             self._app.notice("this runs in the foreground: it ends with its terminal", "warning")
         else:
@@ -242,7 +239,7 @@ class ApplicationActions:
 
 
 class Quit(Dialog[Leave]):
-    """Asks whether to stop the agents or to leave them running."""
+    """Asks whether to stop the agents or leave them running."""
 
     BOX_CLASSES: ClassVar[str] = "-danger"
     TITLE_TEXT: ClassVar[str] = "Leave synapse-tui?"
@@ -309,7 +306,7 @@ def help_text(keymap: Keymap, width: int) -> Content:
 
 
 def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[list[tuple[str, str]]]:
-    """One row for each action: its key, its key after the leader, its title, what it does."""
+    """Yield a row per action: direct key, leader key, title, help."""
     keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
     after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
     key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
@@ -331,7 +328,7 @@ def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str
 
 
 def _hanging(text: str, indent: int, width: int) -> str:
-    """The text in lines that begin below one another; on lines of its own where there is little room."""
+    """Indent wrapped lines to the first one; start on a new line if there is little room."""
     if width - indent < LEAST:
         lines = wrap(text, max(LEAST, width - 6))
         return "".join(f"\n      {line}" for line in lines) + "\n"

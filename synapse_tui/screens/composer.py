@@ -1,4 +1,4 @@
-"""The message composer: receiver, priority, and any number of lines."""
+"""The message composer: receiver, priority and a multi-line text."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Someone a message can go to.
+    """A possible receiver of a message.
 
     Attributes:
-        address: What to write after the `@`: the shortest that is unique.
-        agent_id: Its id; empty for all.
-        agent_type: Its type.
-        note: State, or folder of an agent elsewhere.
-        mark: Mark of its state; None for one that is not here.
+        address: The shortest unique address, without `@`.
+        agent_id: Empty for all agents.
+        note: State, or the folder or endpoint of an agent elsewhere.
+        mark: None for agents elsewhere.
     """
 
     address: str
@@ -64,7 +63,7 @@ class Recipient:
 
 
 def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) -> list[Recipient]:
-    """Everyone, the agents here first, and `all` when there are two or more of them."""
+    """List the receivers: agents here, `all` if there are several, then agents elsewhere."""
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)
@@ -92,7 +91,7 @@ def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient
 
 
 def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
-    """Those whose address or id has what was typed, the ones that begin with it first."""
+    """Return the receivers whose address, id or type contains the text; prefix matches come first."""
     word = typed.strip().removeprefix("@").removeprefix("＠").lower()
     if not word:
         return list(found)
@@ -112,7 +111,7 @@ MEANINGS = {
 
 
 class PriorityBar(SegmentBar, can_focus=True):
-    """Five numbers, one of them chosen, and what it means."""
+    """Selects a priority from 1 to 5 and shows its meaning."""
 
     DEFAULT_CSS = "PriorityBar { background: $dialog; margin: 1 0; }"
 
@@ -158,19 +157,11 @@ class PriorityBar(SegmentBar, can_focus=True):
             self.value = int(piece.target)
 
 
-SHOWN = 6  # how many receivers are offered at once
+SHOWN = 6  # maximum visible receivers
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message that is being written.
-
-    Attributes:
-        to: Address of the receiver; empty while there is none.
-        text: The text.
-        priority: The priority.
-    """
-
     to: str = ""
     text: str = ""
     priority: int = DEFAULT_PRIORITY
@@ -180,10 +171,10 @@ Send = Callable[[Draft], Awaitable[str]]
 
 
 class MessageText(TextArea):
-    """Several lines; Enter sends, Shift+Enter, Alt+Enter and Ctrl+J begin a new line."""
+    """A multi-line input: Enter sends; Shift+Enter, Alt+Enter and Ctrl+J insert a newline."""
 
     class Submitted(Message):
-        """The message is to be sent."""
+        pass
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("enter", "ctrl+enter"):
@@ -199,17 +190,15 @@ class MessageText(TextArea):
 
 
 class AddressInput(Input):
-    """A receiver; the arrows choose from the list below, Tab and Enter take the choice."""
+    """The receiver: the arrows move in the list of suggestions, Tab and Enter accept one."""
 
     class Moved(Message):
-        """Another receiver of the list is to be marked."""
-
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
     class Taken(Message):
-        """The marked receiver is the one."""
+        pass
 
     async def _on_key(self, event: events.Key) -> None:
         moves = {"up": -1, "down": 1}
@@ -226,12 +215,12 @@ class AddressInput(Input):
 
 
 class Composer(Form[str]):
-    """Leaves with what became of the message when it was taken."""
+    """Sends a message; closes with a summary of its receipts."""
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
-    # Which field comes first depends on what is given; a look at the receiver would open their list
+    # `on_mount` chooses the field; focusing the receiver opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
 
     def __init__(
@@ -277,7 +266,6 @@ class Composer(Form[str]):
         self._offer(event.value)
 
     def _offer(self, typed: str) -> None:
-        """Show the receivers that a text means; all of them for an empty one."""
         view = self.query_one("#recipients", OptionList)
         typing = self.query_one("#to", Input).has_focus or not self._to
         rows = matching(self._recipients, typed)
@@ -317,7 +305,7 @@ class Composer(Form[str]):
         self._to = ""
         address = self.query_one("#to", Input).value
         places = {each.address: place for place, each in enumerate(self._recipients)}
-        if address in places:  # another one may be wanted: all of them are offered, with this one marked
+        if address in places:  # the user may want to change it: list all, with this one highlighted
             self._offer("")
             self.query_one("#recipients", OptionList).highlighted = places[address]
         else:

@@ -1,4 +1,4 @@
-"""Dialogs: their frame, forms, questions, lists to choose from, and texts to read."""
+"""Base classes for dialogs: forms, confirmations, lists and texts."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from synapse_tui.widgets.option_lists import Choices
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Row = tuple[str, Content]
-"""A row of a list: its key, and how it looks."""
+"""Key and content of a list row."""
 
 BUSY = "one moment…"
-READY_SECONDS = 2.0  # after which a dialog takes keys again whatever became of the last one
-KEY_ROUNDS = 2  # trips of a key up to the application: the key itself, then what its action posts
+READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
+KEY_ROUNDS = 2  # passes through the message queues for one key: the key itself, then what its action posts
 LEAST_ROWS = 3
-FRAME_ROWS = 4  # the border, the button and the gap above it
+FRAME_ROWS = 4  # border, button and the gap above it
 
 
 class Dialog(FaultTolerant, ModalScreen[Result]):
-    """A box in the middle of the screen; Esc leaves it without a result.
+    """A modal box in the middle of the screen; Esc closes it without a result.
 
-    Subclasses give `body`, and `buttons` and `pressed` where there are more than the one that closes it.
+    Subclasses implement `body`, and `buttons` and `pressed` if they need more than the close button.
     """
 
     BINDINGS: ClassVar = [("escape", "leave")]
@@ -48,10 +48,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     SUBTITLE: ClassVar[str] = "Esc cancels"
 
     class Opened(Message):
-        """The dialog takes keys now."""
+        """The dialog now accepts keys."""
 
     busy: bool = False
-    ready: bool = False  # whether it takes keys; what is typed before is kept for it
+    ready: bool = False  # whether it accepts keys; earlier ones are queued for it
     _ready_timer: Timer | None = None
 
     def __init__(self, title: str = "") -> None:
@@ -85,7 +85,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         self.dismiss(None)
 
     def on_mount(self) -> None:
-        """Cursors stand still: a blinking one would repaint the panes behind the dialog."""
+        """Disable blinking cursors, which would repaint the panes behind the dialog."""
         for field in (*self.query(Input), *self.query(TextArea)):
             field.cursor_blink = False
 
@@ -101,10 +101,10 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self.post_message(self.Opened())
 
     def pace(self) -> None:
-        """Take no further key until all that follows from the last one is done, such as a move of the focus.
+        """Accept no more keys until the last one has taken full effect, including focus changes.
 
-        Textual hands a key to whoever has the focus when it arrives, and moves the focus some messages
-        later; what is typed fast would land in the field before.
+        Textual delivers a key to the widget focused when it arrives but moves the focus some messages
+        later, so fast typing would end up in the previous field.
         """
         if not self.is_current:
             return
@@ -115,13 +115,13 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         self._follow(KEY_ROUNDS)
 
     def _follow(self, rounds: int) -> None:
-        """Go the way of a key, from the widget that has it up to the application, as often as asked.
+        """Pass through the queues from the focused widget up to the application, `rounds` times.
 
-        A binding acts when the key has come up to the application; what the widget tells then goes up once
-        more, and only there the focus moves or the dialog begins to work.
+        A binding runs when its key has bubbled up to the application. The messages it posts bubble up
+        again, and only then does the focus move or the dialog start working.
         """
         start = self.focused or self
-        # Twice at the start: what the key's handler posts comes after the first time.
+        # The start is included twice because what the key's handler posts is queued after the first visit.
         self._hop([start, *start.ancestors_with_self], rounds)
 
     def _hop(self, way: Sequence[MessagePump], rounds: int) -> None:
@@ -130,21 +130,21 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
                 return
         if rounds > 1 and self.is_current:
             self._follow(rounds - 1)
-        elif not self.busy:  # else `_attempt` decides who gets the next key: this dialog or what lies below
+        elif not self.busy:  # otherwise `_attempt` decides who gets the next key
             self._become_ready()
 
     def show_error(self, error: Exception | str) -> None:
-        """Say what went wrong; an empty text takes it away."""
+        """Show an error; an empty text hides it."""
         label = self.query_one(".error", Static)
         text = describe(error) if isinstance(error, Exception) else error
         label.update(Content(text))
         label.set_class(bool(text), "-shown")
 
     def attempt(self, work: Callable[[], Awaitable[Result]]) -> None:
-        """Do something slow; leave with its result, or show why it failed and stay.
+        """Run something slow, then close with its result, or stay open and show the error.
 
-        What is typed meanwhile waits for a moment: it is for whoever has the keys afterwards.
-        It goes on when the person leaves before: an agent that is half open would belong to nothing.
+        Keys typed meanwhile are queued for whichever screen is active afterwards. The work continues if the
+        user closes the dialog, since a half-opened agent would be left without an owner.
         """
         if not self.busy:
             self._set_busy()
@@ -182,7 +182,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
 
 class Form(Dialog[Result]):
-    """A dialog with fields: Enter in one, or the button with the verb, submits it."""
+    """A dialog with fields; Enter in a field or the button labelled `VERB` submits it."""
 
     VERB: ClassVar[str] = ""
     VARIANT: ClassVar[ButtonVariant] = "primary"
@@ -209,7 +209,7 @@ class Form(Dialog[Result]):
 
 
 class Confirm(Dialog[bool]):
-    """Asks a question; the result is True only when the person said so."""
+    """Asks a yes/no question; the result is True only if confirmed."""
 
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
@@ -239,11 +239,10 @@ class Confirm(Dialog[bool]):
 
 
 class ListDialog(Dialog[str]):
-    """A list whose rows are made for a width; leaves with the key of the chosen row.
+    """A list; closes with the key of the chosen row.
 
     Args:
-        title: Title of the frame.
-        rows: Makes the rows for a width in cells; called again by `show_news`.
+        rows: Creates the rows for a width in cells; `show_news` calls it again.
         note: A line above the list.
     """
 
@@ -251,7 +250,6 @@ class ListDialog(Dialog[str]):
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
     AUTO_FOCUS = "#rows"
     NOTHING: ClassVar[str] = ""
-    """The only row where there are none."""
 
     def __init__(self, title: str, rows: Callable[[int], Iterable[Row]], *, note: str = "") -> None:
         super().__init__(title)
@@ -268,7 +266,7 @@ class ListDialog(Dialog[str]):
         self.call_after_refresh(self.show_news)
 
     def show_news(self) -> None:
-        """Show the rows as they are now; the marked one stays marked."""
+        """Recreate the rows; the highlight stays on the same one."""
         view = self.query_one("#rows", OptionList)
         width = view.content_size.width - 1
         if width <= 0:
@@ -285,7 +283,7 @@ class ListDialog(Dialog[str]):
             view.highlighted = marked
 
     def target(self, key: str) -> str:
-        """What the dialog leaves with for the row of a key; empty when the row leads nowhere."""
+        """Return the dialog's result for a row; empty if it cannot be chosen."""
         return key
 
     @on(OptionList.OptionSelected, "#rows")
@@ -295,7 +293,7 @@ class ListDialog(Dialog[str]):
 
 
 class Pick(Dialog[str]):
-    """Leaves with the key of what was chosen."""
+    """Offers options; closes with the key of the chosen one."""
 
     BOX_CLASSES: ClassVar[str] = "-narrow"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter takes it · Esc leaves"
@@ -323,22 +321,22 @@ class Pick(Dialog[str]):
 
 
 class EnterList(Choices):
-    """A list in which Enter confirms and a click only marks."""
+    """A list in which Enter confirms and a click only highlights."""
 
     BINDINGS: ClassVar = [("enter", "confirm")]
 
     class Confirmed(Message):
-        """Enter was pressed."""
+        pass
 
     def action_confirm(self) -> None:
         self.post_message(self.Confirmed())
 
     def action_select(self) -> None:
-        """A click has marked the row: that is all."""
+        """Do nothing: a click only highlights."""
 
 
 class ReportText(Static):
-    """A text that may depend on the width: then it is made by a function of it."""
+    """A text, or a function that creates it for a width."""
 
     def __init__(self, content: Content | Callable[[int], Content]) -> None:
         super().__init__("", id="text", markup=False)
@@ -353,7 +351,7 @@ class ReportText(Static):
 
 
 class Report(Dialog[None]):
-    """Shows a text that may be longer than the screen; the key of `action` closes it again."""
+    """Shows a scrollable text; the key of `action` also closes it."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -380,12 +378,12 @@ class Report(Dialog[None]):
 
 
 def describe(error: Exception) -> str:
-    """An error for a person: what happened on one line, what to do on the next."""
+    """Format an error: what happened on one line, what to do on the next."""
     if isinstance(error, SynapseError):
         return f"{error.message}\n{error.hint}" if error.hint else error.message
     return f"unexpected: {error!r}"
 
 
 def label(text: str, classes: str = "label") -> Label:
-    """A line of plain text; agents' names may stand in it, so it is never read as markup."""
+    """Create a line of plain text, never parsed as markup since it may contain names of agents."""
     return Label(Content(text), classes=classes, markup=False)

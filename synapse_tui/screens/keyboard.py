@@ -1,4 +1,4 @@
-"""Looks at keys before any widget does: for the leader, actions, and dialogs and panes that are not ready."""
+"""Handles keys before any widget: the leader, direct keys, and queueing until a dialog or agent is ready."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ from .shell import Shell
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
-READY_SECONDS = 60.0  # how long keys that were typed before an agent was there wait for it to become ready
-LOOK_SECONDS = 0.1  # between two looks at whether it is
-MOST_EARLY = 4096  # keys that are kept for an agent that is not there yet
-LINE_SECONDS = ECHO_TIMEOUT + 0.1  # after an Enter the composer is empty: what follows may be a mention
-DRAFT_SECONDS = 5.0  # what follows is given all the same where the composer does not become empty
+READY_SECONDS = 60.0  # how long keys typed before an agent existed wait for it to become ready
+LOOK_SECONDS = 0.1  # how often to check
+MOST_EARLY = 4096  # maximum keys queued for an agent that does not exist yet
+LINE_SECONDS = (
+    ECHO_TIMEOUT + 0.1
+)  # after an Enter, until the composer should be empty and a mention may follow
+DRAFT_SECONDS = 5.0  # after this, queued keys are delivered even if the composer is not empty
 _TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
 
 
 class Step(Enum):
-    """What a key means for the leader."""
+    """The role of a key with respect to the leader."""
 
-    PASS = auto()  # nothing: it goes its usual way
+    PASS = auto()  # none: handle it as usual
     WAIT = auto()  # the leader was pressed: the next key is a command
-    DO = auto()  # it names an action
-    LITERAL = auto()  # it goes to the agent once: the leader, or another key that the application takes
-    CANCEL = auto()  # the command was given up
-    UNKNOWN = auto()  # it names nothing
+    DO = auto()  # runs an action
+    LITERAL = auto()  # sent to the agent as is: the leader, or another key of the application
+    CANCEL = auto()  # cancels the leader
+    UNKNOWN = auto()  # no such command
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do with a key: for `DO` the action and its arguments, for `UNKNOWN` the key."""
+    """What to do with a key; `arguments` belong to the action or, for `UNKNOWN`, name the key."""
 
     step: Step
     action: Action | None = None
@@ -54,8 +56,6 @@ class Verdict:
 
 
 class Leader:
-    """Watches keys for the leader and the one after it."""
-
     def __init__(self, keymap: Keymap) -> None:
         self.use(keymap)
         self.pending = False
@@ -66,7 +66,7 @@ class Leader:
         self.key = textual_key(keymap.leader)
 
     def take(self, key: str, character: str | None) -> Verdict:
-        """Judge a key by Textual's name and the character that it types, if any."""
+        """Process a key, given Textual's name and the character it types."""
         if key.rpartition("+")[2] in MODIFIER_KEYS:
             return Verdict(Step.WAIT if self.pending else Step.PASS)
         if not self.pending:
@@ -86,13 +86,12 @@ class Leader:
 
 
 class Kept(NamedTuple):
-    """A key or a paste that came too early.
+    """A key or a paste that arrived too early.
 
     Attributes:
-        event: It.
-        for_dialog: Whether it is for a dialog that takes none yet; else for a pane that is not there yet.
-        early: Whether no agent was there to take it: it is given to one that is ready.
-        agent_id: The agent that it waits for then; empty for the first one.
+        for_dialog: Whether it is for a dialog that is not ready; otherwise it is for a pane.
+        early: Whether it must wait for an agent to become ready.
+        agent_id: The agent it waits for; empty for the first one.
     """
 
     event: events.Event
@@ -102,7 +101,7 @@ class Kept(NamedTuple):
 
 
 class Keyboard:
-    """Keeps keys that come too early, and gives the leader's keys to the actions."""
+    """Queues keys that arrive too early and dispatches those of the leader."""
 
     def __init__(self, app: Shell, questions: QuestionQueue) -> None:
         self._app = app
@@ -110,9 +109,9 @@ class Keyboard:
         self._questions = questions
         self.leader = Leader(app.keymap)
         self._kept: list[Kept] = []
-        self._opening = 0  # calls of `expecting` that are not done yet
+        self._opening = 0  # `expecting` calls in progress
         self._giving = self._looking = False
-        self._since: dict[str, float] = {}  # since when keys wait for an agent that is there
+        self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
 
@@ -125,18 +124,16 @@ class Keyboard:
         self.leader.use(keymap)
 
     def show_leader(self, *, pending: bool) -> None:
-        """Show what may follow the leader, or hide it."""
         self.leader.pending = pending
         self._main.set_class(pending, "-leader")
 
     def action_leader(self) -> None:
-        """The leader was clicked in the status bar: show what may follow, or hide it."""
         self.show_leader(pending=not self.leader.pending)
 
     # Input
 
     def takes(self, event: events.Event) -> bool:
-        """Whether input goes no further for now."""
+        """Whether the event has been handled or queued and must go no further."""
         screen = self._app.screen
         leads = isinstance(event, events.Key) and self._is_for_leader(event)
         taken: Taken = "screen"
@@ -151,7 +148,7 @@ class Keyboard:
         if isinstance(screen, Dialog):
             if isinstance(event, events.Key) and leads:
                 return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
-            # A key that comes before the message that tells of the dialog's being ready must not overtake.
+            # A key that arrives before the dialog's `Opened` message must not overtake earlier ones.
             early = not screen.ready or any(kept.for_dialog for kept in self._kept)
             if early and not isinstance(event, events.MouseDown):
                 return self._keep_for_dialog(event, screen)
@@ -174,7 +171,7 @@ class Keyboard:
         return False
 
     def hand_over(self, run: TerminalText) -> bool:
-        """Hand many keys at once to the pane in focus; not where each of them may mean something."""
+        """Send text typed at once to the focused pane, unless its keys must be handled one by one."""
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
@@ -183,7 +180,7 @@ class Keyboard:
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
 
     def _acts(self, event: events.Key) -> bool:
-        """Do the action whose key it is, before the next key, which may be for another agent then."""
+        """Run the action of a direct key before the next key, which may then be for another agent."""
         action = self.leader.keymap.by_key(event.key)
         if action is not None:
             self.show_leader(pending=False)
@@ -195,9 +192,9 @@ class Keyboard:
         return pending and not isinstance(event, TerminalKeyRelease)
 
     def _lead(self, event: events.Key, *, anywhere: bool = True) -> Step:
-        """Let the leader judge a key, and do what it names; in a dialog only some actions can be done.
+        """Process a key with the leader and run its action; in a dialog only some actions are allowed.
 
-        Only for `PASS` and `LITERAL` may anything else have the key.
+        Only `PASS` and `LITERAL` leave the key to other handlers.
         """
         verdict = self.leader.take(event.key, event.character)
         self._main.set_class(self.leader.pending and anywhere, "-leader")
@@ -211,7 +208,7 @@ class Keyboard:
         return verdict.step
 
     def _without_agent(self, event: events.Key) -> bool:
-        """Show a notice to a person who types while there is no agent; whether that was so."""
+        """Show a notice if the user types while there are no agents."""
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
         self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")
@@ -223,17 +220,17 @@ class Keyboard:
         widget, _region = self._app.get_widget_at(event.x, event.y)
         return widget is self._main.which_key or widget is self._main.status_bar
 
-    # What is kept
+    # Queueing
 
     @property
     def waiting(self) -> bool:
-        """Whether keys are kept that those of the agent in focus must not overtake."""
+        """Whether keys are queued that new ones for the active agent must not overtake."""
         return not self._giving and (any(not kept.early for kept in self._kept) or self._is_early())
 
     def _is_early(self) -> bool:
-        """Whether a key comes before the agent in focus, or behind keys that wait until that is ready.
+        """Whether a key arrives before the active agent does, or behind keys that wait for it to be ready.
 
-        A dialog of the agent takes keys: only a person can answer it, and nothing becomes ready before.
+        A dialog of the agent takes keys at once: it blocks the agent, and only the user can answer it.
         """
         active = self._main.active
         if not active or self._main.expects_pane:
@@ -246,7 +243,7 @@ class Keyboard:
     def _waits(self, event: events.Event) -> bool:
         if isinstance(event, events.MouseDown):
             return False
-        # Keys for the application itself do not wait for an agent.
+        # Keys of the application itself do not wait for an agent.
         own = isinstance(event, events.Key) and (
             self._is_for_leader(event) or self.leader.keymap.by_key(event.key) is not None
         )
@@ -267,7 +264,7 @@ class Keyboard:
             self._look_again()
 
     def _keep_for_dialog(self, event: events.Event, screen: Dialog[object]) -> bool:
-        """Keep a key for later, but never the one that leaves a dialog that is busy; whether it was kept."""
+        """Queue a key for the dialog, unless it closes a busy one; return whether it was queued."""
         if screen.busy and isinstance(event, events.Key) and event.key == "escape":
             self._take_for_dialog()
             return False
@@ -275,7 +272,7 @@ class Keyboard:
         return True
 
     def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
-        """Keep what is typed while there is no agent yet for the first that is being opened."""
+        """Queue keys for the first agent being opened while none is running."""
         self._opening += 1
         return self._until_opened(opening)
 
@@ -287,7 +284,7 @@ class Keyboard:
             self.drop()
 
     def drop(self) -> None:
-        """While there is no agent, drop what was typed for one, and say so."""
+        """If no agents are running, drop the keys queued for one and report it."""
         if not self._agents:
             early = [kept for kept in self._kept if not kept.for_dialog]
             self._kept = [kept for kept in self._kept if kept.for_dialog]
@@ -299,7 +296,7 @@ class Keyboard:
         if count:
             self._app.notice(f"{plural(count, 'key')} {what}", "warning")
 
-    # Giving it
+    # Delivery
 
     async def give_dialog(self) -> None:
         for kept in self._take_for_dialog():
@@ -344,7 +341,7 @@ class Keyboard:
         return given
 
     def _is_ready(self, agent_id: str) -> bool:
-        """Whether an agent takes keys: its terminal is set up, and its composer is there if it has one."""
+        """Whether an agent accepts keys: its terminal is set up, and its composer (if any) is visible."""
         session = self._agents.get(agent_id)
         if session is None or session.exit is not None or self._main.active_pane is None:
             return False
@@ -354,14 +351,14 @@ class Keyboard:
         return session.profile.composer is None or (reading.visible and not reading.dialog)
 
     def _begins_too_soon(self, event: events.Event, agent_id: str) -> bool:
-        """Whether a key may begin a mention, and the line before it may still stand in the composer."""
+        """Whether a key may start a mention while the previous line may still be in the composer."""
         since = self._questions.clock() - self._enter_at
         if not (isinstance(event, events.Key) and event.character in MARKS) or since >= DRAFT_SECONDS:
             return False
         return since < LINE_SECONDS or bool(self._agents[agent_id].reading().draft)
 
     def _drop_late(self) -> None:
-        """Drop early keys of an agent that has ended, or does not become ready, and say so."""
+        """Drop and report the keys queued for agents that have exited or did not become ready in time."""
         now = self._questions.clock()
         waited_for = {kept.agent_id for kept in self._kept if kept.early and kept.agent_id}
         self._since = {each: self._since.get(each, now) for each in waited_for}

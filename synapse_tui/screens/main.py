@@ -1,4 +1,4 @@
-"""The main screen: tabs, panes, sidebar, status bar; it tells what the person asks for."""
+"""The main screen: tabs, panes, sidebar and status bar."""
 
 from __future__ import annotations
 
@@ -34,33 +34,35 @@ if TYPE_CHECKING:
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
 
-SIDEBAR_BESIDE = 120  # width of the terminal from which the sidebar stands beside the panes, else over them
-COMPOSER_ROWS = 2  # rows of a composer above and below its cursor that a sidebar over the panes leaves free
-SIDEBAR_ROWS = 8  # least rows of such a sidebar
-SIDEBAR_SHORT = 14  # rows below which it shows no keys and fewer agents, so that messages can be seen
-SIDEBAR_SECONDS = 0.25  # between two looks whether a composer has come under it
-SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck until views have given sessions their sizes
-HELD_SECONDS = 5.0  # between two looks at how long messages are held
-TITLE_SECONDS = 0.25  # between two looks at the agents' titles
-REFRESH_SECONDS = 0.1  # between two drawings of messages
+SIDEBAR_BESIDE = 120  # terminal width from which the sidebar is placed beside the panes instead of over them
+COMPOSER_ROWS = 2  # rows above and below the composer's cursor that a sidebar over the panes leaves free
+SIDEBAR_ROWS = 8  # minimum rows of such a sidebar
+SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to leave room for messages
+SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
+SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
+HELD_SECONDS = 5.0  # how often to check how long messages have been held
+TITLE_SECONDS = 0.25  # minimum interval between updates for titles
+REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
 QUESTION_WAITS = "a question waits: pause for a second to see it"
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
 class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
-    """Keeps the widgets in step with the host's agents and tasks.
+    """Keeps the widgets in sync with the host's agents and tasks.
 
-    Its focus stands in the pane of the agent in focus, or outside of all panes.
+    The focus is either in the pane of the active agent or outside all panes.
     """
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     ALLOW_SELECT: ClassVar[bool] = False
 
     class Resumed(Message):
-        """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
+        """Keys can be delivered: no dialog is open, or the active agent has its pane."""
 
-    agents: var[list[AgentView]] = var(list, init=False)  # in the order of the tabs
-    active: var[str] = var("", init=False)  # gets the keys; stays while the sidebar or a dialog has the focus
+    agents: var[list[AgentView]] = var(list, init=False)  # in tab order
+    active: var[str] = var(
+        "", init=False
+    )  # receives the keys; unchanged while the sidebar or a dialog is focused
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -72,16 +74,16 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._settling: Timer | None = None
         self._holding: Timer | None = None
         self._making_way: Timer | None = None
-        self._line = -1  # row of the cursor when the sidebar over the panes was last looked at
-        self._placed_for = -1  # row of the cursor that the sidebar was last placed for
+        self._line = -1  # cursor row when the sidebar's position was last checked
+        self._placed_for = -1  # cursor row for which the sidebar was last positioned
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self.show_news = Throttle(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
         self._expected: Sequence[AgentSpec] = ()
-        self._there: set[str] = set()  # agents that were there before those that are expected
+        self._there: set[str] = set()  # agents that existed before the expected ones
         self._question_waits = False
-        self._seen_ends: set[str] = set()  # agents that have ended and were looked at since
+        self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
@@ -109,7 +111,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.show_reasons(())
 
     def on_screen_resume(self) -> None:
-        """Tell it: keys may wait."""
         self.settle()
         self.post_message(self.Resumed())
 
@@ -138,7 +139,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         if self.is_mounted and not self.agents:
             self.show_reasons(())
 
-    # What the host tells
+    # Updates from the host
 
     async def add_agent(self, session: AgentSession) -> None:
         if self.deck.pane(session.agent_id) is None:
@@ -159,7 +160,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.update_shown()
 
     async def remove_agent(self, agent_id: str) -> None:
-        """Take an agent's pane away; the one beside it gets the focus."""
+        """Remove an agent's pane and focus its neighbour."""
         ids = [agent.agent_id for agent in self.agents]
         place = ids.index(agent_id) if agent_id in ids else 0
         pane = self.deck.pane(agent_id)
@@ -189,7 +190,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
                 pane.agent = agent
-        self.settle()  # an agent that has ended has another widget for the keys
+        self.settle()  # the pane of an exited agent focuses another widget
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
@@ -212,7 +213,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.show_reasons(self._reasons)
 
     def _hold_timer(self, *, held: bool) -> None:
-        """Look again while messages are held: nothing else happens when one is held for long."""
+        """Refresh periodically while messages are held, since no event reports a long hold."""
         if held and self._holding is None:
             self._holding = self.set_interval(HELD_SECONDS, self.show_agents)
         elif not held and self._holding is not None:
@@ -220,7 +221,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._holding = None
 
     def show_agents_soon(self) -> None:
-        """The same within a moment, for what changes often: agents turn spinners in their titles."""
+        """Throttled `show_agents`, for frequent changes such as spinners in titles."""
         if self._showing is None:
             self._showing = self.set_timer(TITLE_SECONDS, self._show_agents_now)
 
@@ -257,9 +258,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     # Focus
 
     def settle(self) -> None:
-        """Give the focus to the agent in focus, unless the sidebar has it; anything may call it at any time.
+        """Focus the active agent unless the sidebar has the focus; safe to call at any time.
 
-        A widget that is hidden or removed, or a late event, must never leave the keys with another agent.
+        Hiding or removing a widget, or a late event, must never send the keys to another agent.
         """
         if not self.app.app_focus or self.has_class("-too-small"):
             return
@@ -273,10 +274,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def set_focus(
         self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False
     ) -> None:
-        """Give a widget the focus; the agent in focus is at once the one whose pane it stands in."""
+        """Focus a widget; if it is in a pane, that pane's agent becomes active immediately."""
         pane = _pane_of(widget)
         if pane is not None:
-            if from_app_focus:  # Textual's memory is older than ours
+            if from_app_focus:  # Textual remembers an older focus
                 pane = self.active_pane or pane
             elif self.may_become_active(pane.agent_id):
                 self.active = pane.agent_id
@@ -319,19 +320,18 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane.take_focus()
 
     def _clear_tooltip(self) -> None:
-        """With every key: Textual looks for a tooltip, and reports that none is there, at some cost."""
+        """Skip the work if there is no tooltip: Textual calls this for every key."""
         if self._tooltip_widget is not None:
             super()._clear_tooltip()
 
     def step(self, by: int) -> None:
-        """Go so many agents on; past the end begins anew."""
+        """Focus the agent `by` places on, wrapping around."""
         if self.agents:
             ids = [agent.agent_id for agent in self.agents]
             place = ids.index(self.active) if self.active in ids else -by
             self.go_to(ids[(place + by) % len(ids)])
 
     def watch_active(self, active: str) -> None:
-        """Mark tab and pane; the view itself tells its session who is looked at."""
         self._rang -= {active}
         self.conversations.seen(active)
         self.deck.active = active
@@ -346,7 +346,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     # Sidebar and size
 
     def _show_sidebar(self) -> None:
-        """Show the sidebar; over the panes it takes the rows above the composer in focus, or those below."""
+        """Show the sidebar; over the panes it is placed above or below the active composer."""
         self.add_class("-sidebar")
         styles = self.sidebar.styles
         styles.height = styles.margin = None
@@ -365,13 +365,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             styles.margin = (height - rows, 0, 0, 0)
 
     def _cursor_line(self) -> int:
-        """Row of the cursor of the pane in focus; -1 without one, or where the sidebar stands beside."""
+        """Return the active pane's cursor row; -1 if there is none or the sidebar is beside the panes."""
         pane = self.active_pane
         if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
             return -1
         middle = self.query_one("#middle").region
         if not (middle.height and pane.view.region.height):
-            return -1  # not laid out yet: done when the panes are (`on_deck_rearranged`)
+            return -1  # not laid out yet: `on_deck_rearranged` tries again
         return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
 
     def _make_way(self) -> None:
@@ -415,7 +415,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.sidebar.locks.enter()
 
     def on_sidebar_left(self) -> None:
-        """Back to the pane; a sidebar that lies over the panes goes away."""
         if self.has_class("-overlay"):
             self.remove_class("-sidebar")
         self.back_to_pane()
@@ -438,7 +437,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def _resize_hidden(self) -> None:
         self._settling = None
-        """In tabs, panes that are hidden now will fill the deck."""
+        """Resize the sessions of hidden panes: in the tabs layout, each will fill the deck when shown."""
         width, height = self.deck.size
         lines = height - TITLE_ROWS
         if self.has_class("-too-small") or self.deck.arrangement != "tabs" or width < 2 or lines < 2:
@@ -467,7 +466,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
 
 
 def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
-    """Arrange it as it was; what no longer fits is left as it is."""
+    """Restore a saved view, ignoring what no longer applies."""
     main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
     known = {agent.agent_id for agent in main.agents}
     large, active = str(state.get("main", "")), str(state.get("active", ""))
@@ -486,12 +485,12 @@ def _pane_of(widget: Widget | None) -> Pane | None:
 
 
 class ConversationTabs:
-    """Keeps the tabs of external agents in step with the conversations."""
+    """Keeps the tabs of external agents in sync with their conversations."""
 
     def __init__(self, host: Host, deck: Deck) -> None:
         self._host = host
         self._deck = deck
-        self._unseen: set[str] = set()  # agents that have answered since they were looked at
+        self._unseen: set[str] = set()  # agents that have answered since the user last looked
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
@@ -506,7 +505,6 @@ class ConversationTabs:
         return conversation is not None and conversation.opened and self._host.externals.has(alias)
 
     async def add(self, alias: str) -> None:
-        """Open a tab; behind those that are there."""
         if self._deck.pane(alias) is None:
             await self._deck.mount(ConversationPane(alias, ConversationView(alias, now=self._now)))
         self.show(alias)
@@ -517,7 +515,7 @@ class ConversationTabs:
             pane.talk.model = self.picture(alias)
 
     def answered(self, task: Task, *, looked_at: bool) -> bool:
-        """Note that a task of an external agent came to rest; whether the person should be called."""
+        """Record that an external task has stopped; return whether to notify the user."""
         rests = task.state.final or task.state is TaskState.INPUT_REQUIRED
         if rests and not looked_at and task.state is not TaskState.CANCELED:
             self._unseen.add(task.target)
@@ -564,10 +562,10 @@ class ConversationTabs:
 
 
 class Throttle:
-    """Draws at once, or in a moment when that was done just now.
+    """Redraws immediately, or after a short delay if it has just done so.
 
-    A flood of messages brings hundreds of changes a second, each of which would draw everything, and the keys
-    wait behind them in the same queue.
+    A burst of messages causes hundreds of changes a second. Redrawing for each would delay the keys, which
+    wait in the same queue.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Messages: writing and sending them, what becomes of each, and what can be done with one."""
+"""Messages: composing, sending, tracking and managing them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 FAILED = Mark("×", "state-error", "failed")
 SENDING = Mark("○", "state-unknown", "sending")
 SENT = Mark("→", "state-working", "sent")
-TITLE_ROOM = 58  # characters of a pane's title in which several receivers are named one by one
+TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 TEXT_CELLS = 200
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
@@ -47,16 +47,18 @@ _WORD_CELLS = 11
 
 
 class MessageActions:
-    """Actions on messages, and what became of the last one sent from each pane."""
+    """Actions on messages; tracks the last one sent from each pane."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
         self._host = app.host
         self._main = app.main
-        self._drafts: list[Draft] = []  # begun and not sent, the last one left at the end
-        self._partners: list[str] = []  # ids of the agents that the person wrote to, the last one at the end
-        self._sent: dict[str, Sequence[Receipt]] = {}  # by the agent in whose pane it was written
-        self._tasks: dict[str, Task] = {}  # newest snapshots of the tasks of those receipts
+        self._drafts: list[Draft] = []  # unsent drafts, the most recent last
+        self._partners: list[str] = []  # ids of agents that the user wrote to, the most recent last
+        self._sent: dict[
+            str, Sequence[Receipt]
+        ] = {}  # by the id of the agent in whose pane the message was written
+        self._tasks: dict[str, Task] = {}  # latest snapshots of the tasks in those receipts
 
     # Writing
 
@@ -64,16 +66,16 @@ class MessageActions:
         return recipients(self._host.addresses(), {agent.agent_id: agent for agent in self._main.agents})
 
     def action_compose(self, address: str = "") -> None:
-        """Open the composer: with the last draft, or the last one to a receiver when one was chosen."""
+        """Open the composer with the latest draft, or the latest draft to the given receiver."""
         everyone = self.recipients()
         drafts = [draft for draft in self._drafts if address in ("", draft.to)]
         draft = drafts[-1] if drafts else Draft(address or self._likely(everyone))
         self.compose(everyone, draft, self._app.notice)
 
     def _likely(self, everyone: Sequence[Recipient]) -> str:
-        """The likely receiver: the last one, or the only other agent; empty for neither."""
+        """Return the likely receiver: the last one, or the only other agent; empty if neither exists."""
         others = {each.agent_id: each.address for each in everyone if each.agent_id != self._main.active}
-        others.pop("", None)  # never everyone
+        others.pop("", None)  # never `all`
         for agent_id in reversed(self._partners):
             if agent_id in others:
                 return others[agent_id]
@@ -81,7 +83,7 @@ class MessageActions:
         return only[0] if len(only) == 1 else ""
 
     def compose(self, everyone: Sequence[Recipient], begin: Draft, then: Callable[[str], object]) -> None:
-        """Open the composer, and keep what is written in it until it is sent."""
+        """Open the composer and keep the draft until it is sent."""
 
         def forget(draft: Draft) -> None:
             self._drafts = [each for each in self._drafts if each not in (begin, draft)]
@@ -103,23 +105,23 @@ class MessageActions:
         self._app.ask(Composer(everyone, send, draft=begin, keep=keep), then)
 
     def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
-        """Remember a receiver for the next message; a message to several says nothing about the next one."""
+        """Remember a single receiver as the default for the next message."""
         if len(receipts) == 1:
             target = receipts[0].target
             self._partners = [*(each for each in self._partners if each != target), target]
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
         def status(receipt: Receipt) -> str:
-            # Its progress in another process is not reported here, so no state is shown that would stay.
+            # The progress of messages to other processes is not reported here, so a state would never change.
             here = receipt.error is not None or receipt.target in self._host.agents
             return receipt.status if here else SENT.word
 
         return " · ".join(f"{self._app.label(each.target)}: {status(each)}" for each in receipts)
 
-    # What is sent from panes
+    # Messages sent from panes
 
     def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
-        """Send what was typed as `@address text` in an agent's pane; its title shows what became of it."""
+        """Send a mention typed in an agent's pane; the pane's title shows the progress."""
         label = self._app.label(address)
         self._main.show_delivery(agent_id, Delivery(SENDING, f"{label}: sending"))
 
@@ -152,7 +154,7 @@ class MessageActions:
         self._main.show_delivery(agent_id, delivery_of(self.sent_from(agent_id)))
 
     def sent_from(self, agent_id: str) -> list[Progress]:
-        """How what was last sent from a pane stands, for each receiver; empty when nothing was."""
+        """Return the progress of the last message sent from a pane, per receiver; empty if there is none."""
         receipts = self._sent.get(agent_id, ())
         return [
             Progress.of(receipt, self._app.label(receipt.target), self._tasks.get(receipt.task_id))
@@ -160,7 +162,7 @@ class MessageActions:
         ]
 
     def action_last_message(self, agent_id: str = "") -> None:
-        """Show what became of the message last sent from a pane."""
+        """Show the progress of the last message sent from a pane."""
         agent_id = agent_id or self._main.active
         sent = self.sent_from(agent_id)
         if len(sent) > 1:
@@ -181,7 +183,6 @@ class MessageActions:
     # Single messages
 
     def find_task(self, task_id: str) -> Task | None:
-        """The newest snapshot of a message, or None."""
         return next((task for task in reversed(self._host.tasks) if task.id == task_id), None)
 
     def action_show(self, task_id: str) -> None:
@@ -206,7 +207,10 @@ class MessageActions:
             self._app.notice(f"to {self._app.label(session.agent_id)} as soon as it is safe")
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
-        """The session in whose outbox a message is, or None after a notice; `unread` allows unread ones."""
+        """Return the session whose outbox has the message; `unread` allows messages that are not typed.
+
+        Shows a notice and returns None if there is no such session.
+        """
         found = next((each for each in self._host.agents.values() if task_id in each.outbox), None)
         if found is None:
             self._app.notice("that message does not wait any more", "warning")
@@ -216,7 +220,7 @@ class MessageActions:
         return found
 
     def action_hold(self, task_id: str) -> None:
-        """Hold a waiting message until a person releases it, or release one that was held so."""
+        """Hold a waiting message, or release one that the user holds."""
         session = self._where_it_waits(task_id, unread=False)
         if session is None:
             return
@@ -244,13 +248,13 @@ class MessageActions:
         self._app.notice(f"to {self._app.label(session.agent_id)}: {position} of {count}")
 
     def action_release_held(self, agent_id: str) -> None:
-        """Release all held messages to an agent, but those that may have been sent already."""
+        """Release all held messages to an agent, except those that may already have been sent."""
         session = self._host.agents.get(agent_id)
         released = session.control.release_all() if session is not None else []
         self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
 
     def action_again(self, task_id: str) -> None:
-        """Send the same text once more."""
+        """Send the same text again."""
         task = self.find_task(task_id)
         if task is not None:
             self._app.spawn(self._again(task))
@@ -264,15 +268,12 @@ class MessageActions:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a message to one agent stands.
+    """The progress of a message to one agent.
 
     Attributes:
-        name: What the agent is called.
-        mark: How it looks.
-        reason: Why; may be empty.
-        task_id: UUID of the task; empty when none was made.
-        settled: Whether it went well and nothing more will be heard of it.
-        task: The task; None when it is not known here.
+        task_id: Empty if no task was created.
+        settled: Whether it has succeeded and nothing more is expected.
+        task: None if the task is not known here.
     """
 
     name: str
@@ -284,18 +285,17 @@ class Progress:
 
     @classmethod
     def of(cls, receipt: Receipt, name: str, task: Task | None) -> Progress:
-        """By the task, or by the receipt where the task is not known here."""
         if task is not None:
             settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
             return cls(name, delivery_mark(task), task.reason, task.id, settled, task)
         if receipt.error is not None:
             return cls(name, FAILED, receipt.error.message)
-        # Its progress in another process is not reported here, so no state is shown that would stay.
+        # The progress of messages to other processes is not reported here, so a state would never change.
         return cls(name, SENT, "", receipt.task_id, settled=True)
 
     @property
     def words(self) -> str:
-        """It as words: `gemini: held: you have a draft`."""
+        """Describe the progress: `gemini: held: you have a draft`."""
         if self.reason.startswith(self.mark.word):
             return f"{self.name}: {self.reason}"
         return f"{self.name}: {self.mark.word}" + (f": {self.reason}" if self.reason else "")
@@ -313,7 +313,7 @@ def summary(sent: Sequence[Progress], room: int) -> str:
 
 
 def delivery_of(sent: Sequence[Progress]) -> Delivery:
-    """What a pane's title shows of a message; it leads to it, or to the receipts of all who got it."""
+    """Summarize a message for a pane's title, with a link to the task or to all receipts."""
     failed = [each for each in sent if each.mark.glyph == FAILED.glyph]
     open_ = [each for each in sent if not each.settled]
     first = (failed or open_ or sent)[0]
@@ -323,7 +323,7 @@ def delivery_of(sent: Sequence[Progress]) -> Delivery:
 
 
 def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterator[Row]:
-    """Two lines each: who, how far, since when; why, or what was answered."""
+    """Yield two lines per receiver: name, progress, time; then the answer or the reason."""
     for each in sent:
         answer = one_line(each.task.answer) if each.task is not None else ""
         head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
@@ -342,7 +342,7 @@ def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterat
 
 
 class MessageDetail(Dialog[str]):
-    """Shows a message whole; leaves with the id of the action that is to be done with it."""
+    """Shows a message in full; closes with the id of the action to run on it."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -441,7 +441,7 @@ def detail_text(task: Task) -> Content:
 
 
 def said(task: Task) -> list[tuple[str, str]]:
-    """The message, what was said about it since, and the answers, as runs of text and their styles."""
+    """Return the message, its follow-ups and its answers as styled runs of text."""
     parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
         head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ goes on\n"
@@ -454,7 +454,7 @@ def said(task: Task) -> list[tuple[str, str]]:
 
 
 def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
-    """The steps of a message, oldest first: when, what, why."""
+    """Render the steps of a message, oldest first: time, step, reason."""
     if not changes:
         return Content("")
     parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $hot")]

@@ -1,10 +1,10 @@
-"""Questions that the application asks by itself: they open in a quiet moment and take no stray keys.
+"""Questions that the application asks unprompted: they wait for a pause in typing and ignore stray keys.
 
-Whoever types looks at the composer, not at what is about to open over it. So such a question waits until the
-keyboard has been quiet, steps aside for keys that were not meant for it, which go to the pane in focus as
-they would have without it, and comes back when it is quiet again. Letters and Enter count only once the
-person has moved the focus into it, by Tab, an arrow key or a click. Its own letters and Enter before that
-go nowhere, with a hint, since a stray `y` in a draft is wrong too; what goes on like text takes them along.
+A user who is typing looks at the composer and may not notice a dialog opening. A question therefore opens
+only after the keyboard has been quiet. Keys not meant for it close it and go to the focused pane, and it
+reopens later. Its own letters and Enter count only once the user has moved the focus into it with Tab, an
+arrow key or a click. Before that they show a hint and are withheld; if typing continues, they are delivered
+to the pane with the rest.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .shell import Shell
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import UntrustedFile
 
-QUIET_SECONDS = 1.0  # without a key before the dialog opens, and on the screen before it takes a key
+QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is open before it accepts one
 Taken = Literal["screen", "main", "nothing"]
-"""Who gets input: the screen that is open, the main one below it, or nothing."""
+"""Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
 RESUMES = "Each takes up its last conversation if it can; what it showed stands above."
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreOffer:
-    """A workspace whose agents were lost to a crash or a reboot.
+    """A workspace whose agents were lost in a crash or a reboot.
 
     Attributes:
-        agents: What each was: profile, name, folder.
-        saved_at: When it was saved last, aware.
-        ask: Whether the person is asked; else it is opened at once.
-        view: How it was arranged, as `view_state` gave it.
-        open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
-        forget: The person does not want it.
-        waiting: Counts the messages that still wait for the agents; raises HistoryError when it cannot.
-        missing: Of agents that were asked for, those that none of the agents opened again plainly is.
+        agents: Profile, name and folder of each.
+        saved_at: Time of the last save, timezone-aware.
+        ask: Whether to ask first.
+        view: The saved `view_state`.
+        open: Opens the agents with the given sizes (columns, lines) and returns those that failed.
+        forget: Discards the workspace.
+        waiting: Counts undelivered messages of the agents; raises HistoryError.
+        missing: Returns the requested agents that are not clearly among the reopened ones.
     """
 
     agents: Sequence[str]
@@ -68,21 +68,21 @@ class RestoreOffer:
 
 
 class Question(Dialog[Result]):
-    """A dialog that opens by itself, through a `QuestionQueue`."""
+    """A dialog that opens unprompted, through a `QuestionQueue`."""
 
     AUTO_FOCUS = ""
-    ENTRY: ClassVar[str] = "Button"  # what has the focus once the person is in the dialog
+    ENTRY: ClassVar[str] = "Button"  # what is focused once the user enters the dialog
     KEYS: ClassVar[str] = ""  # the subtitle from then on
 
-    entered: bool = False  # whether the person has moved the focus into it, or leaves it
+    entered: bool = False  # whether the user has moved the focus into it, or is leaving it
 
     @property
     def own_keys(self) -> frozenset[str]:
-        """Its letters and Enter, which answer it once the person is in it."""
+        """The keys that answer the question once the user has entered it."""
         return frozenset(key for key in self._bindings.key_to_bindings if len(key) == 1) | {"enter"}
 
     def enter(self) -> None:
-        """The person is in the dialog: it takes letters and Enter from now on."""
+        """Accept letters and Enter from now on."""
         self.entered = True
         self.show_error("")
         if self.KEYS:
@@ -92,7 +92,7 @@ class Question(Dialog[Result]):
 
 
 class QuestionQueue:
-    """Opens questions one after the other, while the keyboard is quiet."""
+    """Opens one question at a time, while the keyboard is quiet."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
@@ -106,11 +106,10 @@ class QuestionQueue:
 
     @property
     def pending(self) -> bool:
-        """Whether a question is not answered yet."""
         return bool(self._queue)
 
     def ask(self, make: Callable[[], Question[Result]], answered: Callable[[Result | None], object]) -> None:
-        """Ask when it is quiet; `make` is called again when the dialog had to step aside."""
+        """Queue a question; `make` is called again each time the dialog has to reopen."""
         self._queue.append((make, answered))
         self.open_next()
 
@@ -119,7 +118,7 @@ class QuestionQueue:
             self._typed_at = self.clock()
 
     def open_next(self) -> None:
-        """Open the next question if the keyboard is quiet and no dialog is open; else look again later."""
+        """Open the next question if the keyboard is quiet and no dialog is open; otherwise retry later."""
         if not self._queue or self._shown is not None or self._app.screen is not self._app.main:
             return
         left = self._typed_at + QUIET_SECONDS - self.clock()
@@ -146,7 +145,7 @@ class QuestionQueue:
         self.open_next()
 
     def takes(self, event: events.Event, dialog: Question[Any]) -> Taken:
-        """Decide about input while a question is open; it steps aside for what is not for it."""
+        """Decide who receives the input, closing the question if it is not meant for it."""
         if dialog.entered or isinstance(event, TerminalKeyRelease):
             return "screen"
         if isinstance(event, events.MouseDown):
@@ -155,7 +154,7 @@ class QuestionQueue:
         armed = self.clock() - max(self._typed_at, self._shown_at) >= QUIET_SECONDS
         key = event.key if isinstance(event, events.Key) else ""
         if armed and key == "escape":
-            dialog.entered = True  # it may be given the key again, once it takes keys
+            dialog.entered = True  # the key may be delivered again once the dialog is ready
             return "screen"
         if armed and key in _ENTERING:
             dialog.enter()
@@ -186,7 +185,7 @@ class QuestionQueue:
 
 
 class TrustQuestion(Question[bool]):
-    """Shows untrusted files whole, since a cloned repository must run nothing by itself."""
+    """Shows untrusted files in full: a cloned repository must not run anything without consent."""
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
@@ -229,7 +228,7 @@ class TrustQuestion(Question[bool]):
 
 
 class RestoreQuestion(Question[bool]):
-    """Shows what was open before a crash or a reboot; leaves with True to open it again."""
+    """Lists the agents lost in a crash or a reboot; closes with True to reopen them."""
 
     TITLE_TEXT: ClassVar[str] = "Open the last workspace again?"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
@@ -279,7 +278,7 @@ class RestoreQuestion(Question[bool]):
 
 
 class HookQuestion(Question[Consent]):
-    """Asks whether hooks may be installed for agents that take them from the user's folders only."""
+    """Asks whether to install hooks for agents that read them only from the user's folders."""
 
     BOX_CLASSES: ClassVar[str] = "-alert"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc not now"

@@ -1,4 +1,4 @@
-"""What the features of the user interface share: the host, the main screen, dialogs, notices and workers."""
+"""Base class of the application: what its features share, such as dialogs, notices and workers."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ FOR_EXTERNAL = {
     "watch_agent": "not_external",
     "send_instructions": "not_external",
 }
-"""What an action on a hosted agent means in the tab of an external one."""
+"""Maps actions on hosted agents to their equivalents for external ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionControls:
-    """A session that outlives its terminals; `detach` gives the terminal back."""
+    """Controls a session that outlives its terminals."""
 
     name: str
     detach: Callable[[], None]
 
 
 class Shell(FaultTolerant, App[None], inherit_bindings=False):
-    """The application as its features see it.
+    """The application as seen by its features.
 
-    A feature is an object with a method `action_<id>` for each of its actions; `perform` finds them by id.
+    A feature is an object with an `action_<id>` method for each of its actions; `perform` calls them by id.
     """
 
     host: Host
     main: MainScreen
     keymap: Keymap
-    settings_files: Callable[[], SettingsFiles] | None  # called in a thread; None where they are read-only
-    session: SessionControls | None  # None when the application ends with its terminal
+    settings_files: Callable[[], SettingsFiles] | None  # called in a thread; None if settings are read-only
+    session: SessionControls | None  # None if the application ends with its terminal
     begun = False  # whether the first agents are shown and the first question is queued
 
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
@@ -77,18 +77,13 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     # Actions
 
     def add_actions(self, feature: object) -> None:
-        """Let a feature's `action_<id>` methods be performed by their ids."""
+        """Register a feature's `action_<id>` methods."""
         for name in dir(feature):
             if name.startswith("action_"):
                 self.actions[name.removeprefix("action_")] = getattr(feature, name)
 
     def perform(self, action_id: str, *arguments: str) -> None:
-        """Do an action; a failure becomes a notice.
-
-        Args:
-            action_id: Its id.
-            arguments: Those of its method; an action on an agent is about the one in focus without any.
-        """
+        """Run an action; errors are shown as notices. Actions on an agent default to the active one."""
         try:
             about = arguments[0] if arguments else self.main.active
             if action_id in FOR_EXTERNAL and self.host.externals.has(about):
@@ -100,7 +95,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     # Work and dialogs
 
     def spawn(self, work: Awaitable[object]) -> None:
-        """Do something slow in a worker; a failure becomes a notice."""
+        """Run something slow in a worker; errors are shown as notices."""
         self.run_worker(self._guard(work), exit_on_error=False, group="commands")
 
     async def _guard(self, work: Awaitable[object]) -> None:
@@ -113,7 +108,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
             self.notice_error(error)
 
     def ask(self, screen: Screen[Result], then: Callable[[Result], object] | None = None) -> None:
-        """Show a dialog, and go on with its result when it has one."""
+        """Show a dialog and call `then` with its result, if any."""
 
         def answered(result: Result | None) -> None:
             if result is not None and then is not None:
@@ -130,12 +125,12 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         return pane.view if pane is not None else None
 
     def release_mention(self) -> None:
-        """Give the agent in focus what is held of a mention: something else takes the keys."""
+        """Forward held keys of a mention to the active agent before something else takes the keyboard."""
         if isinstance(self.active_view, TerminalView):
             self.active_view.give_back()
 
     def end_selections(self) -> None:
-        """Drop selections: they were made by one person at one terminal, in other colours."""
+        """Clear all selections, which belong to one terminal and its colours."""
         for pane in self.main.deck.panes:
             if isinstance(pane.view, TerminalView):
                 pane.view.end_selection()
@@ -153,12 +148,9 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     # Notices and errors
 
     def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Show a notice in the status bar; warnings and errors also as a toast.
+        """Show a notice in the status bar; warnings and errors also appear as a toast.
 
-        Args:
-            text: The notice.
-            level: How bad it is.
-            dialog_of: The agent whose dialog it is about; the notice goes away with the dialog.
+        If it is about a dialog of the agent with id `dialog_of`, it disappears with that dialog.
         """
         self.main.status_bar.show(text, level, dialog_of=dialog_of)
         if level != "information":
@@ -168,12 +160,12 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
         self.notice(describe(error).replace("\n", "; "), "error")
 
     def report(self, error: Exception) -> None:
-        """Log an unexpected error and show it; before the first frame it ends the application."""
+        """Log and show an unexpected error; before the first frame it ends the application."""
         if not self.main.is_mounted:
             super()._handle_exception(error)
         elif self.errors.passes(error):
             self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual would leave at the first error of any handler; agents must not go down with a widget."""
+        """Stay running, since agents must survive a failing widget; Textual would exit."""
         self.report(error)

@@ -1,4 +1,4 @@
-"""The terminal core on pyte, fast and complete: bytes in; damage, replies and events out; no I/O."""
+"""The terminal core on pyte: bytes in; damage, replies and events out; no I/O."""
 
 from .colors import Colors
 from .damage import Damage, Scroll

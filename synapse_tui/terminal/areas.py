@@ -30,7 +30,7 @@ _ALL = BOLD | UNDERLINE | BLINK | REVERSE | HIDDEN
 
 
 class Area(NamedTuple):
-    """Cells from (left, top) to (right, bottom), both inside, counted from 0."""
+    """Cells from (left, top) to (right, bottom), inclusive, counted from 0."""
 
     top: int
     left: int
@@ -39,7 +39,7 @@ class Area(NamedTuple):
 
 
 def _shared(one: int, other: int) -> int:
-    """What two renditions have in common: attributes, and each colour that is the same."""
+    """Return what two renditions have in common: attributes, and each equal colour."""
     common = one & other & (ATTRIBUTES & ~UNDERLINE)
     for field in (UNDERLINE, FG, BG, UNDERLINE_COLOR):
         if one & field == other & field:
@@ -48,7 +48,7 @@ def _shared(one: int, other: int) -> int:
 
 
 def _whole(cells: list[str], torn: bool) -> list[str]:
-    """Cells without half a wide character at either end; `torn` when the last one's half is left out."""
+    """Return cells without half a wide character at either end; `torn` if the last one's half is cut off."""
     if torn:
         cells[-1] = narrowed(cells[-1])
     if cells[0] == "":
@@ -57,7 +57,7 @@ def _whole(cells: list[str], torn: bool) -> list[str]:
 
 
 POSITIVE, NO_ATTRIBUTES, NO_TRIM, ONLY_DRAWN, WHOLE_CODES = 1, 2, 4, 8, 16
-"""What XTCHECKSUM changes (xterm ctlseqs); 0 is what DEC's terminals do."""
+"""Flags of XTCHECKSUM (xterm ctlseqs); 0 is what DEC's terminals do."""
 
 _WEIGHTS = ((UNDERLINE, 0x10), (REVERSE, 0x20), (BLINK, 0x40), (BOLD, 0x80))
 _BLANK = 0x20
@@ -65,17 +65,16 @@ _BLANK = 0x20
 
 @dataclass(slots=True)
 class _Sum:
-    """Adds up rows."""
+    """Checksum of an area, added up row by row."""
 
-    flags: int  # What XTCHECKSUM chose
+    flags: int
     drawn: int = 0  # Sum of the cells that were written to
-    # How many others there are. A row does not keep which of its blanks were written: those at its end
-    # count as never written, the others as written
+    # Number of blanks. Rows do not record which blanks were written: trailing ones count as never written,
+    # others as written
     blanks: int = 0
-    first: bool = True  # No cell was counted yet: the first one counts always
+    first: bool = True  # The first cell always counts
 
     def add(self, cells: Sequence[str], styles: Sequence[int]) -> None:
-        """A row: its cells, and their packed styles."""
         if any(styles):
             end = _end(cells, styles)
             weights = self._weights(styles[:end])
@@ -91,7 +90,7 @@ class _Sum:
         self.first = False
 
     def _code(self, cell: str) -> int:
-        """A cell's character; the right half of a wide one counts as a blank."""
+        """The right half of a wide character counts as a blank."""
         if len(cell) != 1:
             return self._cluster(cell)
         return ord(cell) if self.flags & WHOLE_CODES else ord(cell) & 0xFF
@@ -116,11 +115,11 @@ class _Sum:
 
 
 class Areas(Grid):
-    """Areas, summed up."""
+    """The screen with operations on rectangular areas."""
 
     @since_level(4)
     def copy_area(self, *parameters: int) -> None:
-        """DECCRA: top, left, bottom, right, page, then top, left and page of where to."""
+        """DECCRA: top, left, bottom, right, page, then top, left and page of the target."""
         area = self._area(parameters)
         target = self._area((*parameters[5:7], 0, 0))
         if area is None or target is None:
@@ -161,7 +160,7 @@ class Areas(Grid):
 
     @since_level(4)
     def selective_erase_area(self, *parameters: int) -> None:
-        """DECSERA: erase what DECSCA does not protect; protection of ISO's SPA does not count (xterm)."""
+        """DECSERA: erase cells not protected by DECSCA; ISO's SPA does not protect (xterm)."""
         area = self._area(parameters)
         if area is not None:
             for y in range(area.top, area.bottom + 1):
@@ -183,7 +182,7 @@ class Areas(Grid):
 
     @since_level(4)
     def reverse_attributes(self, *parameters: int) -> None:
-        """DECRARA: the area, then the SGR parameters of the attributes to be turned over; 0 means all."""
+        """DECRARA: the area, then SGR parameters of the attributes to reverse; 0 means all."""
         toggled = 0
         for parameter in parameters[4:] or (0,):
             toggled |= _ALL & ~UNDERLINE | _SINGLE_UNDERLINE if parameter == 0 else _SET.get(parameter, 0)
@@ -192,12 +191,12 @@ class Areas(Grid):
 
     @since_level(4)
     def select_attribute_extent(self, how: int = 0) -> None:
-        """DECSACE: DECCARA and DECRARA mean a rectangle (2), or all from the first cell to the last."""
+        """DECSACE: DECCARA and DECRARA affect a rectangle (2), or all cells from the first to the last."""
         if how <= 2:
             self.attribute_extent = how
 
     def report_area_rendition(self, *parameters: int) -> None:
-        """XTREPORTSGR: the rendition that all cells of the area have in common, as `CSI ... m`."""
+        """XTREPORTSGR: the rendition common to all cells of the area, as `CSI ... m`."""
         area, common = self._area(parameters), None
         if area is not None:
             for row in self.rows[area.top : area.bottom + 1]:
@@ -207,7 +206,7 @@ class Areas(Grid):
         self.reply(f"\x1b[{unparse(common or 0)}m")
 
     def _area(self, parameters: tuple[int, ...]) -> Area | None:
-        """The area of four parameters from 1, cut at the screen or the margins; None if it is empty."""
+        """Return the area of four parameters from 1, clipped to screen or margins; None if it is empty."""
         top, left, bottom, right = (*parameters[:4], 0, 0, 0, 0)[:4]
         first_row, first_column, last_row, last_column = 0, 0, self.lines - 1, self.columns - 1
         if self.modes.origin:
@@ -233,7 +232,7 @@ class Areas(Grid):
     def _restyle(self, y: int, left: int, end: int, change: Callable[[int], int]) -> None:
         row = self.rows[y]
         cells = row.expand(self.columns)
-        # A wide character is one with its first cell.
+        # A wide character belongs to the area of its first cell.
         left += cells[left] == ""
         end += end < self.columns and cells[end] == ""
         styles = row.styles[left:end]
@@ -243,7 +242,7 @@ class Areas(Grid):
 
     @since_level(4)
     def select_checksum(self, flags: int = 0) -> None:
-        """XTCHECKSUM: how DECRQCRA works out its sum."""
+        """XTCHECKSUM: select how DECRQCRA computes its sum."""
         self.checksum_flags = flags & 0x3F
 
     @since_level(4)
@@ -258,7 +257,7 @@ class Areas(Grid):
 
 
 def _end(cells: Sequence[str], styles: Sequence[int]) -> int:
-    """Where the blanks begin that a row ends in; a blank with attributes is none."""
+    """Return where trailing blanks start; blanks with attributes do not count."""
     end = len(cells)
     while end and cells[end - 1] == " " and not (styles and styles[end - 1] & ATTRIBUTES):
         end -= 1

@@ -1,8 +1,7 @@
 """Cells in one string: the coding of compact rows and of the scrollback.
 
-The string has one character a cell. `WIDE_TAIL` stands for the right half of a wide character, and each
-further code point of a cluster is preceded by `JOIN`. Both are control characters, so they never occur in a
-cell.
+The string has one character per cell. `WIDE_TAIL` is the right half of a wide character, and each further
+code point of a cluster is preceded by `JOIN`. Both are control characters, so they never occur in a cell.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ _WIDE_FIRST = re.compile(f"[^{WIDE_TAIL}](?:{JOIN}[\\s\\S])*{WIDE_TAIL}")
 
 
 def cell_count(text: str) -> int:
-    """How many cells a coded text has."""
+    """Count the cells of a coded text."""
     return len(text) - 2 * text.count(JOIN)
 
 
 def split_cells(text: str) -> Sequence[str]:
-    """The cells of a coded text; clusters are whole, right halves of wide characters are `WIDE_TAIL`."""
+    """Split a coded text into cells; clusters are whole, right halves of wide characters are `WIDE_TAIL`."""
     return [cell.replace(JOIN, "") for cell in _CELL.findall(text)] if JOIN in text else text
 
 
 def places(text: str, columns: Iterable[int]) -> list[int]:
-    """Where cells of a coded text begin in it; at its end for the column after the last one."""
+    """Return where cells of a coded text start; `columns` may include the column after the last cell."""
     first, *parts = map(len, text.split(JOIN))
     found, end, index, last = [], first, 0, len(parts)
     for column in columns:
@@ -48,7 +47,7 @@ def places(text: str, columns: Iterable[int]) -> list[int]:
 
 
 def cut_cells(text: str, start: int, end: int) -> str:
-    """The cells of a coded text from `start` up to `end`; halves of wide characters are blanks."""
+    """Return the cells from `start` to `end`; halves of wide characters become blanks."""
     first, last = places(text, (start, end)) if JOIN in text else (start, end)
     part = text[first:last]
     if part.startswith(WIDE_TAIL):
@@ -60,12 +59,12 @@ def cut_cells(text: str, start: int, end: int) -> str:
 
 
 def begins_wide(text: str) -> bool:
-    """Whether the first cell of a coded text is that of a wide character."""
+    """Whether the first cell of a coded text belongs to a wide character."""
     return _WIDE_FIRST.match(text) is not None
 
 
 def join_cells(cells: Sequence[str]) -> str:
-    """The coded text of some cells; the right half of a wide character may be empty or `WIDE_TAIL`."""
+    """Return the coded text of cells; the right half of a wide character may be empty or `WIDE_TAIL`."""
     if isinstance(cells, str):
         return cells
     text = "".join(cells)
@@ -75,7 +74,7 @@ def join_cells(cells: Sequence[str]) -> str:
 
 
 def bases(text: str) -> str:
-    """A coded text without all but the first code point of each cluster: it can be indexed by columns."""
+    """Return a coded text with only the first code point of each cluster, indexable by column."""
     if JOIN not in text:
         return text
     first, *rest = text.split(JOIN)
@@ -91,13 +90,13 @@ Ranges = list[tuple[int, int]]
 ZWJ = "\u200d"
 VS15 = "\ufe0e"
 VS16 = "\ufe0f"
-MAX_CLUSTER = 32  # Code points that one cell holds at most; what follows is dropped
+MAX_CLUSTER = 32  # Maximum code points per cell; the rest is dropped
 
 _FIRST, _LAST = 0xA0, 0x10FFFF
 _SKIN_TONES = (0x1F3FB, 0x1F3FF)
 _REGIONAL = (0x1F1E6, 0x1F1FF)
 _PICTOGRAPHS = ((0xA9, 0xA9), (0xAE, 0xAE), (0x203C, 0x2BFF), (0x3030, 0x303D), (0x1F000, 0x1FAFF))
-"""What may follow a zero width joiner: the blocks of Extended_Pictographic."""
+"""Characters that may follow a zero width joiner: the blocks of Extended_Pictographic."""
 _INDIC = (
     (0x900, 0xDFF),
     (0x1000, 0x109F),
@@ -106,11 +105,11 @@ _INDIC = (
     (0xA980, 0xABFF),
     (0x11000, 0x11FFF),
 )
-"""Blocks of the scripts in which a virama joins the consonants on both sides."""
+"""Blocks of scripts in which a virama joins the consonants on both sides."""
 
 
 def _optional(module: str, name: str) -> Ranges:
-    """A table that older versions of `wcwidth` do not have."""
+    """Return a table that older versions of `wcwidth` lack."""
     try:
         table = getattr(importlib.import_module(f"wcwidth.{module}"), name)
     except (ImportError, AttributeError):
@@ -123,7 +122,7 @@ def _newest(tables: Mapping[str, Iterable[tuple[int, int]]]) -> Ranges:
 
 
 def _without(ranges: Ranges, holes: Ranges) -> Ranges:
-    """Code points of `ranges` that are in none of `holes`; both sorted."""
+    """Return the code points of `ranges` outside of `holes`; both are sorted."""
     result = []
     for first, last in ranges:
         at = first
@@ -153,28 +152,28 @@ _NARROW = [(0x20, 0x7E), *_without([(_FIRST, _LAST)], sorted([*_EXTENDERS, *_WID
 _WIDENED = _members(_newest(VS16_NARROW_TO_WIDE))
 _NARROWED = _members(_optional("table_vs15", "VS15_WIDE_TO_NARROW"))
 _SPACING = _members(_optional("table_mc", "CATEGORY_MC"))
-"""Marks that take a cell of their own beside their base."""
+"""Marks that take an extra cell beside their base."""
 _JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_grapheme", "ISC_INVISIBLE_STACKER")]
 _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
 _N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
-EXTENDERS = _X  # Characters that belong to the one before them, for the inside of a character class
+EXTENDERS = _X  # Characters that belong to the one before them, as the content of a character class
 
 all_narrow = re.compile(f"[{_N}]+").fullmatch
-"""Matches text in which every character is one cell wide and stands alone."""
+"""Matches text of independent characters, each one cell wide."""
 
 _FOLLOWING = (
     f"[{_X}]"
     f"|(?<={ZWJ})[{_class(_PICTOGRAPHS)}]"
     f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
 )
-"""What belongs to the cluster before it."""
+"""Characters that belong to the cluster before them."""
 CLUSTER = f"(?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}}"
-"""A character with all that belongs to it, as a part of a regular expression."""
+"""A character and everything that belongs to it, as part of a regular expression."""
 SEGMENTS = re.compile(
     f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
-    f"|([{_W}]+)(?![{_X}])"  # 2: wide ones, likewise
-    f"|({CLUSTER})"  # 3: a cluster
+    f"|([{_W}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
+    f"|({CLUSTER})"  # 2: wide characters, likewise
     "|([\\s\\S])"  # 4: an extender without its base
 )
 
@@ -183,12 +182,12 @@ _SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}]")
 
 @lru_cache(maxsize=4096)
 def is_special(char: str) -> bool:
-    """Whether a character makes clusters of others: a mark, a joiner, a regional indicator."""
+    """Whether a character creates clusters: a mark, a joiner, a regional indicator."""
     return char == JOIN or _SPECIAL.match(char) is not None
 
 
 def may_cluster(text: str) -> bool:
-    """Whether a coded text may hold clusters; else it is drawn one code point a character in any case."""
+    """Whether a coded text may have clusters; otherwise each code point is a character in any mode."""
     return not text.isascii() and any(map(is_special, set(text)))
 
 
@@ -200,16 +199,16 @@ def legacy_segments() -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def char_width(char: str) -> int:
-    """Cells of one code point: 0, 1 or 2."""
+    """Return the cells of a code point: 0, 1 or 2."""
     return max(0, wcwidth(char))
 
 
 @lru_cache(maxsize=4096)
 def cluster_width(cluster: str) -> int:
-    """Cells of a cluster: those of its widest code point.
+    """Return the cells of a cluster: those of its widest code point, with exceptions.
 
-    A variation selector may say otherwise; a spacing mark or a second consonant makes two of one. A skin tone
-    alone leaves an emoji as narrow as it is as text, which `wcwidth`, opencode and Copilot agree on.
+    A variation selector can change the width; a spacing mark or a second consonant makes it two. A skin tone
+    alone keeps an emoji as narrow as its text form: `wcwidth`, opencode and Copilot agree on this.
     """
     base, selector = cluster[0], cluster[1:2]
     if selector == VS16 and base in _WIDENED:
@@ -223,10 +222,10 @@ def cluster_width(cluster: str) -> int:
 
 
 def narrowed(cluster: str) -> str:
-    """What stays of a wide character whose second cell is lost.
+    """Return what remains of a wide character when its second cell is overwritten.
 
-    Many programs take a character that U+FE0F makes wide for a narrow one and write on after its first cell:
-    it is that, without the selector. Of any other a blank stays.
+    Many programs treat a character widened by U+FE0F as narrow and continue after its first cell: then the
+    character without the selector remains. For any other character a blank remains.
     """
     text = cluster.replace(VS16, "")
     return text if VS16 in cluster and text and cluster_width(text) == 1 else " "
@@ -246,12 +245,12 @@ def _is_in(char: str, *ranges: tuple[int, int]) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_extend(char: str) -> bool:
-    """Whether a character may belong to the cluster before it."""
+    """Whether a character may extend the cluster before it."""
     return _is_extender(char) or _is_in(char, _REGIONAL, *_PICTOGRAPHS, *_INDIC)
 
 
 def joins_next(char: str) -> bool:
-    """Whether a character may draw the next one into its cluster."""
+    """Whether the next character may extend a cluster that ends in this one."""
     return char == ZWJ or char in _VIRAMAS or _is_in(char, _REGIONAL)
 
 
@@ -272,13 +271,13 @@ def extends(cluster: str, char: str) -> bool:
 
 
 def last_cluster(text: str) -> str:
-    """The last character of a text, with all that belongs to it."""
+    """Return the last cluster of a text."""
     *_, match = SEGMENTS.finditer(text, max(0, len(text) - 2 * MAX_CLUSTER))
     return match.group() if match.lastindex == 3 else match.group()[-1]
 
 
 def encode(text: str) -> str:
-    """Text in the coding of `cells.py`."""
+    """Return text in the coding of this module."""
     return SEGMENTS.sub(_encode_match, text)
 
 
@@ -295,11 +294,10 @@ def _encode_match(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def encode_wide(text: str) -> str:
-    """Wide characters of one code point each, coded."""
+    """Encode wide characters of one code point each."""
     return WIDE_TAIL.join(text) + WIDE_TAIL
 
 
 @lru_cache(maxsize=4096)
 def encode_cluster(cluster: str) -> str:
-    """One cluster, coded."""
     return JOIN.join(cluster) + WIDE_TAIL * (cluster_width(cluster) - 1)

@@ -1,4 +1,4 @@
-"""Character sets that ESC ( F and its kin select (DEC STD 070, xterm ctlseqs "Designate Character Set")."""
+"""Character sets selected by ESC ( F and similar (DEC STD 070, xterm ctlseqs "Designate Character Set")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEC_GRAPHICS: Translation = {0x5F + index: ord(char) for index, char in enumerat
 
 
 def _national(chars: str) -> Translation:
-    r"""A set that differs from ASCII at `#@[\\]^_`{|}~`, in this order."""
+    r"""Return a set that differs from ASCII at `#@[\\]^_`{|}~`, in this order."""
     return {ord(old): ord(new) for old, new in zip("#@[\\]^_`{|}~", chars, strict=True) if old != new}
 
 
@@ -31,11 +31,11 @@ _TECHNICAL_HIGH = "≤≠≥∫∴∝∞÷Δ∇ΦΓ∼≃Θ×Λ⇔⇒≡ΠΨ Σ 
 TECHNICAL: Translation = {0x21 + index: ord(char) for index, char in enumerate(_TECHNICAL_LOW)} | {
     0x3C + index: ord(char) for index, char in enumerate(_TECHNICAL_HIGH) if char != " "
 }
-"""DEC Technical; what it leaves undefined is unchanged."""
+"""DEC Technical; undefined codes are unchanged."""
 
 ASCII = "B"
 LATIN_1, LINUX = MAPS["B"], ("U", "V")
-"""What pyte has for ASCII, and the sets that the Linux console alone has: code page 437, VAX42."""
+"""Pyte's ASCII, and the sets of the Linux console only: code page 437, VAX42."""
 CHARSETS: dict[str, Translation | None] = {
     "B": None,
     "0": DEC_GRAPHICS,
@@ -60,18 +60,18 @@ CHARSETS: dict[str, Translation | None] = {
     "=": _SWISS,
     **{code: {at: ord(char) for at, char in enumerate(MAPS[code]) if at != ord(char)} for code in LINUX},
 }
-"""Final of the designating sequence, with its second intermediate, to a translation; None is ASCII."""
+"""Final of the designating sequence, with a second intermediate, → translation; None is ASCII."""
 NATIONAL = frozenset(CHARSETS) - {ASCII, "0", "A", ">", *LINUX}
-"""Replacement sets: they can be chosen in mode 42 (DECNRCM) only; else what is meant is ASCII (xterm)."""
+"""Replacement sets: available only in mode 42 (DECNRCM), otherwise they mean ASCII (xterm)."""
 
 
 def pyte_map(code: str) -> str:
-    """A set as pyte has it: the character for each of the 256 codes."""
+    """Return a set as in pyte: the character for each of the 256 codes."""
     return MAPS[code] if code in MAPS else LATIN_1.translate(CHARSETS.get(code) or {})
 
 
 def code_of(mapping: str) -> str:
-    """The final of the set that pyte has as `mapping`."""
+    """Return the final of a set given as in pyte."""
     for code in CHARSETS:
         if pyte_map(code) == mapping:
             return code

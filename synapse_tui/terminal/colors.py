@@ -1,4 +1,4 @@
-"""The colours that a child may ask for and set (OSC 4, 10, 11, 12 and their resets)."""
+"""The colours that a child may query and set (OSC 4, 10, 11, 12 and their resets)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyte.graphics import FG_BG_256
 
-Rgb = tuple[int, int, int]  # Red, green, blue, each 0 to 255
+Rgb = tuple[int, int, int]  # Each 0 to 255
 
 _HEX_PARTS = re.compile(r"rgb:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})\Z", re.IGNORECASE)
 _HASH = re.compile(r"#([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{9}|[0-9a-f]{12})\Z", re.IGNORECASE)
@@ -31,22 +31,22 @@ STANDARD_PALETTE: tuple[Rgb, ...] = tuple(
 """xterm's 256 colours."""
 FOREGROUND, BACKGROUND, CURSOR, HIGHLIGHT = 10, 11, 12, 17
 SPECIAL = range(256, 261)
-"""Numbers in OSC 4 of the colours of OSC 5: for bold, underlined, blinking, reversed and italic text."""
+"""Numbers in OSC 4 of OSC 5's colours: for bold, underlined, blinking, reversed and italic text."""
 DYNAMIC = range(10, 20)
-"""Numbers of the dynamic colours: text, background, cursor, and others that only answer."""
+"""Numbers of the dynamic colours: text, background, cursor, and others without an effect."""
 
 
 @dataclass(slots=True)
 class Colors:
-    """Colours given to the child's queries; set the first three from the outer terminal."""
+    """Colours reported to the child; the first three come from the outer terminal."""
 
-    foreground: Rgb = (229, 229, 229)  # Default text colour
-    background: Rgb = (0, 0, 0)  # Default background
-    cursor: Rgb = (229, 229, 229)  # Colour of the cursor
-    dark: bool | None = None  # Whether the scheme is dark; None decides by the background
-    # What the child set itself: number of the OSC (10 text, 11 background, 12 cursor, ...) to colour
+    foreground: Rgb = (229, 229, 229)
+    background: Rgb = (0, 0, 0)
+    cursor: Rgb = (229, 229, 229)
+    dark: bool | None = None  # None decides by the background
+    # Set by the child: number of the OSC (10 text, 11 background, 12 cursor, ...) → colour
     own: dict[int, Rgb] = field(default_factory=dict)
-    # Indexed and special colours that the child changed (OSC 4, OSC 5)
+    # Indexed and special colours set by the child (OSC 4, OSC 5)
     palette: dict[int, Rgb] = field(default_factory=dict)
 
     def reset(self) -> None:
@@ -55,14 +55,14 @@ class Colors:
 
     @property
     def is_dark(self) -> bool:
-        """Whether the scheme is a dark one, as `CSI ? 996 n` reports it."""
+        """Whether the scheme is dark, as `CSI ? 996 n` reports it."""
         if self.dark is not None:
             return self.dark
         red, green, blue = self.background
         return 299 * red + 587 * green + 114 * blue < 128_000
 
     def dynamic(self, number: int) -> Rgb:
-        """The colour that OSC 10 to 19 asks for."""
+        """Return the colour for OSC 10 to 19."""
         own = self.own.get(number)
         if own is not None:
             return own
@@ -71,7 +71,7 @@ class Colors:
         return self.background if number in (BACKGROUND, 14, 16, HIGHLIGHT) else self.foreground
 
     def indexed(self, index: int) -> Rgb:
-        """The colour that OSC 4 asks for; special ones are the text's until they are set."""
+        """Return the colour for OSC 4; special ones default to the text's."""
         own = self.palette.get(index)
         if own is not None:
             return own
@@ -79,7 +79,7 @@ class Colors:
 
 
 def parse_color(text: str) -> Rgb | None:
-    """Parse a colour as XParseColor does: `rgb:r/g/b`, `#rgb` with 1 to 4 digits a part, a few names."""
+    """Parse a colour like XParseColor: `rgb:r/g/b`, `#rgb` with 1 to 4 digits each, some names."""
     found = _HEX_PARTS.match(text)
     if found:
         red, green, blue = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in found.groups())
@@ -94,5 +94,5 @@ def parse_color(text: str) -> Rgb | None:
 
 
 def color_spec(color: Rgb) -> str:
-    """A colour as XParseColor reads it and xterm reports it: `rgb:rrrr/gggg/bbbb`."""
+    """Return a colour as xterm reports it: `rgb:rrrr/gggg/bbbb`."""
     return "rgb:" + "/".join(f"{part:02x}{part:02x}" for part in color)

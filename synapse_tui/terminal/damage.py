@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 class Scroll:
     """Rows that moved as a whole."""
 
-    top: int  # First row of the region that moved
-    bottom: int  # Its last row
-    lines: int  # By how many rows it moved up; negative when it moved down
-    rows: frozenset[int]  # The rows that are still to be painted once the region has been scrolled
+    top: int  # First row of the region
+    bottom: int  # Last row
+    lines: int  # Rows moved up; negative for down
+    rows: frozenset[int]  # Rows to paint after scrolling the region
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What has to be painted again; truthy when anything has."""
+    """What to repaint; falsy if there is nothing."""
 
-    rows: frozenset[int] = frozenset()  # Every row whose cells differ from before, 0 at the top
-    full: bool = False  # All of the screen changed at once (another screen, another size, reversed colours)
-    cursor: bool = False  # The cursor moved or changed its looks
-    # A shorter way to the same picture: scroll, then paint only `scroll.rows`. None when there is none
+    rows: frozenset[int] = frozenset()  # All rows with changed cells, from 0
+    full: bool = False  # The whole screen changed (screen switched, resized, colours reversed)
+    cursor: bool = False  # The cursor moved or changed its shape
+    # A cheaper alternative: scroll, then paint only `scroll.rows`
     scroll: Scroll | None = None
 
     def __bool__(self) -> bool:
@@ -42,7 +42,7 @@ _Cursor = tuple[int, int, bool, int]
 
 
 class DamageTracker:
-    """Remembers which rows a reader has seen; scrolled rows keep their identity."""
+    """Tracks the changes since the last call of `take`; scrolled rows keep their identity."""
 
     def __init__(self, screen: Grid, *, scrolls: bool = True) -> None:
         self._screen = screen
@@ -52,7 +52,7 @@ class DamageTracker:
         self._cursor: _Cursor = (-1, -1, True, 0)
 
     def take(self) -> Damage:
-        """What changed since the last call."""
+        """Return the changes since the last call."""
         screen = self._screen
         rows, since, seen = screen.rows, self._tick, self._seen
         cursor = (screen.column, screen.y, screen.modes.cursor_visible, screen.cursor_shape)

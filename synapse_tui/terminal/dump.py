@@ -1,11 +1,11 @@
-"""A terminal as the bytes that make another one like it.
+"""Dump of a terminal as bytes that recreate it.
 
-The bytes are ordinary control sequences (ECMA-48, xterm ctlseqs), so that a later version of this program, or
-another terminal, understands them. They are meant for a fresh terminal of the same size. What it answers to
-them must be thrown away: in mode 2048 it reports its size.
+The bytes are ordinary control sequences (ECMA-48, xterm ctlseqs), so that later versions and other terminals
+understand them. They are for a fresh terminal of the same size, whose replies must be discarded: in mode 2048
+it reports its size.
 
-Four things have no sequence and are not kept: what REP would repeat, half of a notification (OSC 99), tab
-stops beyond the right edge, and a cursor that stands outside of the margins in origin mode.
+Four things have no sequence and are lost: the character for REP, half of a notification (OSC 99), tab stops
+beyond the right edge, and a cursor outside the margins in origin mode.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SGR = lru_cache(maxsize=4096)(unparse)
 
 
 class Pen:
-    """Writes for a terminal with autowrap, clusters (mode 2027) and ASCII on; sends what changes only."""
+    """Writes for a terminal with autowrap, clusters (mode 2027) and ASCII on, sending only changes."""
 
     def __init__(self, table: StyleTable) -> None:
         self.parts: list[str] = []
@@ -58,7 +58,7 @@ class Pen:
         self._style = 0
 
     def take(self) -> str:
-        """All that was written since the last call."""
+        """Return everything written since the last call."""
         text = "".join(self.parts)
         self.parts.clear()
         return text
@@ -80,7 +80,7 @@ class Pen:
             self.parts.append(f"\x1b]8;{f'id={group}' if group else ''};{uri}\x1b\\")
 
     def cells(self, line: Packed) -> None:
-        """Write the cells of a line, which wraps by itself where it is longer than a row."""
+        """Write the cells of a line, relying on autowrap for lines longer than a row."""
         text = line.text
         cells = split_cells(text)
         careful = may_cluster(text)
@@ -110,10 +110,9 @@ class Pen:
 
 
 def separate(before: str, cell: str, width: int) -> str:
-    """A character so that it neither joins the one before it nor takes another number of cells.
+    """Return a character so that it neither joins the one before it nor changes its width.
 
-    Without mode 2027 each code point that is not a mark has its own cells; what was drawn so must be drawn
-    so again.
+    Without mode 2027 each code point that is not a mark has its own cells, and must be written the same way.
     """
     if len(cell) > 1 and cluster_width(cell) != width:
         return f"\x1b[?2027l{cell}\x1b[?2027h"
@@ -123,10 +122,10 @@ def separate(before: str, cell: str, width: int) -> str:
 
 
 def paint_line(pen: Pen, line: Packed, columns: int) -> None:
-    """Write a line, and the background of the blanks after it; the cursor stands in its last row.
+    """Write a line and the background of the blanks after it. The cursor ends in its last row.
 
-    A row that a wrap begins at the bottom of a screen has the background of the present rendition, so the
-    blanks after a coloured line are erased even where they are of the default colour.
+    A row started by a wrap at the bottom of a screen has the background of the current rendition, so the
+    blanks after a coloured line are erased even if they have the default colour.
     """
     pen.cells(line)
     if line.fill or any(style & BG for style in line.spans[1::2]):
@@ -139,19 +138,18 @@ def paint_line(pen: Pen, line: Packed, columns: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All lines that a terminal shows and keeps, at one moment; made at once, rendered in any thread."""
+    """A snapshot of all lines of a terminal, which any thread may render."""
 
     columns: int  # Width of the terminal
-    entries: Sequence[Entry]  # Lines of the scrollback, the oldest first
-    # Lines of the screen below it; after those of the main screen those of the alternate one, if it is
-    # shown
+    entries: Sequence[Entry]  # Lines of the scrollback, oldest first
+    # Lines of the screen; the main screen's, then the alternate screen's if it is shown
     screen: Sequence[Packed]
-    table: StyleTable  # Styles of the terminal
+    table: StyleTable
 
     def render(self) -> bytes:
-        """The lines as text and renditions, each complete in itself, with CR LF between them.
+        """Return the lines as text and renditions, each self-contained, separated by CR LF.
 
-        Fed to a terminal of any width they wrap there by themselves. There is no other sequence in them.
+        There are no other sequences, so a terminal of any width can wrap the lines.
         """
         pen = Pen(self.table)
         lines = []
@@ -177,7 +175,7 @@ def capture_history(terminal: Terminal) -> History:
 
 
 def join_rows(rows: Iterable[Row], columns: int) -> list[Packed]:
-    """The logical lines of a screen, without the blank ones at its end."""
+    """Return the logical lines of a screen, without trailing blank lines."""
     joiners: list[Joiner] = []
     for row in rows:
         line = pack(row)
@@ -192,7 +190,7 @@ def join_rows(rows: Iterable[Row], columns: int) -> list[Packed]:
 
 
 def newest_lines(history: bytes, size: int) -> bytes:
-    """The end of a rendered history that has at most `size` bytes, cut between two lines."""
+    """Return the end of a rendered history, at most `size` bytes, cut between two lines."""
     if len(history) <= size:
         return history
     found = _LINE_END.search(history, len(history) - size)
@@ -200,8 +198,8 @@ def newest_lines(history: bytes, size: int) -> bytes:
 
 
 DEFAULTS = {field.name: field.default for field in fields(Modes)}
-LATE = (6, 7, 69, 2026, 2027)  # Private modes that change how the rest of a dump is drawn: these come last
-_SRM = 12  # Local echo off: the one remembered mode that is set from the start
+LATE = (6, 7, 69, 2026, 2027)  # Private modes that change how the rest of a dump is drawn, so they come last
+_SRM = 12  # Local echo off: the only one of these modes that is initially set
 _SHIFTS = ("\x0f", "\x0e", "\x1bn", "\x1bo")
 
 
@@ -210,11 +208,11 @@ def switch(number: int, on: bool) -> str:
 
 
 def before_text(screen: Screen) -> Iterator[str]:
-    """What goes before all text: settings without an effect on it, and the stacks."""
+    """Yield settings that do not affect text, and the stacks."""
     if screen.attribute_extent:
         yield f"\x1b[{screen.attribute_extent}*x"
     if screen.level != 4:
-        yield f'\x1b[{60 + screen.level};1"p'  # a soft reset, so nothing else may come before it
+        yield f'\x1b[{60 + screen.level};1"p'  # a soft reset, so it must be first
     if screen.eight_bit_replies:
         yield "\x1b G"
     if screen.checksum_flags:
@@ -229,7 +227,7 @@ def before_text(screen: Screen) -> Iterator[str]:
 
 
 def _saved_mode(number: int, on: bool) -> Iterator[str]:
-    """XTSAVE keeps the value that a mode has at that moment; then it is as it was."""
+    """Set a mode, save it by XTSAVE, and set it back."""
     if number in SCREEN_MODES:
         change, back = switch(47, on), switch(47, False)
     else:
@@ -271,13 +269,13 @@ def keyboard(stack: Sequence[int]) -> Iterator[str]:
 
 
 def charsets(codes: Sequence[str], shift: int) -> str:
-    """Designations of G0 to G3, and which of them is in use; from the state after a reset."""
+    """Return designations of G0 to G3 and the active set, relative to the state after a reset."""
     designations = [f"\x1b{mode}{code}" for mode, code in zip("()*+", codes, strict=True) if code != ASCII]
     return "".join(designations) + (_SHIFTS[shift] if shift else "")
 
 
 def saved_cursor(saved: SavedCursor, columns: int, lines: int, pen: Pen) -> None:
-    """DECSC at a place that is painted afterwards, since a pending wrap needs a character there."""
+    """Write DECSC, painting a character where a pending wrap needs one; the place is painted over later."""
     if saved == SavedCursor():
         return
     add = pen.parts.append
@@ -293,13 +291,13 @@ def saved_cursor(saved: SavedCursor, columns: int, lines: int, pen: Pen) -> None
 
 
 def charsets_reset(codes: Sequence[str], shift: int) -> str:
-    """ASCII everywhere again after `charsets`."""
+    """Return sequences that undo `charsets`."""
     designations = [f"\x1b{mode}{ASCII}" for mode, code in zip("()*+", codes, strict=True) if code != ASCII]
     return "".join(designations) + (_SHIFTS[0] if shift else "")
 
 
 def tab_stops(screen: Screen) -> Iterator[str]:
-    """Tab stops that are not those of a reset; they move the cursor."""
+    """Yield sequences for tab stops that differ from those of a reset; they move the cursor."""
     usual = set(range(8, max(screen.columns, 1024), 8))
     if screen.tabstops == usual:
         return
@@ -332,7 +330,7 @@ def after_text(screen: Screen) -> Iterator[str]:
 
 
 def region(screen: Screen) -> Iterator[str]:
-    """Margins and origin mode; the cursor goes home with each."""
+    """Yield margins and origin mode; each moves the cursor home."""
     if screen.modes.margins:
         yield switch(69, True)
     if (screen.left, screen.right) != (0, screen.columns - 1):
@@ -344,7 +342,7 @@ def region(screen: Screen) -> Iterator[str]:
 
 
 def drawing(screen: Screen, pen: Pen) -> None:
-    """How the next text is drawn; the cursor stays where it is."""
+    """Write how further text is drawn; the cursor does not move."""
     add = pen.parts.append
     if screen.iso_protection:
         add("\x1bV")
@@ -365,11 +363,10 @@ def drawing(screen: Screen, pen: Pen) -> None:
 
 
 def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
-    """The screens, the scrollback and all modes of a terminal.
+    """Return the screens, the scrollback and all modes of a terminal as bytes for a new one of its size.
 
-    Of the scrollback at most the newest `scrollback_lines` rows; None for all. The bytes are for
-    `Terminal.feed` of a new terminal of the same size. They end in what the terminal was fed of an
-    incomplete sequence, so that the rest of it may follow.
+    At most the newest `scrollback_lines` rows of the scrollback are included; None includes all. An
+    incomplete sequence comes last, so that the rest of it can follow.
     """
     screen, stream = terminal.screen, terminal.stream
     pen = Pen(screen.table)
@@ -407,7 +404,7 @@ def _alternate_screen(screen: Screen, pen: Pen) -> None:
 
 
 def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
-    """Write the lines and scroll them off; the first row of the screen may go on from the last of them."""
+    """Write the scrollback and scroll it off; the first row of the screen may continue its last line."""
     lines, columns = screen.lines, screen.columns
     entries = [unpacked(entry) for entry in screen.scrollback.entries(rows)]
     kept, goes_on = bool(entries), screen.main_buffer.rows[0].wrapped
@@ -441,7 +438,7 @@ def _height(line: Packed, columns: int) -> int:
 
 
 def _spoilt(screen: Screen, saved: SavedCursor) -> int:
-    """The row in which `saved_cursor` wrote; -1 for none."""
+    """Return the row in which `saved_cursor` wrote; -1 if it did not."""
     return min(saved.y, screen.lines - 1) if saved.x >= screen.columns else -1
 
 
@@ -468,12 +465,12 @@ def _rows(rows: list[Row], columns: int, pen: Pen, spoilt: int) -> None:
 
 
 def _wraps_by_itself(before: int, line: Packed, columns: int) -> bool:
-    """Whether a row begins in the next one when it is written behind one of `before` cells."""
+    """Whether autowrap starts a new row for a line written after `before` cells."""
     return bool(line.text) and (before == columns or (before == columns - 1 and begins_wide(line.text)))
 
 
 def _cursor(screen: Screen, pen: Pen) -> None:
-    """Put the cursor in its place; after a wrap or a joiner that is pending the last character again."""
+    """Place the cursor; a pending wrap or joiner needs the last character written again."""
     x, y, row = screen.column, screen.y, screen.rows[screen.y]
     pending = screen.x >= screen.columns
     if pending or (screen.joining and x):

@@ -1,4 +1,4 @@
-"""Events of a terminal, sent while it is fed: frozen records, all text bounded and free of controls."""
+"""Events of a terminal, emitted during `feed`: frozen, with all text bounded and free of controls."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TitleChanged:
-    """The window title was set (OSC 0, OSC 2) or taken back from the title stack (XTWINOPS 23)."""
+    """The window title was set (OSC 0, OSC 2) or restored from the title stack (XTWINOPS 23)."""
 
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """BEL arrived outside of a string."""
+    """BEL outside of a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClipboardSet:
     """The child wrote to a selection (OSC 52)."""
 
-    # Letters of the selections meant (`c` clipboard, `p` primary, ...); `c` when the child named none
+    # Letters of the selections (`c` clipboard, `p` primary, ...); `c` if the child named none
     selection: str
-    text: str  # What was written; empty clears it
+    text: str  # Empty clears the selection
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """The child wants a person's attention (OSC 9, OSC 99, OSC 777)."""
+    """The child wants the user's attention (OSC 9, OSC 99, OSC 777)."""
 
-    title: str  # May be empty
-    body: str  # May be empty
+    title: str
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ProgressChanged:
     """A progress report (OSC 9;4 of ConEmu)."""
 
     state: int  # 0 none, 1 a value, 2 error, 3 indeterminate, 4 paused
-    value: int  # 0 to 100; 0 where none was given
+    value: int  # 0 to 100; 0 if none was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ProgramStatus:
     """The Program Status Protocol (OSC 7501)."""
 
     state: str  # `idle`, `working`, `blocked`, `done`, `error`, `clear` or another word
-    # The other keys (`kind`, `app`, `id`, `title`, `msg`; the last two decoded from base64)
+    # Other keys (`kind`, `app`, `id`, `title`, `msg`); `title` and `msg` are decoded from base64
     fields: Mapping[str, str]
 
 
@@ -68,19 +68,19 @@ class PromptMark:
     """A semantic mark of a shell (OSC 133)."""
 
     kind: str  # `A` prompt, `B` input, `C` output, `D` end of the command, or another letter
-    fields: Mapping[str, str]  # What followed the letter; the exit status of `D` under the key `status`
+    fields: Mapping[str, str]  # What followed the letter; the exit status of `D` is `status`
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenSwitched:
-    """The other screen is shown now (DECSET/DECRST 47, 1047, 1049)."""
+    """The main or the alternate screen is shown now (DECSET/DECRST 47, 1047, 1049)."""
 
     alternate: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LineScrolled:
-    """A line left the screen at its top, of the main or the alternate screen; sent only when asked for."""
+    """A line left the top of the main or the alternate screen; sent only on request."""
 
     line: Line
 
@@ -94,7 +94,7 @@ class PointerShape:
 
 @dataclass(frozen=True, slots=True)
 class ColorsChanged:
-    """The child set or reset colours itself (OSC 4, 10 to 19, 104, 110 to 119)."""
+    """The child set or reset colours (OSC 4, 10 to 19, 104, 110 to 119)."""
 
 
 TerminalEvent = (
@@ -115,4 +115,4 @@ Emit = Callable[[TerminalEvent], None]
 
 
 def ignore(_event: TerminalEvent) -> None:
-    """The listener of a terminal without one."""
+    """The default listener."""

@@ -1,4 +1,4 @@
-"""The grid: cells, cursor and margins, and what draws, moves, erases and scrolls (ECMA-48, DEC STD 070)."""
+"""The grid: cells, cursor and margins, drawing, erasing and scrolling (ECMA-48, DEC STD 070)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .style import ATTRIBUTES, BG, PROTECTED, SgrParser, StyleTable, erased
 
 
 class SavedCursor(NamedTuple):
-    """What DECSC keeps: position with the wrap flag, rendition, character sets, origin mode (DEC STD 070)."""
+    """The state saved by DECSC; `x` includes a pending wrap (DEC STD 070)."""
 
     x: int = 0
     y: int = 0
@@ -48,7 +48,7 @@ class SavedCursor(NamedTuple):
 
 @dataclass(slots=True)
 class Buffer:
-    """What the main and the alternate screen have each of their own."""
+    """The state that the main and the alternate screen do not share."""
 
     rows: list[Row]
     saved: SavedCursor
@@ -56,14 +56,13 @@ class Buffer:
 
 
 def fresh_buffer() -> Buffer:
-    """A buffer without rows, as after a reset."""
     return Buffer([], SavedCursor(), [0])
 
 
-Block = tuple[list[str], list[int], bool]  # Cells, styles, and whether wide characters may be among them
+Block = tuple[list[str], list[int], bool]  # Cells, styles, and whether there may be wide characters
 
 
-TAB_WRAPS = 41  # The private mode for programs that write a full row and then a tab (xterm: more(1) fix)
+TAB_WRAPS = 41  # Private mode: a tab in a full row wraps first (xterm: more(1) fix)
 _NATIONAL_SETS = 42  # DECNRCM
 
 
@@ -73,7 +72,7 @@ Function = Callable[Concatenate[S, P], None]
 
 
 def since_level(least: int) -> Callable[[Function[S, P]], Function[S, P]]:
-    """Let a function of the screen do nothing below a conformance level, as xterm's `vtXX_level` does."""
+    """Return a decorator that ignores calls below a conformance level, like xterm's `vtXX_level`."""
 
     def limited(function: Function[S, P]) -> Function[S, P]:
         def call(screen: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -92,17 +91,16 @@ class Grid(pyte.Screen):
     """Rows of cells and a cursor.
 
     Attributes:
-        rows: The rows shown, of the main or the alternate screen.
-        x: Column of the cursor. `columns` after a character in the last column (the next one wraps),
-            `columns + 1` after one at a right margin that is not the last column.
-        style: Packed style of what is written next.
-        top: First row of the scrolling region; `bottom` is its last one, `left` and `right` its columns.
-        simple: Text needs no character set, insert mode, side margins or joiner.
-        joining: The last character ended in a joiner, so that the next one may belong to it.
-        tick: Number of the present change; rows changed now are stamped with it.
-        all_changed: Tick of the last change of the whole screen at once.
-        replies: Answers to the child; 8-bit controls as `surrogateescape` has them.
-        level: Conformance level (DECSCL): 4 is that of a VT420.
+        x: Cursor column. `columns` when a wrap is pending in the last column, `columns + 1` when it is
+            pending at a right margin that is not the last column.
+        style: Packed style of the next character.
+        top: First row of the scrolling region; `bottom` is its last row, `left` and `right` are its columns.
+        simple: Text needs no character set, insert mode, side margins or joiner: the fast path applies.
+        joining: The last character was a joiner, so the next one may extend its cluster.
+        tick: Number of the current change; changed rows are stamped with it.
+        all_changed: Tick of the last change to the whole screen.
+        replies: Replies for the child; 8-bit controls as `surrogateescape` decodes them.
+        level: Conformance level (DECSCL): 4 is a VT420.
     """
 
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
@@ -122,7 +120,7 @@ class Grid(pyte.Screen):
         self.reset()
 
     def reset(self) -> None:
-        """Return to the state after switching on (RIS), without the title and the tabs' owner's settings."""
+        """RIS: reset to the power-on state, except for the title."""
         fresh = Modes()
         for field in fields(Modes):
             setattr(self.modes, field.name, getattr(fresh, field.name))
@@ -174,7 +172,7 @@ class Grid(pyte.Screen):
         self.update_simple()
 
     def update_simple(self) -> None:
-        """Work out whether text may take the short way."""
+        """Update `simple`, which selects the fast path for text."""
         self.side_margins = self.left > 0 or self.right < self.columns - 1
         altered = self.translation is not None or bool(self.single_shift) or self.joining
         self.simple = not (altered or self.modes.insert or self.side_margins)
@@ -185,12 +183,12 @@ class Grid(pyte.Screen):
 
     @property
     def column(self) -> int:
-        """Column of the cell that the cursor stands on, also while a wrap is pending."""
+        """The column of the cell under the cursor, whether or not a wrap is pending."""
         x = self.x
         return x if x < self.columns else self.columns - 1 if x == self.columns else self.right
 
     def settle(self) -> None:
-        """Cancel a pending wrap: the cursor stands on the last cell written."""
+        """Cancel a pending wrap, leaving the cursor on the last cell written."""
         if self.x >= self.columns:
             self.x = self.column
 
@@ -198,7 +196,7 @@ class Grid(pyte.Screen):
         self.all_changed = self.tick
 
     def reply(self, text: str) -> None:
-        """Answer the child; C1 controls in it go out as 8-bit ones after S8C1T."""
+        """Queue a reply to the child, with 8-bit C1 controls after S8C1T."""
         if self.eight_bit_replies:
             for escape, control in (
                 ("\x1b[", "\udc9b"),
@@ -211,13 +209,12 @@ class Grid(pyte.Screen):
         self.write_process_input(text)
 
     def change_title(self, title: str) -> None:
-        """Set the window title; a change is an event."""
         if title != self.title:
             self.title = title
             self.emit(TitleChanged(title))
 
     def linefeed(self) -> None:
-        """LF, VT, FF: one row down, scrolling at the bottom margin; in new line mode also to the left."""
+        """LF, VT, FF: move down, scrolling at the bottom margin; in new line mode also to the left margin."""
         y = self.y
         if y == self.bottom and not self.side_margins:
             self._roll()
@@ -245,12 +242,12 @@ class Grid(pyte.Screen):
             self.rows[y + 1].wrapped = False
 
     def carriage_return(self) -> None:
-        """CR: to the left margin; to the first column when the cursor is left of it, but in origin mode."""
+        """CR: to the left margin, or to column 0 if the cursor is left of it and origin mode is off."""
         left = self.left
         self.x = left if not left or self.modes.origin or self.column >= left else 0
 
     def index(self) -> None:
-        """IND: one row down, scrolling at the bottom margin."""
+        """IND: move down, scrolling at the bottom margin."""
         self.settle()
         if self.y == self.bottom:
             if self.left <= self.x <= self.right:
@@ -259,7 +256,7 @@ class Grid(pyte.Screen):
             self.y += 1
 
     def reverse_index(self) -> None:
-        """RI: one row up, scrolling down at the top margin."""
+        """RI: move up, scrolling down at the top margin."""
         self.settle()
         if self.y == self.top:
             if self.left <= self.x <= self.right:
@@ -273,7 +270,7 @@ class Grid(pyte.Screen):
         self.carriage_return()
 
     def scroll_up(self, count: int | None = None) -> None:
-        """SU: move the rows of the region up; what leaves the main screen at its top is kept."""
+        """SU: move the region up; rows leaving the top of the main screen go to the scrollback."""
         count = min(count or 1, self.bottom - self.top + 1)
         if self.side_margins:
             self._shift_columns(self.top, count)
@@ -282,7 +279,7 @@ class Grid(pyte.Screen):
             self._roll()
 
     def _roll(self) -> None:
-        """Move the rows of the region up by one; there are no side margins."""
+        """Move the rows of the region up by one. Requires that there are no side margins."""
         rows, top, bottom, style = self.rows, self.top, self.bottom, self.style
         row = rows.pop(top)
         rows.insert(bottom, Row(style & BG if style else 0, self.tick))
@@ -301,18 +298,18 @@ class Grid(pyte.Screen):
         self._move_down(self.top, min(count or 1, self.bottom - self.top + 1))
 
     def scroll_down_or_track(self, count: int | None = None, *more: int) -> None:
-        """CSI T: SD; with more than one parameter xterm's highlight tracking, which is not there."""
+        """CSI T: SD. With several parameters it is xterm's highlight tracking, which is not supported."""
         if not more:
             self.scroll_down(count)
 
     def insert_lines(self, count: int | None = None) -> None:
-        """IL: insert rows at the cursor, which goes to the left margin; nothing outside the margins."""
+        """IL: insert rows at the cursor and move it to the left margin; ignored outside the margins."""
         if self._inside():
             self._move_down(self.y, min(count or 1, self.bottom - self.y + 1))
             self.x = self.left
 
     def delete_lines(self, count: int | None = None) -> None:
-        """DL: delete rows at the cursor, which goes to the left margin; nothing outside the margins."""
+        """DL: delete rows at the cursor and move it to the left margin; ignored outside the margins."""
         if not self._inside():
             return
         y, bottom = self.y, self.bottom
@@ -344,13 +341,13 @@ class Grid(pyte.Screen):
         self.rows[at:at] = [Row(fill, tick) for _ in range(count)]
 
     def _break_wraps(self, top: int) -> None:
-        """What moved no longer continues the row above it, nor does the row below the region continue it."""
+        """Clear the wrap flags at the edges of moved rows: they no longer continue the row above."""
         self.rows[top].wrapped = False
         if self.bottom + 1 < self.lines:
             self.rows[self.bottom + 1].wrapped = False
 
     def _shift_columns(self, top: int, count: int) -> None:
-        """Move the cells between the side margins up by `count` rows, down when it is negative."""
+        """Move the cells between the side margins up by `count` rows, down if it is negative."""
         left, end = self.left, self.right + 1
         region = self.rows[top : self.bottom + 1]
         blocks = [self._take_block(row, left, end) for row in region]
@@ -406,7 +403,7 @@ class Grid(pyte.Screen):
             self._draw_code_points(data)
 
     def _translated(self, data: str) -> str:
-        """Text in the character sets in use; after SS2 or SS3 the first character is of another set."""
+        """Translate text to the active character sets; SS2 and SS3 apply to the first character only."""
         first, table = "", self.translation
         if self.single_shift:
             shifted = CHARSETS.get(self.charsets[self.single_shift])
@@ -416,7 +413,7 @@ class Grid(pyte.Screen):
         return first + (data.translate(table) if table else data)
 
     def _draw_clusters(self, data: str) -> None:
-        """Write text in which clusters are characters: at once where it fits, else one kind at a time."""
+        """Write text that may contain clusters, in one call if it fits, otherwise segment by segment."""
         start = 0
         while start < len(data) and self._extend(data[start]):
             start += 1
@@ -460,7 +457,7 @@ class Grid(pyte.Screen):
             else:
                 self._extend(text)
 
-    # One kind of text each
+    # Segments
 
     def _draw_narrow(self, data: str) -> None:
         index, count = 0, len(data)
@@ -502,9 +499,9 @@ class Grid(pyte.Screen):
     # Room on the row
 
     def _room(self, width: int) -> tuple[int, int]:
-        """Column for a character of `width` cells, wrapping if need be, and the end of the row.
+        """Return the column for a character of `width` cells, after wrapping if needed, and the row's limit.
 
-        The end is less than `width` away where the character does not fit and autowrap is off.
+        There is not enough room if the character does not fit and autowrap is off.
         """
         x = self.column
         limit = self.right + 1 if x <= self.right else self.columns
@@ -515,11 +512,11 @@ class Grid(pyte.Screen):
         return x, limit
 
     def _advance(self, x: int, limit: int) -> None:
-        """Move the cursor behind what was written; at the limit a wrap is pending."""
+        """Move the cursor past the text just written; at the limit a wrap is pending."""
         self.x = x if x < limit else self.columns if limit == self.columns else self.columns + 1
 
     def _open(self, x: int, size: int, limit: int) -> Row:
-        """The row of the cursor, with room made for `size` cells in insert mode."""
+        """Return the cursor's row, with room for `size` cells in insert mode."""
         row = self.rows[self.y]
         if self.modes.insert:
             row.insert(x, size, limit, self.style, self.columns)
@@ -536,7 +533,7 @@ class Grid(pyte.Screen):
     # Clusters
 
     def _extend(self, char: str) -> bool:
-        """Add a code point to the character before the cursor; False when it starts one itself."""
+        """Add a code point to the cluster before the cursor. Returns False if it starts a new one."""
         if not may_extend(char):
             return False
         x = self.column if self.x >= self.columns else self.x - 1
@@ -554,7 +551,7 @@ class Grid(pyte.Screen):
         return True
 
     def _rewrite(self, row: Row, x: int, new: str, style: int) -> None:
-        """Put a longer cluster in the place of a shorter one; it may become wider or narrower."""
+        """Replace a cluster with an extended one, which may be wider or narrower."""
         before = 2 if row.expand(self.columns)[x + 1 : x + 2] == [""] else 1
         width = cluster_width(new) if self.modes.grapheme_clusters else before
         limit = self.right + 1 if x <= self.right else self.columns
@@ -576,25 +573,25 @@ class Grid(pyte.Screen):
         self.last_text = new
 
     def cursor_up(self, count: int | None = None) -> None:
-        """CUU: up, not over the top margin."""
+        """CUU: move up, stopping at the top margin."""
         limit = self.top if self.y >= self.top else 0
         self.y = max(self.y - (count or 1), limit)
         self.settle()
 
     def cursor_down(self, count: int | None = None) -> None:
-        """CUD: down, not over the bottom margin."""
+        """CUD: move down, stopping at the bottom margin."""
         limit = self.bottom if self.y <= self.bottom else self.lines - 1
         self.y = min(self.y + (count or 1), limit)
         self.settle()
 
     def cursor_forward(self, count: int | None = None) -> None:
-        """CUF: right, not over the right margin."""
+        """CUF: move right, stopping at the right margin."""
         x = self.column
         limit = self.right if x <= self.right else self.columns - 1
         self.x = min(x + (count or 1), limit)
 
     def cursor_back(self, count: int | None = None) -> None:
-        """CUB: left, not over the left margin; in reverse wrap mode on into the row above."""
+        """CUB: move left, stopping at the left margin; in reverse wrap mode continue in the row above."""
         x, pending = self.column, self.x >= self.columns
         if self.modes.autowrap and (self.modes.reverse_wrap or self.modes.extended_reverse_wrap):
             self._back_over_edges((count or 1) - pending)
@@ -603,7 +600,7 @@ class Grid(pyte.Screen):
         self.x = max(x - (count or 1), limit)
 
     def _back_over_edges(self, count: int) -> None:
-        """Go back through rows that a wrap filled (mode 45), or through any, also over the top (1045)."""
+        """Move back through wrapped rows (mode 45), or any rows, and from top to bottom (mode 1045)."""
         x, y = self.column, self.y
         limit = self.left if x >= self.left else 0
         count = min(count, self.columns * self.lines)
@@ -617,21 +614,20 @@ class Grid(pyte.Screen):
         self.x, self.y = x - count, y
 
     def backspace(self) -> None:
-        """BS: one column left."""
         self.cursor_back(1)
 
     def cursor_down1(self, count: int | None = None) -> None:
-        """CNL: down to the start of a row."""
+        """CNL."""
         self.cursor_down(count)
         self.carriage_return()
 
     def cursor_up1(self, count: int | None = None) -> None:
-        """CPL: up to the start of a row."""
+        """CPL."""
         self.cursor_up(count)
         self.carriage_return()
 
     def cursor_position(self, line: int | None = None, column: int | None = None) -> None:
-        """CUP, HVP: to a row and column counted from 1, within the margins in origin mode."""
+        """CUP, HVP: move to a row and column, counted from 1; inside the margins in origin mode."""
         if self.modes.origin:
             self.y = min((line or 1) - 1 + self.top, self.bottom)
             self.x = min((column or 1) - 1 + self.left, self.right)
@@ -641,40 +637,40 @@ class Grid(pyte.Screen):
         self.x = x - 1 if x <= self.columns else self.columns - 1
 
     def cursor_to_column(self, column: int | None = None) -> None:
-        """CHA, HPA: to a column counted from 1."""
+        """CHA, HPA: move to a column, counted from 1."""
         x = (column or 1) - 1
         self.x = min(x + self.left, self.right) if self.modes.origin else min(x, self.columns - 1)
 
     def cursor_to_line(self, line: int | None = None) -> None:
-        """VPA: to a row counted from 1."""
+        """VPA: move to a row, counted from 1."""
         y = (line or 1) - 1
         self.settle()
         self.y = min(y + self.top, self.bottom) if self.modes.origin else min(y, self.lines - 1)
 
     def column_relative(self, count: int | None = None) -> None:
-        """HPR: right by columns."""
+        """HPR: move right."""
         base = self.left if self.modes.origin else 0
         self.cursor_to_column(self.column - base + (count or 1) + 1)
 
     def column_back(self, count: int | None = None) -> None:
-        """HPB (ECMA-48 8.3.58): left by columns."""
+        """HPB (ECMA-48 8.3.58): move left."""
         base = self.left if self.modes.origin else 0
         self.cursor_to_column(max(self.column - base - (count or 1), 0) + 1)
 
     def line_back(self, count: int | None = None) -> None:
-        """VPB (ECMA-48 8.3.159): up by rows, margins or not."""
+        """VPB (ECMA-48 8.3.159): move up, ignoring margins."""
         base = self.top if self.modes.origin else 0
         self.cursor_to_line(max(self.y - base - (count or 1), 0) + 1)
 
     def line_relative(self, count: int | None = None) -> None:
-        """VPR: down by rows, margins or not."""
+        """VPR: move down, ignoring margins."""
         base = self.top if self.modes.origin else 0
         self.cursor_to_line(self.y - base + (count or 1) + 1)
 
     # Tab stops
 
     def tab(self) -> None:
-        """HT: to the next tab stop, not over the right margin; a pending wrap stays but in mode 41."""
+        """HT: to the next tab stop, at most the right margin; a pending wrap is kept except in mode 41."""
         if self.x >= self.columns:
             if not (TAB_WRAPS << 5 in self.mode and self.modes.autowrap):
                 return
@@ -687,12 +683,12 @@ class Grid(pyte.Screen):
         self.x = min(x, limit)
 
     def tab_forward(self, count: int | None = None) -> None:
-        """CHT: forward by tab stops."""
+        """CHT."""
         for _ in range(min(count or 1, self.columns)):
             self.tab()
 
     def tab_back(self, count: int | None = None) -> None:
-        """CBT: back by tab stops; a pending wrap stays, and the cursor with it (xterm, `TabToPrevStop`)."""
+        """CBT; a pending wrap is kept and the cursor does not move (xterm, `TabToPrevStop`)."""
         if self.x >= self.columns:
             return
         x = self.x
@@ -704,26 +700,26 @@ class Grid(pyte.Screen):
         self.x = max(x, limit)
 
     def set_tab_stop(self) -> None:
-        """HTS: a tab stop here."""
+        """HTS."""
         self.tabstops.add(self.column)
 
     def clear_tab_stop(self, how: int = 0) -> None:
-        """TBC: no tab stop here (0), or none at all (3)."""
+        """TBC: clear the tab stop at the cursor (0), or all (3)."""
         if how == 0:
             self.tabstops.discard(self.column)
         elif how == 3:
             self.tabstops.clear()
 
-    # Saving
+    # Saving and restoring the cursor
 
     def decsc(self) -> None:
-        """DECSC: keep position, rendition, character sets and origin mode; each screen keeps its own."""
+        """DECSC: save position, rendition, character sets and origin mode, separately for each screen."""
         self.buffer_shown.saved = SavedCursor(
             self.x, self.y, self.style, tuple(self.charsets), self.shift, self.modes.origin
         )
 
     def decrc(self, *parameters: int) -> None:
-        """DECRC, SCORC: take back what DECSC kept; it stays kept."""
+        """DECRC, SCORC: restore the saved state without discarding it."""
         if parameters:
             return
         saved = self.buffer_shown.saved
@@ -736,14 +732,13 @@ class Grid(pyte.Screen):
         self.select_charset()
 
     def set_origin(self, on: bool) -> None:
-        """Switch origin mode without moving the cursor."""
         self.modes.origin = on
         (self.mode.add if on else self.mode.discard)(6 << 5)
 
     # Character sets
 
     def define_charset(self, code: str, mode: str) -> None:
-        """Designate a character set (ESC ( F and the others)."""
+        """Designate a character set (ESC ( F and similar)."""
         number = {"(": 0, ")": 1, "-": 1, "*": 2, ".": 2, "+": 3, "/": 3}.get(mode)
         if number is not None:
             replaced = code in NATIONAL and _NATIONAL_SETS << 5 not in self.mode
@@ -751,46 +746,46 @@ class Grid(pyte.Screen):
             self.select_charset()
 
     def shift_in(self) -> None:
-        """SI: G0."""
+        """SI."""
         self.lock_shift(0)
 
     def shift_out(self) -> None:
-        """SO: G1."""
+        """SO."""
         self.lock_shift(1)
 
     def lock_shift(self, number: int) -> None:
-        """SI, SO, LS2, LS3: write in the set G0 to G3 from now on."""
+        """SI, SO, LS2, LS3: switch to G0 to G3."""
         self.shift = number
         self.select_charset()
 
     def shift_once(self, number: int) -> None:
-        """SS2, SS3: write the next character in the set G2 or G3."""
+        """SS2, SS3: use G2 or G3 for the next character."""
         self.single_shift = number
         self.update_simple()
 
     def insert_characters(self, count: int | None = None) -> None:
-        """ICH: insert blanks at the cursor; nothing outside the side margins."""
+        """ICH: insert blanks at the cursor; ignored outside the side margins."""
         self.settle()
         if self.left <= self.x <= self.right:
             size = min(count or 1, self.right + 1 - self.x)
             self._row().insert(self.x, size, self.right + 1, self.style, self.columns)
 
     def delete_characters(self, count: int | None = None) -> None:
-        """DCH: delete cells at the cursor; nothing outside the side margins."""
+        """DCH: delete cells at the cursor; ignored outside the side margins."""
         self.settle()
         if self.left <= self.x <= self.right:
             size = min(count or 1, self.right + 1 - self.x)
             self._row().delete(self.x, size, self.right + 1, self.style, self.columns)
 
     def erase_characters(self, count: int | None = None) -> None:
-        """ECH: erase cells from the cursor on, margins or not."""
+        """ECH: erase cells from the cursor on, ignoring margins."""
         self.settle()
         self.erase_cells(self.y, self.x, min(self.x + (count or 1), self.columns), self.iso_protection)
 
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
-        """EL: erase to the end (0), to the start (1), or all of the row (2).
+        """EL: erase to the end of the row (0), to the start (1), or the whole row (2).
 
-        A pending wrap is canceled by the first one only, as in xterm (`ClearRight` alone calls `ResetWrap`).
+        Only 0 cancels a pending wrap, as in xterm (only `ClearRight` calls `ResetWrap`).
         """
         y, spare = self.y, private or self.iso_protection
         if how == 0:
@@ -826,12 +821,12 @@ class Grid(pyte.Screen):
         self.erase_in_display(how, private=True)
 
     def protect(self, how: int = 0) -> None:
-        """DECSCA: what is written from now on is protected from selective erase (1), or not (0, 2)."""
+        """DECSCA: protect subsequent text from selective erase (1), or not (0, 2)."""
         self.iso_protection = False
         self._set_protection(how == 1)
 
     def start_protected_area(self) -> None:
-        """SPA: what is written from now on is protected from every erase (xterm: until DECSCA is used)."""
+        """SPA: protect subsequent text from every erase (xterm: until DECSCA is used)."""
         self.iso_protection = True
         self._set_protection(True)
 
@@ -842,7 +837,7 @@ class Grid(pyte.Screen):
         self.style = self.style | PROTECTED if on else self.style & ~PROTECTED
 
     def alignment_display(self) -> None:
-        """DECALN: fill the screen with E; no margins, no attributes, the cursor at home."""
+        """DECALN: fill the screen with E; reset margins and attributes, cursor to home."""
         self.reset_margins()
         self.update_simple()
         self.set_origin(False)
@@ -858,29 +853,29 @@ class Grid(pyte.Screen):
 
     @since_level(4)
     def insert_columns(self, count: int | None = None) -> None:
-        """DECIC: insert blank columns at the cursor, between the margins."""
+        """DECIC: insert blank columns at the cursor, inside the margins."""
         if self._inside():
             self._edit_columns(self.column, count, Row.insert)
 
     @since_level(4)
     def delete_columns(self, count: int | None = None) -> None:
-        """DECDC: delete columns at the cursor, between the margins."""
+        """DECDC: delete columns at the cursor, inside the margins."""
         if self._inside():
             self._edit_columns(self.column, count, Row.delete)
 
     def shift_left(self, count: int | None = None) -> None:
-        """SL: move the cells between the margins to the left."""
+        """SL: move the cells inside the margins to the left."""
         if self._inside():
             self._edit_columns(self.left, count, Row.delete)
 
     def shift_right(self, count: int | None = None) -> None:
-        """SR: move the cells between the margins to the right."""
+        """SR: move the cells inside the margins to the right."""
         if self._inside():
             self._edit_columns(self.left, count, Row.insert)
 
     @since_level(4)
     def back_index(self) -> None:
-        """DECBI: one column left; at the left margin the cells move right."""
+        """DECBI: move left; at the left margin shift the cells right instead."""
         self.settle()
         if self.x != self.left:
             self.x = max(self.x - 1, 0)
@@ -889,7 +884,7 @@ class Grid(pyte.Screen):
 
     @since_level(4)
     def forward_index(self) -> None:
-        """DECFI: one column right; at the right margin the cells move left."""
+        """DECFI: move right; at the right margin shift the cells left instead."""
         self.settle()
         if self.x != self.right:
             self.x = min(self.x + 1, self.columns - 1)
@@ -904,13 +899,13 @@ class Grid(pyte.Screen):
             row.stamp = self.tick
 
     def repeat(self, count: int | None = None) -> None:
-        """REP: write the last character again."""
+        """REP: repeat the last character."""
         if self.last_text:
             cluster = last_cluster(self.last_text)
             self.draw(cluster * self._shortened(count or 1, cluster_width(cluster)))
 
     def _shortened(self, count: int, width: int) -> int:
-        """Fewer repetitions that leave the same screen: when it is full, all of its rows are alike."""
+        """Reduce a repeat count to one that leaves the same screen: once full, all rows are alike."""
         full = self.columns * (self.lines + 2)
         if count <= full:
             return count
@@ -920,7 +915,6 @@ class Grid(pyte.Screen):
     # Erasing
 
     def erase_cells(self, y: int, x: int, end: int, spare: bool) -> None:
-        """Erase cells of one row."""
         row = self.rows[y]
         row.stamp = self.tick
         if not spare or not row.has(PROTECTED):

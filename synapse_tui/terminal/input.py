@@ -1,8 +1,8 @@
-"""Keys to bytes: what a terminal sends to its child for a key, in the modes that the child has set.
+"""Encoding of input for the child: keys, mouse, pastes and focus, in the modes that the child has set.
 
-Three encodings: legacy (xterm's, with DECCKM and DECPAM), modifyOtherKeys (xterm) and the kitty keyboard
-protocol (https://sw.kovidgoyal.net/kitty/keyboard-protocol/). Kitty's flags win over modifyOtherKeys, as in
-the terminals that know both.
+Three keyboard encodings: legacy (xterm's, with DECCKM and DECPAM), modifyOtherKeys (xterm) and the kitty
+keyboard protocol (https://sw.kovidgoyal.net/kitty/keyboard-protocol/). Kitty's flags take precedence over
+modifyOtherKeys, as in terminals that support both.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .modes import Modes
 CURSOR_FINALS: Final[Mapping[str, str]] = MappingProxyType(
     {"up": "A", "down": "B", "right": "C", "left": "D", "kp_begin": "E", "end": "F", "home": "H"}
 )
-"""Keys that send `CSI x`, and `SS3 x` with DECCKM (xterm ctlseqs, "PC-Style Function Keys")."""
+"""Keys that send `CSI x`, or `SS3 x` with DECCKM (xterm ctlseqs, "PC-Style Function Keys")."""
 
 FUNCTION_FINALS: Final[Mapping[str, str]] = MappingProxyType({"f1": "P", "f2": "Q", "f3": "R", "f4": "S"})
-"""Keys that send `SS3 x`, and `CSI 1 ; m x` with modifiers."""
+"""Keys that send `SS3 x`, or `CSI 1 ; m x` with modifiers."""
 
 TILDE_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -33,7 +33,7 @@ TILDE_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
         **{f"f{n}": code for n, code in zip(range(13, 21), (25, 26, 28, 29, 31, 32, 33, 34), strict=True)},
     }
 )
-"""Keys that send `CSI n ~` (VT220; F13 to F20 as xterm and rxvt number them)."""
+"""Keys that send `CSI n ~` (VT220; F13 to F20 as in xterm and rxvt)."""
 
 _KITTY_LOCKS = ("caps_lock", "scroll_lock", "num_lock", "print_screen", "pause", "menu")
 _KITTY_NAMES = (
@@ -60,19 +60,18 @@ KITTY_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
         **{name: 57376 + index for index, name in enumerate(_KITTY_NAMES)},
     }
 )
-"""Numbers of the keys that kitty sends as `CSI n u` (kitty protocol "Functional key definitions")."""
+"""Keys that kitty encodes as `CSI n u` (kitty protocol "Functional key definitions")."""
 
 KITTY_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {number: name for name, number in KITTY_NUMBERS.items()}
 )
-"""The way back from `KITTY_NUMBERS`."""
 
 MODIFIER_KEYS: Final = frozenset(
     name
     for name in KITTY_NUMBERS
     if name.startswith(("left_", "right_", "iso_level")) or name.endswith("_lock")
 )
-"""Keys that only change others; reported by kitty's flag 8 alone."""
+"""Keys reported only with kitty's flag 8."""
 
 KEYPAD_TEXT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -87,7 +86,7 @@ KEYPAD_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "kp_separator": ",",
     }
 )
-"""What a key of the numeric keypad types."""
+"""The text of the keypad keys."""
 
 KEYPAD_FINALS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -102,7 +101,7 @@ KEYPAD_FINALS: Final[Mapping[str, str]] = MappingProxyType(
         "kp_separator": "l",
     }
 )
-"""What it sends as `SS3 x` in application mode (VT100, xterm ctlseqs "VT220-Style Function Keys")."""
+"""Final of `SS3 x` in application mode (VT100, xterm ctlseqs "VT220-Style Function Keys")."""
 
 CONTROL_CODES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -116,7 +115,7 @@ CONTROL_CODES: Final[Mapping[str, int]] = MappingProxyType(
         "8": 127,
     }
 )
-"""What Ctrl makes of a key in the legacy encoding (kitty protocol "Legacy ctrl mapping of ASCII keys")."""
+"""Ctrl in the legacy encoding (kitty protocol "Legacy ctrl mapping of ASCII keys")."""
 
 PLAIN_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -124,7 +123,7 @@ PLAIN_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         for name in ("left", "right", "up", "down", "page_up", "page_down", "home", "end", "insert", "delete")
     }
 )
-"""Keys of the keypad without num lock, and what they are where the keypad is not distinguished."""
+"""Keypad keys without num lock → the keys they equal in encodings that ignore the keypad."""
 
 
 KeyKind = Literal["press", "repeat", "release"]
@@ -135,7 +134,7 @@ KITTY_ALTERNATE_KEYS = 4
 KITTY_ALL_KEYS = 8
 KITTY_TEXT = 16
 
-NEWLINE = b"\x1b\r"  # What Alt+Enter sends, and what coding agents take as a new line of the draft
+NEWLINE = b"\x1b\r"  # Sent for Alt+Enter; coding agents insert a line break
 
 _ENHANCED = re.compile(rb"\x1b\[(?:[\d:;]*u|27;\d+;\d+~|[\d;]*:[\d:;]*[A-Za-z~]|[PQRS]|\[[A-E])", re.ASCII)
 _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
@@ -143,23 +142,23 @@ _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """One key that was pressed, repeated or released."""
+    """A key that was pressed, repeated or released."""
 
-    # The key in kitty's words (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the character
-    # it types without Shift (`a`, `1`, `ä`); empty when the text has no key (an input method) or is unknown
+    # Kitty's name of the key (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the character it
+    # types without Shift (`a`, `1`, `ä`); empty if it is unknown or the text comes from an input method
     key: str
-    text: str = ""  # What it types; empty when it types nothing (with Ctrl, Alt or Super held)
-    shift: bool = False  # Whether Shift is held; so on
+    text: str = ""  # The text it types; empty with Ctrl, Alt or Super held
+    shift: bool = False
     alt: bool = False
     ctrl: bool = False
     super: bool = False
-    kind: KeyKind = "press"  # What happened to it
+    kind: KeyKind = "press"
     hyper: bool = False
     meta: bool = False
     caps_lock: bool = False
     num_lock: bool = False
-    shifted: str = ""  # The character it types with Shift, when the terminal reported it
-    # The key at the same place of a US keyboard, when it differs and the terminal reported it
+    shifted: str = ""  # The character with Shift, if the terminal reported it
+    # The key at this position of a US keyboard, if it differs and the terminal reported it
     base: str = ""
 
     @classmethod
@@ -173,21 +172,21 @@ class KeyEvent:
 
     @property
     def modified(self) -> bool:
-        """Whether Ctrl, Alt, Super, Hyper or Meta is held: the key then types no text."""
+        """Whether Ctrl, Alt, Super, Hyper or Meta is held, so that the key types no text."""
         return self.alt or self.ctrl or self.super or self.hyper or self.meta
 
     @property
     def modifiers(self) -> int:
-        """The held modifiers as kitty's bits: Shift 1, Alt 2, Ctrl 4, Super 8, Hyper 16, Meta 32."""
+        """Kitty's modifier bits: Shift 1, Alt 2, Ctrl 4, Super 8, Hyper 16, Meta 32."""
         held = (self.shift, self.alt, self.ctrl, self.super, self.hyper, self.meta)
         return sum(bit << index for index, bit in enumerate(held))
 
 
 def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -> bytes:
-    """The bytes a child is sent for a key.
+    """Return the bytes to send to the child for a key; empty if it is not to be sent.
 
-    `shift_enter` is for a child that asked for no protocol that distinguishes Shift+Enter from Enter. Empty
-    when the child is to get nothing, such as a release it did not ask for.
+    `shift_enter` is sent to a child without any protocol that distinguishes Shift+Enter from Enter. Releases
+    are not sent unless the child asked for them.
     """
     if modes.kitty_flags:
         return _kitty(event, modes, shift_enter)
@@ -199,10 +198,10 @@ def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -
 
 
 def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: bytes = NEWLINE) -> bytes:
-    """The bytes a child is sent for a key that came from an outer terminal.
+    """Return the bytes to send to the child for a key from an outer terminal.
 
-    Between a legacy terminal and a legacy child the bytes pass unchanged, also those of unknown keys.
-    `raw` is empty for a key that came otherwise; `shift_enter` as for `encode_key`.
+    Between a legacy terminal and a legacy child bytes pass unchanged, including those of unknown keys. `raw`
+    is empty for a key from another source; `shift_enter` is as for `encode_key`.
     """
     unknown = not event.key and not event.text
     legacy_child = not modes.kitty_flags and not modes.modify_other_keys
@@ -212,7 +211,7 @@ def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: byte
 
 
 def _moded(event: KeyEvent, raw: bytes, modes: Modes) -> bool:
-    """Whether the child's modes change the key, so that the outer terminal's bytes may be wrong for it."""
+    """Whether the child's modes affect the key, so that the outer terminal's bytes may be wrong."""
     return (
         (event.key in CURSOR_FINALS and len(raw) == 3 and raw[2:].isupper())
         or event.key in KEYPAD_TEXT
@@ -299,7 +298,7 @@ def _typed(event: KeyEvent) -> str:
 
 
 def _other_key(event: KeyEvent, level: int) -> int:
-    """The code for `CSI 27 ; modifiers ; code ~`, or 0 when the key stays legacy (xterm, modifyOtherKeys)."""
+    """Return the code for `CSI 27 ; modifiers ; code ~`, or 0 for legacy keys (xterm, modifyOtherKeys)."""
     key = event.key
     if event.modifiers == 0 or key in KEYPAD_TEXT:
         return 0
@@ -325,7 +324,7 @@ def _other_special(event: KeyEvent, level: int) -> bool:
 
 
 def _well_known(event: KeyEvent) -> bool:
-    """Whether the legacy encoding says it all: Alt alone, and Ctrl where it makes a control code."""
+    """Whether the legacy encoding is unambiguous: Alt alone, or Ctrl with a control code."""
     if event.super or event.hyper or event.meta:
         return False
     if not event.ctrl:
@@ -358,7 +357,7 @@ def _says_more(event: KeyEvent, flags: int) -> bool:
 
 
 def _kitty_sequence(event: KeyEvent, flags: int) -> bytes:
-    """`CSI key:shifted:base ; modifiers:event ; text u` with all that is not needed left out."""
+    """Return `CSI key:shifted:base ; modifiers:event ; text u`, omitting what is not needed."""
     number, final = _kitty_number(event, flags)
     key = str(number)
     if final == "u" and flags & KITTY_ALTERNATE_KEYS:
@@ -396,7 +395,7 @@ def _alternates(event: KeyEvent) -> str:
 
 def _kitty_modifiers(event: KeyEvent, flags: int) -> str:
     bits = event.modifiers
-    if flags & KITTY_ALL_KEYS:  # locks would make plain keys unreadable for programs that did not ask for all
+    if flags & KITTY_ALL_KEYS:  # lock bits would break plain keys in programs that did not ask for all keys
         bits += 64 * event.caps_lock + 128 * event.num_lock
     if flags & KITTY_EVENT_TYPES and event.kind != "press":
         return f"{bits + 1}:{2 if event.kind == 'repeat' else 3}"
@@ -413,30 +412,26 @@ _TWO_BYTE_LIMIT = 2014
 
 @dataclass(frozen=True, slots=True)
 class MouseEvent:
-    """One report of the mouse."""
-
     x: int  # Column of the cell, from 0
     y: int  # Row of the cell, from 0
-    # 1 left, 2 middle, 3 right, 8 to 11 the further ones; 0 for none (a move with no button held, a wheel)
+    # 1 left, 2 middle, 3 right, 8 to 11 extra; 0 for none (a move without a button, a wheel)
     button: int = 0
-    kind: MouseKind = "press"  # What happened
+    kind: MouseKind = "press"
     shift: bool = False
     alt: bool = False
     ctrl: bool = False
 
 
 def encode_mouse(event: MouseEvent, modes: Modes, *, cell_size: tuple[int, int] = (8, 16)) -> bytes:
-    """The bytes a child is sent for a mouse event.
+    """Return the report to send to the child for a mouse event.
+
+    Cursor keys for the wheel on the alternate screen with ?1007. Empty if the child did not ask for the
+    event, or its encoding cannot express the position.
 
     Args:
-        event: What happened, in cells of the child's screen.
+        event: The event, in cells of the child's screen.
         modes: The child's modes.
-        cell_size: Width and height of a cell in pixels, for a child that asked for pixels (?1016): the same
-            as in size reports.
-
-    Returns:
-        The report; cursor keys for the wheel on the alternate screen with ?1007; empty when the child did not
-        ask for the event, or its encoding cannot express a place so far out.
+        cell_size: Width and height of a cell in pixels (?1016), as in size reports.
     """
     if not modes.mouse:
         return _alternate_scroll(event, modes)
@@ -473,7 +468,7 @@ def _encode(event: MouseEvent, code: int, modes: Modes, cell_size: tuple[int, in
             x, y = event.x * width + width // 2 + 1, event.y * height + height // 2 + 1
         return f"\x1b[<{code};{x};{y}{'m' if event.kind == 'release' else 'M'}".encode()
     if event.kind == "release":
-        code = code & ~0b11 & 0x3F | 3  # these encodings do not say which button it was
+        code = code & ~0b11 & 0x3F | 3  # these encodings do not report which button was released
     if modes.mouse_encoding == "urxvt":
         return f"\x1b[{code + 32};{x};{y}M".encode()
     limit = _TWO_BYTE_LIMIT if modes.mouse_encoding == "utf8" else _ONE_BYTE_LIMIT
@@ -501,14 +496,11 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def encode_paste(text: str, modes: Modes) -> bytes:
-    """The bytes a child is sent for a pasted text.
+    """Return the bytes to send to the child for a pasted text.
 
-    Control characters but tab and line ends are taken out, so that no text can end the paste and go on as
-    keys (xterm does so by default, `allowPasteControls`). A line end becomes CR, as terminals send it.
-
-    Args:
-        text: The text, with any of the line ends LF, CR LF, CR.
-        modes: The child's modes; with ?2004 the text is put between `CSI 200 ~` and `CSI 201 ~`.
+    Control characters except tab and line ends are removed, so that no text can end the paste and act as keys
+    (xterm's default, `allowPasteControls`). Line ends (LF, CR LF, CR) become CR, as terminals send them. With
+    ?2004 the text is enclosed in `CSI 200 ~` and `CSI 201 ~`.
     """
     clean = _CONTROLS.sub("", _END_MARKS.sub("", text))
     data = clean.replace("\r\n", "\r").replace("\n", "\r").encode("utf-8", "replace")
@@ -516,7 +508,7 @@ def encode_paste(text: str, modes: Modes) -> bytes:
 
 
 def encode_focus(focused: bool, modes: Modes) -> bytes:
-    """The bytes a child is sent when its pane gains or loses the focus; empty unless it asked (?1004)."""
+    """Return the focus report for the child; empty unless it asked for it (?1004)."""
     if not modes.focus_events:
         return b""
     return b"\x1b[I" if focused else b"\x1b[O"

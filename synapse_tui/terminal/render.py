@@ -1,7 +1,7 @@
-"""Rows as what draws them on an outer terminal: nothing in their text acts on it, and no cell is shifted.
+"""Rows for an outer terminal: text without control functions, every cell in its column.
 
-A cluster on whose width the agent's terminal and the outer terminal disagree would move all that follows.
-So the outer cursor is put where the next cell is after every cluster of doubtful width.
+A cluster whose width the agent's terminal and the outer terminal disagree on would shift the rest of its row,
+so the outer cursor is repositioned after every cluster of ambiguous width.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .cells import JOIN, WIDE_TAIL, cell_count, readable, split_cells
 from .row import Line
 from .style import RGB, Style
 
-# C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the outer row.
+# C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the row.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufff9-\ufffb]"
 )
-# Characters whose width no terminal doubts. All others are drawn one by one, each at its own column.
+# Characters of unambiguous width. All others are drawn one by one, each at its own column.
 _NARROW = (
     " -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0376\u0377\u037b-\u037e\u0384-\u0482\u048a-\u052f"
     "\u2500-\u259f\u2800-\u28ff"
@@ -30,13 +30,13 @@ _DOUBTFUL = re.compile(
     f"|[^{_NARROW}{_WIDE}{WIDE_TAIL}{JOIN}]{WIDE_TAIL}*"
     f"|[{_WIDE}](?!{WIDE_TAIL}))"
 )
-"""One of the others in the coding of `cells.py`: `split` gives what is beyond doubt and these by turns."""
+"""Any other character, in the coding of `cells.py`: `split` alternates unambiguous text and these."""
 _UNSAFE_LINK = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]")
 _MAX_LINK = 2083
 
 
 class _ToColumn(dict[int, str]):
-    """CHA to columns from 0, each made once."""
+    """CHA to columns from 0, cached."""
 
     def __missing__(self, column: int) -> str:
         made = self[column] = f"\x1b[{column + 1}G"
@@ -47,7 +47,7 @@ _TO_COLUMN = _ToColumn()
 
 
 def clean(text: str) -> str:
-    """Return a text without characters that act on a terminal or reorder its row."""
+    """Return a text without characters that control a terminal or reorder its row."""
     return _UNSAFE.sub("", text)
 
 
@@ -63,7 +63,7 @@ def cells(line: Line) -> list[str]:
 
 
 def parts(text: str) -> Iterator[tuple[str, int, bool]]:
-    """Cut a coded text: text, its cells, and whether it is one character of doubtful width."""
+    """Split a coded text into text, its cells, and whether it is one character of ambiguous width."""
     for index, part in enumerate(_DOUBTFUL.split(text)):
         if index % 2:
             yield (*_doubtful(part), True)
@@ -78,13 +78,13 @@ def _doubtful(coded: str) -> tuple[str, int]:
 
 
 def draw_text(text: str, column: int) -> str:
-    """Draw a coded text from `column` on; the cursor ends behind it, whatever the outer terminal's widths."""
+    """Draw a coded text from `column`; the cursor ends after it, whatever the outer terminal's widths."""
     return text if text.isascii() and text.isprintable() else _drawn(text, column)
 
 
 @lru_cache(maxsize=2048)
 def _drawn(text: str, column: int) -> str:
-    """What draws a text with other characters; of rows that did not change it is known."""
+    """Draw text with other characters, cached for rows that do not change."""
     out: list[str] = []
     to = _TO_COLUMN
     found = _DOUBTFUL.split(text)
@@ -95,14 +95,14 @@ def _drawn(text: str, column: int) -> str:
         if width == 1:
             out += (sure, character, to[column])
         else:
-            # Its cells are cleared first: a terminal that draws it narrow would leave what was in the second.
+            # Clear its cells first: a terminal that draws it narrow would leave the old second cell.
             out += (sure, " " * width, to[start], character, to[column])
     out.append(found[-1])
     return "".join(out).replace(WIDE_TAIL, "")
 
 
 def attribute_parameters(style: Style) -> list[str]:
-    """Return the SGR parameters of what is simply on or off (ECMA-48 8.3.117, xterm ctlseqs)."""
+    """Return the SGR parameters of boolean attributes (ECMA-48 8.3.117, xterm ctlseqs)."""
     flags = (
         (style.bold, "1"),
         (style.dim, "2"),
@@ -116,9 +116,9 @@ def attribute_parameters(style: Style) -> list[str]:
 
 
 def underline_parameters(style: Style, underline: int, *, direct: bool) -> tuple[str, ...]:
-    """The SGR parameters of an underline (0 to 5, as in `Style`) and its colour.
+    """Return the SGR parameters of an underline (0 to 5, as in `Style`) and its colour.
 
-    Terminals without direct colours misread `4:3`; those that know it know direct colours too.
+    Terminals without direct colours misread `4:3`; those that support it support direct colours too.
     """
     if not underline:
         return ()
@@ -134,12 +134,12 @@ def underline_parameters(style: Style, underline: int, *, direct: bool) -> tuple
 
 
 def clean_link(link: str | None) -> str | None:
-    """Return a hyperlink's address if it is fit for OSC 8: no blanks, no controls, not overlong."""
+    """Return a hyperlink's URI if it is valid for OSC 8: no blanks, no controls, not too long."""
     if not link or len(link) > _MAX_LINK or _UNSAFE_LINK.search(link):
         return None
     return link
 
 
 def link_start(link: str) -> str:
-    """Return the OSC 8 sequence that begins a hyperlink; what leads to one address is one link."""
+    """Return the OSC 8 sequence that starts a hyperlink; equal URIs are one link."""
     return f"\x1b]8;id=s{zlib.crc32(link.encode()):x};{link}\x1b\\"

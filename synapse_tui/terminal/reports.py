@@ -1,4 +1,4 @@
-"""What the child asks and sets by reports, OSC and DCS strings (xterm ctlseqs, and other terminals)."""
+"""Replies to queries of the child, and OSC and DCS strings (xterm ctlseqs, and other terminals)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from .style import (
 
 VERSION = "synapse-tui"
 PRIMARY_ATTRIBUTES = "\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c"
-"""What xterm says as a VT420 without graphics: programs know it."""
+"""Xterm as a VT420 without graphics, which programs recognize."""
 SECONDARY_ATTRIBUTES = "\x1b[>41;380;0c"
-"""VT420 in the way xterm writes it, with the patch level from which programs expect all that is here."""
+"""VT420 as xterm reports it, with a patch level from which programs expect all features supported here."""
 TERTIARY_ATTRIBUTES = "\x1bP!|00000000\x1b\\"
 TITLES_KEPT = 10
 RENDITIONS_KEPT = 10
@@ -66,7 +66,7 @@ _PARTS = {
     30: FG,
     31: BG,
 }
-"""Parameters of XTPUSHSGR; 10 and 11 are those of old versions of xterm for the colours."""
+"""Parameters of XTPUSHSGR; 10 and 11 are aliases for the colours from old versions of xterm."""
 
 _STATUS_ANSWERS = {
     15: "?13n",  # no printer
@@ -91,7 +91,6 @@ _SELECTION = re.compile(r"[cpqs0-7]*\Z")
 
 
 def clean(text: str, length: int) -> str:
-    """Text from a child without controls and at most `length` characters long."""
     return _CONTROLS.sub("", text[:length])
 
 
@@ -100,13 +99,13 @@ def _number(text: str) -> int:
 
 
 def _fields(parts: list[str]) -> dict[str, str]:
-    """`key=value` parts; a part without `=` is skipped."""
+    """Parse `key=value` parts, skipping parts without `=`."""
     pairs = (part.partition("=") for part in parts[:_FIELDS])
     return {clean(key, 64): clean(value, TEXT_LENGTH) for key, mark, value in pairs if mark}
 
 
 def _decoded(text: str, length: int) -> str:
-    """Text from base64; empty if it is none."""
+    """Decode base64; empty if it is invalid."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -131,11 +130,11 @@ _CAPABILITIES = {
     "XT": "",
     "xterm-version": VERSION,
 }
-"""terminfo capabilities (and tmux's extensions to them) that a child may ask for."""
+"""terminfo capabilities (and tmux's extensions) that a child may query."""
 
 
 class Reports(Areas):
-    """DCS."""
+    """The screen with reports, OSC and DCS strings."""
 
     def report_device_attributes(self, mode: int = 0, **_more: bool) -> None:
         """DA1."""
@@ -157,7 +156,7 @@ class Reports(Areas):
             self.reply(f"\x1bP>|{VERSION}\x1b\\")
 
     def report_device_status(self, mode: int = 0) -> None:
-        """DSR: in order (5), position of the cursor (6)."""
+        """DSR: operating status (5), cursor position (6)."""
         if mode == 5:
             self.reply("\x1b[0n")
         elif mode == 6:
@@ -165,7 +164,7 @@ class Reports(Areas):
             self.reply(f"\x1b[{line};{column}R")
 
     def report_private_status(self, mode: int = 0, request: int = 0) -> None:
-        """DSR of DEC devices: position with page (6), colour scheme (996), and those that are not there."""
+        """DSR for DEC: cursor position with page (6), colour scheme (996), devices that do not exist."""
         if mode == 6:
             line, column = self._reported_position()
             page = ";1" if self.level >= 4 else ""
@@ -178,7 +177,7 @@ class Reports(Areas):
             self.reply(f"\x1b[{_STATUS_ANSWERS[mode]}")
 
     def report_color_scheme(self) -> None:
-        """The colour scheme is dark (1) or light (2)."""
+        """Dark (1) or light (2)."""
         self.reply(f"\x1b[?997;{1 if self.colors.is_dark else 2}n")
 
     def _reported_position(self) -> tuple[int, int]:
@@ -189,7 +188,7 @@ class Reports(Areas):
         return line, column
 
     def window_operation(self, operation: int = 0, *arguments: int) -> None:
-        """XTWINOPS: size reports and the title stack; the window itself cannot be moved or resized."""
+        """XTWINOPS: size reports and the title stack; the window cannot be moved or resized."""
         width, height = self.cell_pixels
         pixels = f"{self.lines * height};{self.columns * width}t"
         answers = {
@@ -211,7 +210,7 @@ class Reports(Areas):
             self._report_title(operation)
 
     def _report_title(self, operation: int) -> None:
-        """A title that a child can read back is a way to make a terminal type: it is answered empty."""
+        """Answer with an empty title: one that can be read back lets a child type into the terminal."""
         self.reply("\x1b]L\x1b\\" if operation == 20 else "\x1b]l\x1b\\")
 
     def _push_title(self, which: int) -> None:
@@ -229,7 +228,7 @@ class Reports(Areas):
             self.change_title(self.title_stack.pop())
 
     def report_displayed_extent(self) -> None:
-        """DECRQDE: all of the one page is displayed."""
+        """DECRQDE: the whole page is displayed."""
         self.reply(f'\x1b[{self.lines};{self.columns};1;1;1"w')
 
     @since_level(3)
@@ -261,13 +260,13 @@ class Reports(Areas):
     # Renditions
 
     def push_rendition(self, *parts: int) -> None:
-        """XTPUSHSGR: keep the rendition on a stack; `parts` says what XTPOPSGR restores, nothing for all."""
+        """XTPUSHSGR: push the rendition; `parts` selects what XTPOPSGR restores, everything if empty."""
         self.saved_styles.append(self.style)
         self.saved_parts.append(tuple(part if part in _PARTS else 0 for part in parts[: len(_PARTS)]))
         del self.saved_styles[:-RENDITIONS_KEPT], self.saved_parts[:-RENDITIONS_KEPT]
 
     def pop_rendition(self) -> None:
-        """XTPOPSGR: take it back; link and protection stay as they are."""
+        """XTPOPSGR: pop the rendition; link and protection are unchanged."""
         if not self.saved_styles:
             return
         style, parts, taken = self.saved_styles.pop(), self.saved_parts.pop(), 0
@@ -277,7 +276,7 @@ class Reports(Areas):
         self.style = self.style & ~taken | style & taken
 
     def system_command(self, payload: str, terminator: str = "\x1b\\") -> None:
-        """Do what an OSC string says; answers end as it did."""
+        """Run an OSC string; answers use the same terminator."""
         code, _, rest = payload.partition(";")
         command = _COMMANDS.get(code)
         number = _number(code)
@@ -318,7 +317,7 @@ class Reports(Areas):
         self._indexed(4, range(SPECIAL.stop), rest, end)
 
     def special_command(self, rest: str, end: str) -> None:
-        """OSC 5: likewise for the special colours, counted from 0."""
+        """OSC 5: likewise for the special colours, from 0."""
         self._indexed(5, SPECIAL, rest, end)
 
     def _indexed(self, code: int, indices: range, rest: str, end: str) -> None:
@@ -338,11 +337,11 @@ class Reports(Areas):
             self._colors_changed()
 
     def reset_palette(self, rest: str, _end: str) -> None:
-        """OSC 104: some indexed colours, or all of them and the special ones."""
+        """OSC 104: reset some indexed colours, or all including the special ones."""
         self._reset_indexed(range(SPECIAL.stop), rest or ";".join(map(str, range(SPECIAL.stop))))
 
     def reset_special(self, rest: str, _end: str) -> None:
-        """OSC 105: some special colours, or all."""
+        """OSC 105: reset some special colours, or all."""
         self._reset_indexed(SPECIAL, rest or ";".join(map(str, range(len(SPECIAL)))))
 
     def _reset_indexed(self, indices: range, names: str) -> None:
@@ -384,7 +383,7 @@ class Reports(Areas):
         self.style = self.style & NO_LINK | number << LINK_SHIFT
 
     def clipboard_command(self, rest: str, _end: str) -> None:
-        """OSC 52; a child may write, never read."""
+        """OSC 52, write only: reading is not supported."""
         selection, _, data = rest.partition(";")
         if data == "?" or not _SELECTION.match(selection):
             return
@@ -412,7 +411,7 @@ class Reports(Areas):
             self.emit(Notification("", clean(rest, TEXT_LENGTH)))
 
     def kitty_notice(self, rest: str, end: str) -> None:
-        """OSC 99: metadata, `;`, payload; title and body may come in several pieces (`d=0`) under one id."""
+        """OSC 99: metadata, `;`, payload; title and body may arrive in pieces (`d=0`) with the same id."""
         metadata, _, payload = rest.partition(";")
         fields = _fields(metadata.split(":"))
         kind, name = fields.get("p", "title"), fields.get("i", "0")
@@ -440,7 +439,7 @@ class Reports(Areas):
             self.emit(Notification(clean(title, TEXT_LENGTH), clean(body, TEXT_LENGTH)))
 
     def iterm_command(self, rest: str, _end: str) -> None:
-        """OSC 1337: of iTerm2's commands the folder only."""
+        """OSC 1337: only the current folder of iTerm2's commands."""
         key, mark, value = rest.partition("=")
         if mark and key == "CurrentDir":
             self.emit(WorkingDirectory("file://" + clean(value, TEXT_LENGTH)))
@@ -455,7 +454,7 @@ class Reports(Areas):
             self.emit(PromptMark(clean(kind, 1), fields))
 
     def program_status(self, rest: str, end: str) -> None:
-        """OSC 7501, the Program Status Protocol: `state=...` and more between `:`; `?` asks for support."""
+        """OSC 7501, the Program Status Protocol: `state=...` and more between `:`; `?` queries support."""
         if rest == "?":
             self.reply(f"\x1b]7501;?{end}")
             return
@@ -468,7 +467,7 @@ class Reports(Areas):
             self.emit(ProgramStatus(state, fields))
 
     def device_control(self, payload: str) -> None:
-        """Do what a DCS string says; sixels, user keys and the like are read over."""
+        """Run a DCS string; sixels, user keys and the like are ignored."""
         if payload.startswith("$q"):
             self._report_setting(payload[2:])
         elif payload.startswith("+q"):
@@ -476,7 +475,7 @@ class Reports(Areas):
                 self._report_capability(name)
 
     def _report_setting(self, name: str) -> None:
-        """DECRQSS: answered with 1 and the setting, or 0 (xterm's sense of the numbers)."""
+        """DECRQSS: answer 1 and the setting, or 0 (xterm's meaning of the numbers)."""
         setting = self._setting(name)
         self.reply("\x1bP0$r\x1b\\" if setting is None else f"\x1bP1$r{setting}{name}\x1b\\")
 

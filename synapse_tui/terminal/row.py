@@ -1,8 +1,8 @@
-"""One row of a screen as the core stores it.
+"""One row of a screen.
 
-A row that is only ever written to at its end, as nearly all output is, stays *compact*: one string, and the
-starts of its styles. A write is then one string addition, and the row can go to the scrollback unchanged. A
-row that is written to in its middle is *expanded* into two parallel lists, cells and packed styles.
+A row that is only written at its end, like nearly all output, stays *compact*: one string, and the starts of
+its styles. A write is then one string addition, and the row can go to the scrollback unchanged. A row that is
+written in the middle is *expanded* into two parallel lists, cells and packed styles.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Row:
 
     Attributes:
         text: Compact: the cells written so far, in the coding of `cells.py`.
-        size: Compact: how many cells these are.
-        spans: Compact: start column and packed style by turns; before the first start the style is 0.
+        size: Compact: the number of cells in `text`.
+        spans: Compact: alternating start column and packed style; style 0 before the first start.
         last: Compact: style of the last cell of `text`.
         fill: Compact: style of the blanks right of `text`.
-        joined: Compact: `text` holds clusters, so that it cannot be indexed by columns.
-        cells: Expanded: one string a cell, empty for the right half of a wide character; None while compact.
-        styles: Expanded: one packed style a cell.
-        wide: The row may hold wide characters.
+        joined: Compact: `text` has clusters, so that it cannot be indexed by column.
+        cells: Expanded: one string per cell, empty for the right half of a wide character; None if compact.
+        styles: Expanded: one packed style per cell.
+        wide: The row may have wide characters.
         wrapped: The row continues the one above it.
         stamp: Tick of the last change.
     """
@@ -82,7 +82,7 @@ class Row:
     # Writing
 
     def write(self, x: int, text: str, style: int, columns: int) -> None:
-        """Put narrow characters, one a cell; all fit on the row, which is `columns` wide."""
+        """Write narrow characters, one per cell, that fit on the row."""
         end = x + len(text)
         cells = self.cells
         if cells is None:
@@ -100,7 +100,7 @@ class Row:
             self.styles[x:end] = [style] * (end - x)
 
     def write_coded(self, x: int, end: int, text: str, style: int, columns: int) -> None:
-        """Put the cells from `x` to `end`, in the coding of `cells.py`; all fit on the row."""
+        """Write the cells from `x` to `end`, in the coding of `cells.py`; they must fit on the row."""
         if self.cells is None and x >= self.size:
             self.append(x, end, text, style)
             self.joined = self.joined or len(text) != end - x
@@ -111,7 +111,7 @@ class Row:
         self.wide = True
 
     def append(self, x: int, end: int, text: str, style: int) -> None:
-        """Put the cells from `x` to `end` at or right of the end of a compact row."""
+        """Write the cells from `x` to `end` at or beyond the end of a compact row."""
         if x > self.size:
             self._pad(x)
         if style != self.last:
@@ -121,20 +121,19 @@ class Row:
         self.size = end
 
     def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
-        """Replace cells; the caller has split the wide characters at both ends."""
+        """Replace cells. The caller has split the wide characters at both ends."""
         end = x + len(cells)
         self.expand(columns)[x:end] = cells
         self.styles[x:end] = styles
 
     def split(self, x: int, end: int, columns: int) -> None:
-        """Part the wide characters that a change of the cells from `x` to `end` would halve."""
+        """Blank the wide characters that a change of the cells from `x` to `end` would cut in half."""
         cells = self.expand(columns)
         for at in (x, end):
             if 0 < at < len(cells) and cells[at] == "":
                 cells[at - 1], cells[at] = narrowed(cells[at - 1]), " "
 
     def has(self, attribute: int) -> bool:
-        """Whether a cell has an attribute."""
         if self.cells is None:
             return any(style & attribute for style in (*self.spans[1::2], self.fill))
         return any(style & attribute for style in set(self.styles))
@@ -142,7 +141,7 @@ class Row:
     # Erasing and moving
 
     def clear(self, fill: int) -> None:
-        """Erase the whole row; it is compact then."""
+        """Erase the whole row, which becomes compact."""
         self.text = ""
         self.size = 0
         self.spans = ()
@@ -154,7 +153,7 @@ class Row:
         self.wide = False
 
     def erase(self, x: int, end: int, style: int, columns: int) -> None:
-        """Erase the cells from `x` to `end`, leaving the background of a style."""
+        """Erase the cells from `x` to `end`, leaving the background of `style`."""
         fill = erased(style)
         if end >= columns:
             if x <= 0:
@@ -167,7 +166,7 @@ class Row:
         self.put(x, " " * (end - x), [fill] * (end - x), columns)
 
     def insert(self, x: int, count: int, right: int, style: int, columns: int) -> None:
-        """Shift the cells from `x` to `right` (exclusive) to the right by `count` blanks."""
+        """Insert `count` blanks at `x`, shifting the cells up to `right` (exclusive) to the right."""
         cells = self.expand(columns)
         count = min(count, right - x)
         self.split(x, right, columns)
@@ -208,7 +207,7 @@ class Row:
         self.size = x
 
     def _cut(self, x: int, fill: int) -> None:
-        """Let a compact row without clusters end at `x`, blanks of the style `fill` after it."""
+        """End a compact row without clusters at `x`, with blanks of style `fill` after it."""
         if x > self.size:
             if fill == self.fill:
                 return
@@ -223,7 +222,6 @@ class Row:
         self.fill = fill
 
     def expand(self, columns: int) -> list[str]:
-        """Make the row expanded, `columns` cells wide."""
         if self.cells is not None:
             return self.cells
         cells = list(split_cells(self.text) if self.joined else self.text)
@@ -244,7 +242,7 @@ class Row:
     # Reading
 
     def runs(self, columns: int) -> list[Run]:
-        """The row as runs of one style, together `columns` cells wide."""
+        """Return the row as runs of one style, together `columns` cells wide."""
         if self.cells is not None:
             return self._expanded_runs(self.cells)
         missing = columns - self.size
@@ -279,20 +277,20 @@ class Row:
         return runs
 
     def content(self, columns: int) -> str:
-        """The characters of the row, padded to `columns` cells."""
+        """Return the characters of the row, padded to `columns` cells."""
         if self.cells is not None:
             return "".join(self.cells)
         text = readable(self.text) if self.wide else self.text
         return text + " " * (columns - self.size)
 
     def is_blank(self) -> bool:
-        """Whether nothing but unstyled blanks is on the row."""
+        """Whether the row has only blanks of the default style."""
         if self.cells is None:
             return not (self.fill or self.spans or self.text.strip(" "))
         return not any(self.styles) and not "".join(self.cells).strip(" ")
 
     def cell(self, x: int) -> tuple[str, int]:
-        """Text and packed style of one cell; the text is empty for the right half of a wide character."""
+        """Return text and packed style of a cell; the right half of a wide character is empty."""
         if self.cells is not None:
             return (self.cells[x], self.styles[x]) if x < len(self.cells) else (" ", 0)
         if x >= self.size:
@@ -310,7 +308,7 @@ class Row:
         return ("" if cell == WIDE_TAIL else cell), style
 
     def _place(self, x: int) -> int:
-        """Where a cell begins in the text; of the last two, which what is written may join, at once."""
+        """Return where a cell starts in the text; fast for the last two, which new text may join."""
         if not self.joined:
             return x
         if self.size - x > 2:
@@ -332,19 +330,17 @@ _HEX = re.compile("[0-9a-fA-F]{6}")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell."""
-
-    # The character with all its combining marks; empty for the right half of a wide one, a space when blank
+    # The character with its combining marks; empty for the right half of a wide one, a space if blank
     text: str
     width: int  # 1 or 2 cells; 0 for the right half of a wide character
-    style: Style  # How it looks
+    style: Style
 
 
 class Line:
-    """A view of one row; what it shows follows the row until the row leaves the screen.
+    """A live view of one row, until the row leaves the screen.
 
     Attributes:
-        wrapped: The line continues the one above it: no line break lies between the two.
+        wrapped: The line continues the one above it, without a line break between them.
     """
 
     __slots__ = ("_columns", "_row", "_table")
@@ -360,20 +356,19 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The characters of the line without the blanks at its end."""
+        """The characters of the line without trailing blanks."""
         return self._row.content(0).rstrip(" ")
 
     def runs(self) -> list[tuple[str, Style, int]]:
-        """The whole width of the line as runs of one style: text, style, cells."""
+        """Return runs of one style over the whole width: text, style, cells."""
         return [(readable(text), style, count) for text, style, count in self.coded_runs()]
 
     def coded_runs(self) -> list[tuple[str, Style, int]]:
-        """As `runs`, the text in the coding of `cells.py`, which says what each cell holds."""
+        """Like `runs`, with the text in the coding of `cells.py`, which shows the content of each cell."""
         style = self._table.style
         return [(text, style(packed), count) for text, packed, count in self._row.runs(self._columns)]
 
     def cell(self, x: int) -> Cell:
-        """The cell in column `x`."""
         text, packed = self._row.cell(x)
         width = 0 if text == "" else 2 if x + 1 < self._columns and self._row.cell(x + 1)[0] == "" else 1
         return Cell(text, width, self._table.style(packed))
@@ -382,13 +377,12 @@ class Line:
         return self._columns
 
     def __getitem__(self, x: int) -> pyte.screens.Char:
-        """The cell in column `x` as pyte has it (`screen.buffer[y][x]`)."""
+        """Return a cell as in pyte (`screen.buffer[y][x]`)."""
         text, packed = self._row.cell(x)
         return self.char(text, self._table.style(packed))
 
     @staticmethod
     def char(text: str, style: Style) -> pyte.screens.Char:
-        """A cell as pyte has it."""
         return pyte.screens.Char(
             text,
             pyte_color(style.fg),
@@ -403,7 +397,7 @@ class Line:
 
 
 def packed_style(char: pyte.screens.Char) -> int:
-    """The packed style of a cell as pyte has it."""
+    """Return the packed style of a pyte cell."""
     flags = (
         (char.bold, BOLD),
         (char.italics, ITALIC),
@@ -426,7 +420,7 @@ def _packed_color(name: str) -> int:
 
 
 def pyte_color(color: int) -> str:
-    """A colour in pyte's words: a name, or six hexadecimal digits."""
+    """Return a colour as in pyte: a name, or six hexadecimal digits."""
     name = _PYTE_COLORS.get(color)
     if name is None:
         name = f"{color & 0xFFFFFF:06x}" if color & RGB else str(FG_BG_256[color])

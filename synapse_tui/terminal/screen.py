@@ -23,8 +23,8 @@ from .style import LINK_SHIFT, REVERSE, erased
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 _KEYBOARD_LOCKED = 2  # KAM
 ANSI_MODES = {4: "insert", 20: "newline"}
-_LAST_ANSI = 31  # No mode of ECMA-48 has a greater number; the private ones of pyte are shifted beyond it
-ANSI_REMEMBERED = (2, 12)  # KAM and SRM: kept and reported only
+_LAST_ANSI = 31  # ECMA-48 defines no greater number; pyte's private modes are shifted beyond it
+ANSI_REMEMBERED = (2, 12)  # KAM and SRM: stored and reported only
 PRIVATE_MODES = {
     1: "application_cursor",
     5: "reverse_video",
@@ -55,19 +55,19 @@ REMEMBERED = frozenset(
         *(1050, 1051, 1052, 1053, 1060, 1061, 1070, 2001, 2002, 2003, 2005, 2006, 8452),
     )
 )
-"""Private modes without an effect of their own here that are still kept, saved and reported."""
+"""Private modes without an effect here that are still stored, saved and reported."""
 _RESET_FOR_GOOD = frozenset((1, 3, 5, 7, 10, 11, 13, 14, 15, 16, 17, 18, 19))
-"""ANSI modes of ECMA-48 that xterm reports as permanently reset."""
-_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))  # Private modes that are there at times only
+"""ANSI modes that xterm reports as permanently reset."""
+_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))  # Private modes available only in some states
 _FIXED = {8: 4, 14: 3}
-"""Private modes that xterm reports as reset (4) or set (3) for good: DECARM, a way to blink the cursor."""
-KITTY_STACK = 16  # Entries of a kitty keyboard stack; beyond them the oldest is dropped
+"""Private modes that xterm reports as permanently reset (4) or set (3): DECARM, cursor blink control."""
+KITTY_STACK = 16  # Entries of a kitty keyboard stack; beyond it the oldest is dropped
 _KITTY_FLAGS = 0b11111
 _OTHER_KEYS = 4
 
 
 class BufferLine(Line):
-    """A row of `screen.buffer`: its cells can be set."""
+    """A writable row of `screen.buffer`."""
 
     __slots__ = ("_screen",)
 
@@ -76,12 +76,11 @@ class BufferLine(Line):
         self._screen = screen
 
     def __getitem__(self, x: int) -> pyte.screens.Char:
-        """The cell in column `x`; reversed on a reversed screen (DECSCNM)."""
         char = super().__getitem__(x)
         return char._replace(reverse=not char.reverse) if self._screen.modes.reverse_video else char
 
     def __setitem__(self, x: int, char: pyte.screens.Char) -> None:
-        """Put a character; a wide one takes the next cell too, for which pyte has an empty one."""
+        """Set a cell; a wide character also takes the next cell, which is empty in pyte."""
         if not 0 <= x < len(self):
             raise IndexError(f"column {x} is not on the screen, which has {len(self)}")
         row, screen, style = self._row, self._screen, packed_style(char)
@@ -100,7 +99,7 @@ class BufferLine(Line):
 
 
 class BufferView(Mapping[int, BufferLine]):
-    """`screen.buffer` as pyte has it: rows by number, cells by column."""
+    """`screen.buffer` as in pyte: rows by number, cells by column."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -116,7 +115,7 @@ class BufferView(Mapping[int, BufferLine]):
 
 
 class CursorProxy(pyte.screens.Cursor):
-    """`screen.cursor` as pyte has it; what is set here moves the screen's cursor."""
+    """`screen.cursor` as in pyte; assignments move the screen's cursor."""
 
     __slots__ = ("_screen",)
 
@@ -125,7 +124,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def x(self) -> int:
-        """Column; `columns` while a wrap is pending."""
         return min(self._screen.x, self._screen.columns)
 
     @x.setter
@@ -142,7 +140,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def hidden(self) -> bool:
-        """Whether the cursor is hidden (DECTCEM)."""
         return not self._screen.modes.cursor_visible
 
     @hidden.setter
@@ -159,13 +156,13 @@ class CursorProxy(pyte.screens.Cursor):
 
 
 class Screen(Reports):
-    """A screen that pyte's own stream, or ours, can drive."""
+    """A screen that can be driven by pyte's stream or by `Stream`."""
 
     def switch_screen(self, mode: int, alternate: bool) -> None:
         """Show the alternate or the main screen (xterm ctlseqs).
 
-        Mode 47 only switches; 1047 erases the alternate screen on leaving it; 1049 erases it on entering, and
-        keeps the cursor of the main screen meanwhile.
+        Mode 47 only switches. 1047 erases the alternate screen on leaving it. 1049 erases it on entering and
+        saves and restores the main screen's cursor.
         """
         if alternate:
             if mode == 1049:
@@ -208,7 +205,7 @@ class Screen(Reports):
 
     @property
     def margins(self) -> pyte.screens.Margins | None:
-        """The scrolling region as pyte has it; None when it is the whole screen."""
+        """The scrolling region as in pyte; None for the whole screen."""
         if self.top == 0 and self.bottom == self.lines - 1:
             return None
         return pyte.screens.Margins(self.top, self.bottom)
@@ -235,7 +232,7 @@ class Screen(Reports):
             self.cursor_position()
 
     def save_cursor_or_side_margins(self, *parameters: int) -> None:
-        """CSI s: DECSLRM in mode 69, else SCOSC."""
+        """CSI s: DECSLRM in mode 69, otherwise SCOSC."""
         if self.modes.margins:
             self.set_side_margins(*parameters[:2])
         elif not parameters:
@@ -244,7 +241,7 @@ class Screen(Reports):
     # Resets
 
     def full_reset(self) -> None:
-        """RIS: everything as after switching on, the scrollback empty."""
+        """RIS: reset to the power-on state and clear the scrollback."""
         alternate = self.on_alternate
         self.reset()
         self.scrollback.clear()
@@ -274,7 +271,7 @@ class Screen(Reports):
         self.buffer_shown.saved = SavedCursor()
 
     def set_conformance(self, level: int = 0, replies: int = 0) -> None:
-        """DECSCL: a soft reset, the level that DECRQSS reports, and 7 or 8-bit answers."""
+        """DECSCL: soft reset, then set the conformance level and 7 or 8-bit replies."""
         if 61 <= level <= 64:
             self.soft_reset()
             self.level = level - 60
@@ -284,10 +281,10 @@ class Screen(Reports):
     # Size
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
-        """Change the size; the main screen is wrapped anew, the alternate one cut or filled up.
+        """Change the size, rewrapping the main screen and cropping or padding the alternate one.
 
-        Where a wrap is pending the cursor stays behind the last character: what is written next joins it, on
-        the same row where there is room.
+        With a pending wrap the cursor stays after the last character, so the next text continues there, on
+        the same row if it fits.
         """
         lines, columns = max(1, lines or self.lines), max(1, columns or self.columns)
         if (lines, columns) == (self.lines, self.columns):
@@ -327,12 +324,12 @@ class Screen(Reports):
         return place
 
     def report_size_in_band(self) -> None:
-        """Tell the child its size in cells and pixels (mode 2048): `CSI 48 ; rows ; columns ; h ; w t`."""
+        """Report the size in cells and pixels (mode 2048): `CSI 48 ; rows ; columns ; h ; w t`."""
         width, height = self.cell_pixels
         self.reply(f"\x1b[48;{self.lines};{self.columns};{self.lines * height};{self.columns * width}t")
 
     def set_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
-        """SM, DECSET; also as pyte numbers private modes: shifted, and then without `private`."""
+        """SM, DECSET. Also accepts pyte's numbering of private modes: shifted, without `private`."""
         for number in modes:
             self._switch_numbered(number, True, private)
 
@@ -345,7 +342,7 @@ class Screen(Reports):
         self.switch_mode(number >> 5 if shifted else number, on, private=private or shifted)
 
     def set_ansi_mode(self, *modes: int) -> None:
-        """SM; what a child sends is not numbered as pyte does."""
+        """SM as sent by a child, where pyte's shifted numbers are not valid."""
         self.set_mode(*[number for number in modes if number <= _LAST_ANSI])
 
     def reset_ansi_mode(self, *modes: int) -> None:
@@ -358,7 +355,7 @@ class Screen(Reports):
         self.reset_mode(*modes, private=True)
 
     def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
-        """Set or reset one mode; one that is not known does nothing."""
+        """Set or reset one mode; unknown modes are ignored."""
         if private and number in _CONDITIONAL and not self._switchable(number):
             return
         name = (PRIVATE_MODES if private else ANSI_MODES).get(number)
@@ -373,13 +370,13 @@ class Screen(Reports):
             effect(self, on)
 
     def _switchable(self, number: int) -> bool:
-        """Whether DECLRMM (of level 4) or DECCOLM (in xterm's mode 40) is there now."""
+        """Whether DECLRMM (needs level 4) or DECCOLM (needs xterm's mode 40) is available."""
         if number == _MARGINS:
             return self.level >= 4
         return _ALLOW_132 << 5 in self.mode
 
     def _switch_other(self, number: int, on: bool) -> bool:
-        """A private mode that is no yes or no of `Modes`; whether it is known."""
+        """Switch a private mode that is not a flag in `Modes`. Returns whether it is known."""
         if number in MOUSE_ENCODINGS:
             self._switch_mouse_encoding(number, on)
         elif number in SCREEN_MODES:
@@ -394,36 +391,33 @@ class Screen(Reports):
         return True
 
     def _switch_mouse_encoding(self, number: int, on: bool) -> None:
-        """The encodings exclude one another, and resetting one that is not in use does nothing (xterm)."""
+        """Set an encoding, replacing the others; resetting an inactive one does nothing (xterm)."""
         if on:
             self.modes.mouse_encoding = MOUSE_ENCODINGS[number]
             self.mode.difference_update(other << 5 for other in MOUSE_ENCODINGS)
         elif self.modes.mouse_encoding == MOUSE_ENCODINGS[number]:
             self.modes.mouse_encoding = "x10"
 
-    # What follows from a mode
+    # Side effects of modes
 
     def after_insert(self, _on: bool) -> None:
-        """IRM: text needs room."""
         self.update_simple()
 
     def after_origin(self, _on: bool) -> None:
-        """DECOM: the cursor goes home."""
+        """DECOM moves the cursor home."""
         self.cursor_position()
 
     def after_reverse_video(self, _on: bool) -> None:
-        """DECSCNM: every cell looks different."""
         self.touch_all()
 
     def after_margins(self, on: bool) -> None:
-        """DECLRMM: without it there are no side margins."""
         if not on:
             self.settle()
             self.left, self.right = 0, self.columns - 1
             self.update_simple()
 
     def after_132_columns(self, _on: bool) -> None:
-        """DECCOLM: erase the screen, no margins, the cursor home; the size is for the pane's owner to set."""
+        """DECCOLM: erase the screen, reset margins, cursor home. The owner of the pane sets the size."""
         self.erase_in_display(2)
         self.modes.margins = False
         self.mode.discard(_MARGINS << 5)
@@ -436,7 +430,7 @@ class Screen(Reports):
         (self.decsc if on else self.decrc)()
 
     def after_in_band_resize(self, on: bool) -> None:
-        """Mode 2048: the size is reported at once."""
+        """Mode 2048: report the size immediately."""
         if on:
             self.report_size_in_band()
 
@@ -448,16 +442,16 @@ class Screen(Reports):
         """DECKPNM (ESC >)."""
         self.switch_mode(66, False, private=True)
 
-    # Asking, saving
+    # Mode queries, saved modes
 
     def ansi_mode_state(self, number: int) -> int:
-        """What DECRQM answers for an ANSI mode: 0 unknown, 1 set, 2 reset, 4 reset for good."""
+        """The DECRQM answer for an ANSI mode: 0 unknown, 1 set, 2 reset, 4 permanently reset."""
         if number in ANSI_MODES or number in ANSI_REMEMBERED:
             return 1 if number in self.mode else 2
         return 4 if number in _RESET_FOR_GOOD else 0
 
     def private_mode_state(self, number: int) -> int:
-        """What DECRQM answers for a DEC mode: 0 not known, 1 set, 2 reset, 3 and 4 likewise for good."""
+        """The DECRQM answer for a DEC mode: as for ANSI modes, and 3 permanently set."""
         if number in _FIXED:
             return _FIXED[number]
         if number == _MARGINS and self.level < 4:
@@ -479,12 +473,12 @@ class Screen(Reports):
 
     @since_level(3)
     def request_mode(self, number: int = 0) -> None:
-        """DECRQM of an ANSI mode."""
+        """DECRQM for an ANSI mode."""
         self.reply(f"\x1b[{number};{self.ansi_mode_state(number)}$y")
 
     @since_level(3)
     def request_private_mode(self, number: int = 0) -> None:
-        """DECRQM of a DEC mode."""
+        """DECRQM for a DEC mode."""
         self.reply(f"\x1b[?{number};{self.private_mode_state(number)}$y")
 
     def save_modes(self, *modes: int) -> None:
@@ -514,7 +508,7 @@ class Screen(Reports):
         self.modes.kitty_flags = stack[-1]
 
     def pop_keyboard(self, count: int | None = None) -> None:
-        """CSI < count u; popping more than there is resets all flags."""
+        """CSI < count u; popping more entries than exist resets all flags."""
         stack = self.buffer_shown.kitty
         del stack[max(0, len(stack) - (count or 1)) :]
         if not stack:
@@ -522,7 +516,7 @@ class Screen(Reports):
         self.modes.kitty_flags = stack[-1]
 
     def set_keyboard(self, flags: int = 0, how: int = 1) -> None:
-        """CSI = flags ; how u: replace (1), add (2) or take away (3) flags on top of the stack."""
+        """CSI = flags ; how u: replace (1), add (2) or remove (3) flags on top of the stack."""
         stack = self.buffer_shown.kitty
         flags &= _KITTY_FLAGS
         if how in (0, 1):
@@ -556,7 +550,7 @@ class Screen(Reports):
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
         self._dirty: set[int] = set()
         self.savepoints: list[tuple[SavedCursor, bool]] = []  # type: ignore[assignment]  # pyte's have its own
-        """What `save_cursor` saved, with whether autowrap was on."""
+        """Saved cursors, with the autowrap setting."""
         self._changes = DamageTracker(self, scrolls=False)
         super().__init__(columns, lines, scrollback)
         self.cursor = CursorProxy(self)
@@ -564,23 +558,21 @@ class Screen(Reports):
 
     @property
     def display(self) -> list[str]:
-        """One string a row, `columns` cells wide."""
+        """One string per row, each `columns` cells wide."""
         return [row.content(self.columns) for row in self.rows]
 
     @property
-    def dirty(self) -> set[int]:  # type: ignore[override]  # the set itself is kept
-        """Rows to be drawn again; the painter clears the set."""
+    def dirty(self) -> set[int]:  # type: ignore[override]  # pyte's painters modify the set
+        """Rows to redraw; the painter clears the set."""
         self._dirty.update(self._changes.take().rows)
         return self._dirty
 
     @property
     def default_char(self) -> pyte.screens.Char:
-        """An empty cell; reversed on a reversed screen (DECSCNM)."""
         return pyte.screens.Char(" ", reverse=self.modes.reverse_video)
 
     @property
     def charset(self) -> int:
-        """Which of G0 to G3 is in use."""
         return self.shift
 
     @charset.setter
@@ -589,7 +581,7 @@ class Screen(Reports):
 
     @property
     def g0_charset(self) -> str:
-        """G0 as pyte has it: the character for each of the 256 codes."""
+        """G0 as in pyte: the character for each of the 256 codes."""
         return pyte_map(self.charsets[0])
 
     @g0_charset.setter
@@ -605,12 +597,12 @@ class Screen(Reports):
         self.define_charset(code_of(mapping), ")")
 
     def save_cursor(self) -> None:
-        """Put the cursor on pyte's stack; what a child sends (DECSC) has one place, as in every terminal."""
+        """Push the cursor onto pyte's stack; DECSC of a child has a single slot."""
         here = SavedCursor(self.x, self.y, self.style, tuple(self.charsets), self.shift, self.modes.origin)
         self.savepoints.append((here, self.modes.autowrap))
 
     def restore_cursor(self) -> None:
-        """Take the cursor from the top of pyte's stack; home when it is empty."""
+        """Pop the cursor from pyte's stack; home if it is empty."""
         if not self.savepoints:
             self.set_origin(False)
             self.cursor_position()
@@ -625,7 +617,7 @@ class Screen(Reports):
         self.y = max(self.top, min(saved.y, self.bottom))
 
     def draw(self, data: str) -> None:
-        """Write text at the cursor; control characters in it are left out. Our stream hands over none."""
+        """Write text at the cursor, dropping control characters (`Stream` passes none)."""
         text = CONTROLS.sub("", data)
         if text:
             super().draw(text)
@@ -641,14 +633,13 @@ class Screen(Reports):
         self.style = self.style & keep | add
 
     def char(self, text: str, style: int) -> pyte.screens.Char:
-        """A cell as pyte has it."""
         return Line.char(text, self.table.style(style & ((1 << LINK_SHIFT) - 1)))
 
     def write_process_input(self, data: str) -> None:
-        """Take what the child is to be answered; pyte's hook for subclasses."""
+        """Pyte's hook: the reply to the child."""
 
     def debug(self, *args: object, **kwargs: object) -> None:
-        """Unknown sequences come here from pyte's own stream."""
+        """Pyte's hook: an unknown sequence."""
 
 
 _EFFECTS: Mapping[int, Callable[[Screen, bool], None]] = MappingProxyType(

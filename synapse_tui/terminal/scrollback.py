@@ -1,8 +1,8 @@
 """Lines that have left the main screen at its top.
 
-They are kept as logical lines, soft wraps undone, so that a change of width only has to count rows again
-(some milliseconds for 10,000 lines); the rows themselves are made when they are looked at. Rows come in
-through a short queue and are packed in batches: output that floods by costs little more than an append.
+They are stored as logical lines, with soft wraps undone, so that a change of width only recounts rows (some
+milliseconds for 10,000 lines); rows are created when they are read. New rows go through a short queue and are
+packed in batches, so that flooding output costs little more than an append.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .style import StyleTable, erased
 
 
 class Packed(NamedTuple):
-    """A row, or several that a wrap joined."""
+    """A row, or several joined by soft wraps."""
 
     text: str  # The cells, in the coding of `cells.py`
     # Start column and packed style by turns; before the first start the style is 0
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
 
 
 def pack(row: Row) -> Packed:
-    """Pack a row, without the blanks at its end."""
+    """Pack a row, without trailing blanks."""
     if row.cells is None:
         return Packed(row.text, row.spans, row.fill)
     spans: list[int] = []
@@ -44,7 +44,7 @@ def pack(row: Row) -> Packed:
 
 
 def strip_blanks(text: str, spans: Sequence[int]) -> str:
-    """A packed text without the blanks of the default style at its end."""
+    """Return a packed text without trailing blanks of the default style."""
     if spans and spans[-1]:
         return text
     blanks = len(text) - len(text.rstrip(" "))
@@ -54,10 +54,10 @@ def strip_blanks(text: str, spans: Sequence[int]) -> str:
 
 
 class Joiner:
-    """Rows that wraps join to one line; each costs time in proportion to itself only.
+    """Joins wrapped rows into one line, in time linear in their length.
 
     Attributes:
-        cells: Cells of the line.
+        cells: Number of cells in the line.
         length: Characters of its coded text.
     """
 
@@ -70,7 +70,7 @@ class Joiner:
         self.length = len(line.text)
 
     def add(self, row: Packed, columns: int) -> None:
-        """Append a row: blanks at the end of the line come back, but for one left by a wide character."""
+        """Append a row, restoring the line's trailing blanks except one left by a wide character."""
         spans, missing = self._spans, columns - self._tail
         if missing == 1 and begins_wide(row.text):
             missing = 0
@@ -100,7 +100,7 @@ def _change(spans: list[int], start: int, style: int) -> None:
 
 
 def breaks(cells: Sequence[str], columns: int) -> list[int]:
-    """Where the rows of a logical line begin at a width; a wide character is not torn."""
+    """Return where the rows of a logical line start at a width, without splitting wide characters."""
     starts, at, count = [0], columns, len(cells)
     while at < count:
         if cells[at] == WIDE_TAIL and at - 1 > starts[-1]:
@@ -111,9 +111,9 @@ def breaks(cells: Sequence[str], columns: int) -> list[int]:
 
 
 def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row:
-    """A row of the cells from `start` to `end` of a logical line.
+    """Return a row with the cells from `start` to `end` of a logical line.
 
-    Where a row has one column only, a wide character is torn and its right half becomes a blank.
+    In a row of one column a wide character is split and its right half becomes a blank.
     """
     row = Row()
     row.text = join_cells(cells[start:end])
@@ -135,7 +135,7 @@ def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row
 
 
 def cut_spans(spans: Sequence[int], end: int) -> list[int]:
-    """The style changes before a cell."""
+    """Return the style changes before a cell."""
     kept = list(spans)
     while kept and kept[-2] >= end:
         del kept[-2:]
@@ -143,13 +143,13 @@ def cut_spans(spans: Sequence[int], end: int) -> list[int]:
 
 
 Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
-"""A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
-fill, and whether it goes on from the entry before, which had become too long."""
+"""The text of a line of ASCII in the default style. For other lines text (UTF-8 if smaller), spans, fill,
+and whether it continues the entry before, which had reached the maximum length."""
 
-EMPTY_SIZE = getsizeof("") + 20  # Memory of an entry that is an empty string, with its places in the lists
+EMPTY_SIZE = getsizeof("") + 20  # Memory of an empty string entry, including its slots in the lists
 
-_FEW = 64  # Style changes of a line, starts and styles, that are taken to be those of other lines too
-_SMALL = 256  # Up to here Python has each number once
+_FEW = 64  # Style changes of a line, starts and styles, that are likely shared with other lines
+_SMALL = 256  # Python caches smaller integers
 
 
 def unpacked(entry: Entry) -> tuple[Packed, bool]:
@@ -170,7 +170,7 @@ def holds(entry: Entry, char: str) -> bool:
 
 
 def size_of(entry: Entry) -> int:
-    """Memory of an entry, about: object headers and references; unshared numbers where it has many."""
+    """Estimate the memory of an entry: object headers, references, and integers that are not shared."""
     if isinstance(entry, str):
         return EMPTY_SIZE + len(entry)
     text, spans = entry[:2]
@@ -180,17 +180,17 @@ def size_of(entry: Entry) -> int:
 
 
 def smaller(text: str) -> str | bytes:
-    """A text unchanged or in UTF-8, whichever takes less memory."""
+    """Return a text unchanged or in UTF-8, whichever takes less memory."""
     encoded = text.encode()
     return encoded if len(encoded) + 33 < getsizeof(text) else text
 
 
 Opened = tuple[Packed, bool, Sequence[str], list[int]]
-"""A line, whether it goes on from the entry before, its cells, and where its rows begin."""
+"""A line, whether it continues the entry before, its cells, and where its rows start."""
 _CLOSED: tuple[Entry | None, Opened] = (None, (Packed(""), False, "", [0]))
 
 _BATCH = 256
-_LONGEST = 8192  # Cells of a logical line; one that is longer is kept as several
+_LONGEST = 8192  # Cells of a logical line; a longer one is split into several entries
 _BYTES_PER_ROW = 600
 _LEAST_BYTES = 1_000_000
 _SHARED = 4096
@@ -198,7 +198,7 @@ _READ = 20_000  # Cells of lines with clusters that a change of width may read
 
 
 class Scrollback(Sequence[Line]):
-    """Lines above the screen, the oldest first; bounded in rows and in bytes."""
+    """Lines above the screen, oldest first, bounded in rows and in bytes."""
 
     def __init__(self, columns: int, limit: int, table: StyleTable, max_bytes: int | None = None) -> None:
         self.columns = columns
@@ -210,10 +210,10 @@ class Scrollback(Sequence[Line]):
         self._starts = array("q")
         """Number of the first row of each entry, counted since the last change of width."""
         self._counts = array("I")  # Cells of each entry
-        self._head = 0  # Entries at the front that are dropped already
+        self._head = 0  # Dropped entries that are still in the lists
         self._next = self._tail = self._bytes = self._dropped = 0
         self._shared: dict[int, int] = {}
-        self._open = _CLOSED  # The line that was looked at last
+        self._open = _CLOSED  # The line read last
 
     def clear(self) -> None:
         self._dropped = self.total
@@ -222,7 +222,7 @@ class Scrollback(Sequence[Line]):
         self._head = self._next = self._tail = self._bytes = 0
 
     def push(self, row: Row) -> None:
-        """Take a row that left the screen; it must not be changed afterwards."""
+        """Add a row that left the screen; it must not be changed afterwards."""
         self._queue.append(row)
         if len(self._queue) >= _BATCH:
             self._pack_queue()
@@ -234,7 +234,7 @@ class Scrollback(Sequence[Line]):
 
     @property
     def total(self) -> int:
-        """Rows that ever came in: those that are here and those that were dropped."""
+        """Rows ever added, including dropped ones."""
         return self._dropped + self._next - self._first() + len(self._queue)
 
     @property
@@ -246,7 +246,7 @@ class Scrollback(Sequence[Line]):
         return Line(self.row(index), self._table, self.columns)
 
     def row(self, index: int) -> Row:
-        """One row, made from its logical line; 0 is the oldest, -1 the newest."""
+        """Return one row, built from its logical line; 0 is the oldest, -1 the newest."""
         count = len(self)
         if index < 0:
             index += count
@@ -267,7 +267,7 @@ class Scrollback(Sequence[Line]):
         return row
 
     def _opened(self, entry: Entry) -> Opened:
-        """A line with its cells cut into rows; the last one is kept, as its rows are asked for one by one."""
+        """Split a line into rows, caching the last one since rows are read one by one."""
         if self._open[0] is not entry:
             line, continued = unpacked(entry)
             cells = split_cells(line.text)
@@ -275,7 +275,7 @@ class Scrollback(Sequence[Line]):
         return self._open[1]
 
     def resize(self, columns: int) -> None:
-        """Count the rows again for another width."""
+        """Recount the rows for a new width."""
         self._pack_queue()
         if columns == self.columns:
             return
@@ -291,19 +291,18 @@ class Scrollback(Sequence[Line]):
         self._trim()
 
     def pop_line(self) -> list[Row]:
-        """Take the rows of the newest logical line back; none when there is no line."""
+        """Remove and return the rows of the newest logical line."""
         self._pack_queue()
         return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
 
     def pop_rows(self, count: int) -> list[Row]:
-        """Take the newest rows back, at most `count`, the oldest first."""
+        """Remove and return the newest rows, at most `count`, oldest first."""
         size = len(self)
         rows = [self.row(index) for index in range(max(0, size - count), size)]
         self._drop(len(rows))
         return rows
 
     def _drop(self, count: int) -> None:
-        """Forget the newest `count` rows."""
         target = self._next - count
         while self._head < len(self._entries) and self._starts[-1] >= target:
             self._bytes -= size_of(self._entries.pop())
@@ -319,10 +318,10 @@ class Scrollback(Sequence[Line]):
         self._measure_tail()
 
     def search(self, pattern: str | re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
-        """Find text or a compiled pattern, also across soft wraps, the oldest first.
+        """Find text or a compiled pattern, also across soft wraps, oldest first.
 
-        Yields row, first cell in it, and the end counted from the same row's start: it is greater than the
-        width where a match goes on in the rows below.
+        Yields the row, the first cell in it, and the end counted from the start of the same row: it exceeds
+        the width if a match continues in the rows below.
         """
         self._pack_queue()
         compiled = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
@@ -341,7 +340,7 @@ class Scrollback(Sequence[Line]):
                     yield self._starts[index] - first + part, begin - starts[part], end - starts[part]
 
     def entries(self, rows: int | None = None) -> list[Entry]:
-        """The newest lines for `unpacked`, of at most so many rows; a copy for any thread."""
+        """Return the newest entries with at most `rows` rows, as a copy that any thread may unpack."""
         self._pack_queue()
         first = self._head
         if rows is not None:
@@ -421,10 +420,10 @@ class Scrollback(Sequence[Line]):
         return unpacked(self._entries[index])
 
     def _heights(self) -> list[int]:
-        """Rows of each entry, the newest first.
+        """Return the row count of each entry, newest first.
 
-        To know them the text must be read where a wide character may stand at the end of a row. Clusters make
-        that slow: lines that are not read for it get the most rows that they may have, the last one blank.
+        This must read text where a wide character may be at the end of a row, which is slow with clusters:
+        lines beyond the limit get the maximum row count they may have, with a blank last row.
         """
         columns, unread = self.columns, _READ
         heights = []
@@ -482,7 +481,7 @@ Place = tuple[int, int]  # Column and row
 
 
 def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[Row], int]:
-    """Cut or fill up the rows of an alternate screen: those below the cursor go first, then the top ones.
+    """Crop or pad the rows of an alternate screen, first below the cursor, then at the top.
 
     Returns the new rows, and by how many rows the cursor moved up.
     """
@@ -498,7 +497,7 @@ def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[R
 def reflow(
     rows: list[Row], scrollback: Scrollback, cursor: Place, old: Size, new: Size
 ) -> tuple[list[Row], Place]:
-    """Fit the rows of a main screen, exchanging lines with the scrollback; the rows and the cursor."""
+    """Fit the rows of a main screen, exchanging lines with the scrollback. Returns rows and cursor."""
     rows, cursor = _change_height(rows, scrollback, cursor, new[1])
     if old[0] != new[0]:
         rows, cursor = _change_width(rows, scrollback, cursor, old[0], new[0])
@@ -508,7 +507,7 @@ def reflow(
 def _change_height(
     rows: list[Row], scrollback: Scrollback, cursor: Place, lines: int
 ) -> tuple[list[Row], Place]:
-    """Rows below the cursor go first; lines come back only where the cursor is in the last row (xterm.js)."""
+    """Remove rows below the cursor first; restore lines only if the cursor is in the last row (xterm.js)."""
     x, y = cursor
     below = min(max(0, len(rows) - lines), len(rows) - 1 - y)
     kept = rows[: len(rows) - below]
@@ -525,7 +524,7 @@ def _change_height(
 def _change_width(
     rows: list[Row], scrollback: Scrollback, cursor: Place, old: int, columns: int
 ) -> tuple[list[Row], Place]:
-    """Wrap anew; the last row stays the last, but for blank ones while there is no scrollback."""
+    """Rewrap; the last row stays last, except for blank rows while the scrollback is empty."""
     (x, y), lines, history = cursor, len(rows), len(scrollback)
     if rows[0].wrapped:
         above = scrollback.pop_line()
@@ -547,7 +546,7 @@ def _filled(rows: list[Row], lines: int) -> list[Row]:
 
 
 def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list[Row], Place]:
-    """Join rows into logical lines and cut these at another width; the rows and the cursor's place."""
+    """Join rows into logical lines and split them at another width. Returns rows and cursor."""
     x, y = cursor
     result: list[Row] = []
     place = (x, 0)
@@ -575,10 +574,10 @@ def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list
 
 
 def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
-    """A line without the blanks at its end that need not be wrapped.
+    """Return a line without trailing blanks that need not be wrapped.
 
-    `with_background` takes those with a background too, for the cursor's line: its program fills
-    it up again when it becomes narrower. They become the fill.
+    `with_background` also removes blanks with a background, turning them into the fill: for the cursor's
+    line, which its program redraws when it becomes narrower.
     """
     text, spans, fill = line
     if with_background and spans and spans[-1] == erased(spans[-1]) and text.endswith(" "):
@@ -589,7 +588,7 @@ def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
 
 
 def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[int]]:
-    """Cut a line into rows, and the cell that each begins with; cell `least` has a row in any case."""
+    """Split a line into rows. Returns the rows and their first cells; cell `least` always gets a row."""
     cells = split_cells(line.text)
     starts = breaks(cells, columns)
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""The stream: bytes in, calls of the screen out. It never raises; its time is in proportion to the input."""
+"""The stream: bytes in, screen calls out. Never raises; runs in time linear in the input."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _TEXT = "[^\\x00-\\x1f\\x7f-\\x9f]"
 
-# One scanner runs over decoded text (ECMA-48 5.4). What ordinary programs send in large amounts is one token
-# each: text with its line break, a rendition with the text after it, a cursor position with both. What it
-# does not match is an incomplete sequence, one with a control inside, or a long string: the stream handles
-# these apart, so that the time stays in proportion to the input whatever comes.
+# One scanner runs over decoded text (ECMA-48 5.4). What ordinary programs send in bulk is one token: text
+# with its line break, a rendition with the following text, a cursor position with both. Anything it does not
+# match is an incomplete sequence, one containing a control, or a long string: the stream handles these
+# separately, so that the time stays linear in the input.
 TOKENS = re.compile(
     f"({_TEXT}+)(\r\n)?"  # 1 text, 2 line break
     f"|\x1b\\[([0-9;:]*)m({_TEXT}*)(\r\n)?"  # 3 SGR, 4 text, 5 line break
@@ -42,14 +42,14 @@ GROUPS = TOKENS.groups
 
 C1 = re.compile("[\x80-\x9f]")
 C1_TO_ESCAPE = {code: f"\x1b{chr(code - 0x40)}" for code in range(0x80, 0xA0)}
-"""ECMA-48 5.3: a C1 control and ESC with the character 0x40 below are the same."""
+"""ECMA-48 5.3: a C1 control equals ESC and the character 0x40 below."""
 
 STRING_END = re.compile("[\x18\x1a\x1b]")
 OSC_END = re.compile("[\x07\x18\x1a\x1b]")
 
 MAX_SEQUENCE = 1024
-"""Characters that are kept of a sequence while it is not complete; more parameters are dropped."""
-MAX_STRING = 4_000_000  # Characters of a string (OSC, DCS, APC, PM, SOS); a longer one is read over
+"""Characters stored of an incomplete sequence; further parameters are dropped."""
+MAX_STRING = 4_000_000  # Characters stored of a string (OSC, DCS, APC, PM, SOS); longer ones are skipped
 
 
 _ERRORS = "synapse-tui-utf8"
@@ -57,10 +57,10 @@ _LONGEST_CHARACTER = 6
 
 
 class Utf8Decoder(codecs.BufferedIncrementalDecoder):
-    """Decodes pieces of UTF-8; the first bytes of a character are kept until the others come.
+    """Incremental UTF-8 decoder; an incomplete character waits for its remaining bytes.
 
-    Overlong forms, surrogates and what is beyond Unicode are read to their end and replaced by one U+FFFD
-    (xterm's `decodeUtf8` without the resource `utf8Weblike`; so does libvterm).
+    Overlong forms, surrogates and values beyond Unicode each become one U+FFFD (as xterm's `decodeUtf8`
+    without the resource `utf8Weblike`, and libvterm).
     """
 
     def _buffer_decode(self, data: Buffer, _errors: str, final: bool) -> tuple[str, int]:
@@ -70,7 +70,7 @@ class Utf8Decoder(codecs.BufferedIncrementalDecoder):
 
 
 def _length(lead: int) -> int:
-    """Bytes of the character that a byte starts, up to the six of RFC 2279; 1 for one that starts none."""
+    """Return the byte count of a character from its first byte, up to six (RFC 2279); 1 if invalid."""
     return 1 if lead < 0xC0 or lead > 0xFD else 8 - (lead ^ 0xFF).bit_length()
 
 
@@ -101,26 +101,24 @@ _RENDITIONS = "(?:\x1b\\[[\\d;:]*m)*"
 _STRING = "\x1b[\\]PX^_][^\x07\x1b]*"
 _HALF = re.compile(f"({VS16}(?:[{EXTENDERS}]|(?<={ZWJ})[^\x00-\x7f])*)({_RENDITIONS}) |{_STRING}")
 _OPEN = re.compile(f"{CLUSTER}{_RENDITIONS}(?:\x1b(?:\\[[\\d;:]*)?)?\\Z")
-"""What may go on as the one above does."""
+"""Output that may continue as above."""
 _LONGEST_OPEN = MAX_CLUSTER + 64
 _KEYCAPS = frozenset("0123456789#*")
 
 
 class HalfBlanks:
-    """Removes blanks that stand for the right half of a wide character from the output of one program.
+    """Removes blanks that stand for the right half of a wide character from a program's output.
 
-    Some programs keep two cells for an emoji with a variation selector (U+FE0F), write the emoji, and write
-    the blank of its second cell right after it, without having moved the cursor: ratatui does, for terminals
-    that show such an emoji in one cell. Here that blank would take the third cell, and the rest of the row
-    would stand too far right. The output of other programs, whose blank is one, looks the same: the owner
-    must know.
+    Some programs reserve two cells for an emoji with a variation selector (U+FE0F), write the emoji, and
+    write a blank for its second cell without moving the cursor: ratatui does, for terminals that show such an
+    emoji in one cell. Here that blank would take a third cell and shift the rest of the row. An intended
+    blank looks the same in the output, so the caller must know which programs do this.
     """
 
     def __init__(self) -> None:
         self._before = ""
 
     def taken_out(self, text: str) -> str:
-        """Output without the blanks of second cells."""
         whole = self._before + text
         kept = _HALF.sub(_without_blank, whole)[len(self._before) :] if VS16 in whole else text
         self._before = _open_end(whole)
@@ -230,7 +228,7 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "*x": (Screen.select_attribute_extent, 1),
     "*y": (Screen.report_checksum, 6),
 }
-"""Prefix, intermediates and final to a function of the screen."""
+"""Prefix, intermediates and final → method of the screen."""
 
 ESCAPES: dict[str, Handler] = {
     "6": Screen.back_index,
@@ -252,7 +250,7 @@ ESCAPES: dict[str, Handler] = {
     "n": lambda screen: screen.lock_shift(2),
     "o": lambda screen: screen.lock_shift(3),
 }
-"""Final of an escape sequence to a function of the screen."""
+"""Final of an escape sequence → method of the screen."""
 
 CONTROLS: dict[str, Handler] = {
     "\x07": Screen.bell,
@@ -267,22 +265,22 @@ CONTROLS: dict[str, Handler] = {
 }
 
 
-Call = tuple[Handler, tuple[int, ...]]  # A function of the screen and its parameters
+Call = tuple[Handler, tuple[int, ...]]  # A method of the screen and its parameters
 
 
 def bound(screen: Screen, handler: Handler) -> Handler:
-    """A function of the screen as this one has it: a class derived from ours may have its own."""
+    """Bind a method to a screen, respecting overrides in subclasses."""
     own = getattr(screen, handler.__name__, None)
     return partial(handler, screen) if own is None else cast("Handler", own)
 
 
 def numbers_of(parameters: str) -> tuple[int, ...]:
-    """The parameters of a control sequence; those left out are 0."""
+    """The parameters of a control sequence; omitted ones are 0."""
     return tuple(min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";"))
 
 
 def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
-    """What a control sequence calls; None when it is unknown or malformed."""
+    """Return the call for a control sequence; None if it is unknown or malformed."""
     found = CONTROL_SEQUENCES.get(prefix + intermediates + final)
     if found is None or ":" in parameters:
         return None
@@ -293,7 +291,7 @@ def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Cal
 
 
 def escape_sequence(screen: Screen, intermediates: str, final: str) -> None:
-    """Do what ESC, intermediates and a final say (ECMA-35); without intermediates it is one of `ESCAPES`."""
+    """Run an escape sequence (ECMA-35); without intermediates it is one of `ESCAPES`."""
     if intermediates == "#":
         if final == "8":
             screen.alignment_display()
@@ -308,22 +306,22 @@ Token = re.Match[str]
 _INTRODUCERS = frozenset("]PX^_")
 _CALLS_KEPT, _LONGEST_KEPT = 2048, 64
 _PLACES = {str(number): number - 1 for number in range(1, 512)}
-"""Parameters of CUP to columns and rows from 0."""
+"""CUP parameters → columns and rows from 0."""
 _FAR = 99_999
 
 
-_WINDOW = 1024  # Characters between two looks at the clock; most cost some microseconds each at the worst
+_WINDOW = 1024  # Characters between two clock checks; most cost a few microseconds at worst
 
 
 class _Pause(Exception):
-    """The time of this call of `feed` is over; the sequence that was carried out last is done."""
+    """The time limit of this `feed` was reached; the current sequence is complete."""
 
 
 class Stream(pyte.ByteStream):
-    """Feeds one screen.
+    """Parses output of a child and drives one screen.
 
     Attributes:
-        half_blanks: Takes blanks out of the output that stand for halves of characters; None for taking none.
+        half_blanks: Removes blanks that stand for half a character; None disables it.
     """
 
     screen: Screen
@@ -338,10 +336,10 @@ class Stream(pyte.ByteStream):
         self._clock = clock
         self._until = math.inf  # When to pause, on the clock
         self._unparsed = ""  # Decoded input after a pause
-        self._pending = ""  # A sequence that the last piece of text ended in
-        self._resumed = 0  # Where the present piece of text goes on after what the last one left open
+        self._pending = ""  # The incomplete sequence at the end of the last piece
+        self._resumed = 0  # Where this piece continues after completing the last one's sequence
         self._after_text = False  # Whether the last piece ended in a graphic character
-        self._string = ""  # Introducer of the string that the last piece ended in; empty outside of strings
+        self._string = ""  # Introducer of the incomplete string; empty outside of strings
         self._string_parts: list[str] = []
         self._string_size = 0
         self.half_blanks: HalfBlanks | None = None
@@ -349,7 +347,7 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Feed a screen from now on; functions that a derived class overrides are called."""
+        """Use a screen; methods overridden in subclasses are respected."""
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
@@ -371,7 +369,7 @@ class Stream(pyte.ByteStream):
         if _has_own(screen, "cursor_position", "select_graphic_rendition"):
             handlers[4] = handlers[5] = handlers[7] = handlers[9] = self._one_by_one
         handlers[10] = self._line_break
-        # A few bytes of these may cost as much as the whole screen, or what an event sets off.
+        # A few bytes of these may cost as much as a whole screen, or the event handlers they trigger.
         handlers[14] = self._timed(self._control_sequence)
         handlers[17] = self._timed(self._escape)
         handlers[18] = self._timed(self._plain_escape)
@@ -388,11 +386,11 @@ class Stream(pyte.ByteStream):
 
     @property
     def paused(self) -> bool:
-        """Whether input waits because the time of the last `feed` was over; the next call goes on with it."""
+        """Whether input is waiting because the last `feed` ran out of time; the next call continues."""
         return bool(self._unparsed)
 
-    def feed(self, data: bytes, seconds: float = math.inf) -> None:  # type: ignore[override]  # as pyte's own
-        """Take output of the child, cut anywhere; after `seconds` pause behind the sequence at hand."""
+    def feed(self, data: bytes, seconds: float = math.inf) -> None:  # type: ignore[override]  # pyte's has no limit
+        """Parse output of the child, split anywhere; after `seconds` pause after the current sequence."""
         self._until = self._clock() + seconds if seconds < math.inf else math.inf
         self.feed_text(self.utf8_decoder.decode(data) if self.use_utf8 else data.decode("latin-1"))
         self._until = math.inf
@@ -415,20 +413,20 @@ class Stream(pyte.ByteStream):
         self._remember_end(text)
 
     def _resume(self, text: str) -> int:
-        """Finish what the last piece of text left open; where to go on."""
+        """Complete what the last piece of text left open. Returns the index to continue at."""
         pending, self._pending = self._pending, ""
         if self._string:
             return self._escape_in_string(text, 0) if pending else self._in_string(text, 0)
         return self._walk(pending, text, 0) if pending else 0
 
     def _scan(self, text: str, index: int) -> int:
-        """Carry out complete tokens; where the first thing stands that is none."""
+        """Run complete tokens. Returns the index of the first character that does not match."""
         handlers = self._handlers
         token: Any = None
         end = len(text)
         try:
             while index < end:
-                # What a window cuts is text, which then goes on, or is matched with all that follows.
+                # A token cut by the window is text, which continues, or is matched with everything after it.
                 window = index + _WINDOW
                 scanner = TOKENS.scanner(text, index, window)  # type: ignore[attr-defined]  # not in typeshed
                 for token in iter(scanner.match, None):
@@ -447,15 +445,15 @@ class Stream(pyte.ByteStream):
 
     @property
     def incomplete(self) -> bool:
-        """Whether the last piece of input ended in the midst of a sequence or a string."""
+        """Whether the input so far ends inside a sequence or a string."""
         return bool(self._pending or self._string or self._unparsed)
 
     @property
     def unfinished(self) -> bytes:
-        """What the last piece of input left open or unparsed, to be fed to another stream.
+        """The incomplete or unparsed input, to be fed to another stream.
 
-        It is a sequence, a string, or the first bytes of a character; of a string that is too long only so
-        much as makes it one that does nothing.
+        A sequence, a string, or the first bytes of a character. A string over the limit is shortened to one
+        without an effect.
         """
         text = self._pending
         if self._string:
@@ -511,7 +509,7 @@ class Stream(pyte.ByteStream):
         self._go(line, column)
 
     def _go(self, line: str, column: str) -> None:
-        """CUP; most often to a place on the screen out of origin mode."""
+        """CUP, with a fast path for positions on the screen outside of origin mode."""
         screen = self.screen
         y, x = _PLACES.get(line, _FAR), _PLACES.get(column, _FAR)
         if y < screen.lines and x < screen.columns and not screen.modes.origin:
@@ -557,14 +555,14 @@ class Stream(pyte.ByteStream):
         return call
 
     def _follows_text(self, token: Token) -> bool:
-        """Whether a graphic character stands right before: REP repeats nothing else (ECMA-48 8.3.103)."""
+        """Whether a graphic character directly precedes: REP repeats nothing else (ECMA-48 8.3.103)."""
         start = token.start()
         if start > self._resumed:
             return _ends_in_text(token.string, start)
         return self._after_text and not start
 
     def _remember_end(self, text: str) -> None:
-        """Keep whether the text ends in a graphic character, a sequence that is not complete apart."""
+        """Remember whether the text, without an incomplete sequence, ends in a graphic character."""
         end = len(text) - len(self._pending)
         if end > 0:
             self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
@@ -576,7 +574,7 @@ class Stream(pyte.ByteStream):
 
     def _escape(self, token: Token) -> None:
         intermediates, final = token.group(16, 17)
-        # The sets of the Linux console are for 8-bit text: xterm does not know them.
+        # The Linux console's sets are for 8-bit text: xterm does not support them.
         if not (self.use_utf8 and final in LINUX and len(intermediates) == 1):
             escape_sequence(self.screen, intermediates, final)
 
@@ -589,13 +587,13 @@ class Stream(pyte.ByteStream):
         payload, terminator = token.group(19, 20)
         self.screen.system_command(payload, terminator)
 
-    # What the scanner does not match: an ESC and something irregular after it
+    # Not matched by the scanner: ESC followed by something irregular
 
     def _walk(self, kept: str, text: str, index: int) -> int:
-        """Put a sequence together character by character, carrying out the controls inside of it.
+        """Assemble a sequence character by character, running the controls inside it.
 
-        `kept` is what there is of it, from the ESC on. Returns where to go on: the end of the text when the
-        sequence is not complete yet.
+        `kept` is the sequence so far, including ESC. Returns the index to continue at: the end of the text if
+        the sequence is still incomplete.
         """
         for at in range(index, len(text)):
             char = text[at]
@@ -613,13 +611,13 @@ class Stream(pyte.ByteStream):
         return len(text)
 
     def _replay(self, sequence: str, text: str, index: int) -> int:
-        """Carry out a sequence that was put together from the characters before `index`."""
+        """Run a sequence assembled from the characters before `index`."""
         if sequence[1:] in _INTRODUCERS:
             self._string = sequence[1]
             return self._in_string(text, index)
         token = TOKENS.match(sequence)
         if token is not None and token.lastindex is not None:
-            with contextlib.suppress(_Pause):  # `feed_text` looks at the clock itself
+            with contextlib.suppress(_Pause):  # `feed_text` checks the clock itself
                 self._handlers[token.lastindex](token)
         return index
 
@@ -647,7 +645,7 @@ class Stream(pyte.ByteStream):
         return at + 1
 
     def _escape_in_string(self, text: str, index: int) -> int:
-        """What stands at `index` follows an ESC: ST ends the string, any other sequence breaks it off."""
+        """Handle the character after ESC: ST ends the string, any other sequence aborts it."""
         following = text[index : index + 1]
         if following == "\\":
             self._end_string("\x1b\\")
@@ -659,7 +657,7 @@ class Stream(pyte.ByteStream):
         return self._walk("\x1b", text, index)
 
     def _keep(self, part: str) -> None:
-        """Keep a part of a string that will be looked at, unless it is too long."""
+        """Store a part of a string whose content is needed, up to the limit."""
         self._string_size += len(part)
         if self._string in "]P" and self._string_size <= MAX_STRING:
             self._string_parts.append(part)
@@ -692,7 +690,7 @@ def _has_own(screen: Screen, *names: str) -> bool:
 
 
 def _is_complete(sequence: str) -> bool:
-    """Whether a sequence has its final character; `sequence` has one character after the ESC at least."""
+    """Whether a sequence has its final character. Requires at least one character after ESC."""
     kind, last = sequence[1], sequence[-1]
     if kind == "[":
         return len(sequence) > 2 and last >= "@"
@@ -700,7 +698,7 @@ def _is_complete(sequence: str) -> bool:
 
 
 def _ends_in_text(text: str, end: int) -> bool:
-    """Whether the character before `end` is a graphic one and not the end of a sequence."""
+    """Whether the character before `end` is a graphic one, not the end of a sequence."""
     if text[end - 1] < " " or text[end - 1] == "\x7f":
         return False
     escape = text.rfind("\x1b", 0, end)

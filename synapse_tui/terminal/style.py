@@ -1,15 +1,14 @@
-"""Styles: one whole number per cell inside the core, an interned `Style` for those who read.
+"""Styles: one integer per cell inside the core, an interned `Style` outside.
 
-A packed style is a number with the colours, attributes and link of a cell in bit fields, so that every SGR
-sequence is one `style & keep | add`, comparing two cells is comparing two numbers, and 0 is the default
-style.
+A packed style holds the colours, attributes and link of a cell in bit fields, so that every SGR sequence is
+one `style & keep | add`, comparing two cells is comparing two integers, and 0 is the default style.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-RGB = 1 << 24  # Set in a colour of a `Style` that is 24-bit: `RGB | 0xRRGGBB`
+RGB = 1 << 24  # Flag in a `Style` colour that is 24-bit: `RGB | 0xRRGGBB`
 
 BOLD, DIM, ITALIC, BLINK, REVERSE, HIDDEN, STRIKE, OVERLINE = (1 << bit for bit in range(8))
 UNDERLINE_SHIFT = 8
@@ -17,17 +16,17 @@ UNDERLINE = 0b111 << UNDERLINE_SHIFT
 PROTECTED = 1 << 11  # Protected from selective erase (DECSCA)
 
 COLOR = (1 << 26) - 1
-"""A packed colour is the colour of `Style` plus one: 0 default, 1 to 256 palette, `RGB + 1 + 0xRRGGBB`."""
+"""A packed colour is a `Style` colour plus one: 0 default, 1 to 256 palette, `RGB + 1 + 0xRRGGBB`."""
 FG_SHIFT, BG_SHIFT, UNDERLINE_COLOR_SHIFT, LINK_SHIFT = 12, 38, 64, 90
 FG = COLOR << FG_SHIFT
 BG = COLOR << BG_SHIFT
 UNDERLINE_COLOR = COLOR << UNDERLINE_COLOR_SHIFT
 ATTRIBUTES = (1 << 11) - 1
 RENDITION = ATTRIBUTES | FG | BG | UNDERLINE_COLOR
-"""Everything that SGR 0 resets: neither protection nor link."""
+"""Everything that SGR 0 resets; excludes protection and link."""
 NO_LINK = (1 << LINK_SHIFT) - 1
 EVERYTHING = (1 << 128) - 1
-"""All bits of a packed style: masks are cut out of it, as Python is slower with negative numbers."""
+"""All bits of a packed style. Masks derive from it, as Python is slower with negative integers."""
 
 _STYLES_KEPT = 16384
 _LINKS_KEPT = 65536
@@ -35,7 +34,7 @@ _LINK_BYTES_KEPT = 4_000_000
 
 
 class Style:
-    """How a cell looks; equal styles of one terminal are one object, so painters may key caches by it.
+    """How a cell looks. Equal styles of one terminal are the same object and can key caches.
 
     Attributes:
         fg: Foreground: -1 default, 0-255 palette, `RGB | 0xRRGGBB`.
@@ -49,8 +48,8 @@ class Style:
         strike: SGR 9.
         overline: SGR 53.
         underline: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed (SGR 4, 4:n, 21).
-        underline_color: Colour of the underline (SGR 58), -1 for the foreground's.
-        link: URI of the hyperlink (OSC 8), None for none.
+        underline_color: Colour of the underline (SGR 58); -1 follows the foreground.
+        link: URI of the hyperlink (OSC 8).
     """
 
     __slots__ = (
@@ -107,7 +106,7 @@ DEFAULT_STYLE = Style()
 
 
 class StyleTable:
-    """Turns packed styles into `Style` objects and links into numbers, for one terminal."""
+    """Maps packed styles to `Style` objects and links to numbers, for one terminal."""
 
     def __init__(self) -> None:
         self._styles: dict[int, Style] = {0: DEFAULT_STYLE}
@@ -117,7 +116,7 @@ class StyleTable:
         self._oldest_link = self._next_link = 1
 
     def style(self, packed: int) -> Style:
-        """The `Style` of a packed style; the same object for the same number while it is in use."""
+        """Return the `Style` of a packed style; the same object for the same number while it is in use."""
         style = self._styles.get(packed)
         if style is None:
             if len(self._styles) >= _STYLES_KEPT:
@@ -126,11 +125,11 @@ class StyleTable:
         return style
 
     def target(self, link: int) -> tuple[str, str]:
-        """Where a link leads, and its group; both empty for no link and for one that is forgotten."""
+        """Return URI and group of a link; both empty for no link or a forgotten one."""
         return self._links.get(link, ("", ""))
 
     def link(self, uri: str, group: str = "") -> int:
-        """Number a link, to be shifted to `LINK_SHIFT`; cells of one `group` (OSC 8 `id`) are one link."""
+        """Return a number for a link, to be shifted by `LINK_SHIFT`; OSC 8 `id` is the `group`."""
         key = (group, uri)
         number = self._link_ids.get(key)
         if number is None:
@@ -143,7 +142,7 @@ class StyleTable:
         return number
 
     def _forget_oldest_link(self) -> None:
-        """Numbers go in their order; to look for the first key of a dictionary takes longer each time."""
+        """Numbers are ordered: finding the first key of a dictionary becomes slower with each removal."""
         uri, group = self._links.pop(self._oldest_link)
         self._oldest_link += 1
         self._link_bytes -= len(uri) + len(group)
@@ -151,11 +150,11 @@ class StyleTable:
 
 
 def erased(style: int) -> int:
-    """The style that erasing leaves behind: the background only (back colour erase)."""
+    """The style left by erasing: only the background (back colour erase)."""
     return style & BG
 
 
-Change = tuple[int, int]  # What a sequence does to a packed style: `style & change[0] | change[1]`
+Change = tuple[int, int]  # The effect of a sequence on a packed style: `style & change[0] | change[1]`
 
 _KEPT = 4096
 
@@ -195,11 +194,11 @@ def _build_simple() -> dict[str, Change]:
 
 
 class _Color(NamedTuple):
-    """Where the colour of 38, 48 or 58 goes in a packed style; its parts come shifted from tables."""
+    """Position of the colour of SGR 38, 48 or 58 in a packed style; tables hold its shifted parts."""
 
-    mask: int  # Keeps all but this colour
-    shift: int  # Of a palette colour
-    base: int  # Of a 24-bit colour, without its parts
+    mask: int  # Clears this colour
+    shift: int  # For a palette colour
+    base: int  # A 24-bit colour without its parts
     reds: dict[str, int]  # Decimal digits to red
     greens: dict[str, int]  # Likewise
     blues: dict[str, int]  # Likewise
@@ -219,18 +218,18 @@ _NOTHING: Change = (EVERYTHING, 0)
 
 
 class SgrParser:
-    """Parses the parameters of SGR sequences, remembering the recent ones."""
+    """Parses parameters of SGR sequences, with a cache."""
 
     def __init__(self) -> None:
         self.known: dict[str, Change] = {}
 
     def change(self, parameters: str) -> Change:
-        """What a sequence does: the parameters between `CSI` and `m`."""
+        """Return the effect of the parameters between `CSI` and `m`."""
         known = self.known.get(parameters)
         return self.learn(parameters) if known is None else known
 
     def learn(self, parameters: str) -> Change:
-        """Parse a sequence that is not among the known ones."""
+        """Parse parameters that are not in the cache."""
         if len(self.known) >= _KEPT:
             self.known.clear()
         result = self.known[parameters] = parse(parameters)
@@ -246,7 +245,7 @@ def parse(parameters: str) -> Change:
 
 
 def _color_and_one(items: list[str]) -> Change | None:
-    """`38;2;r;g;b` and one more parameter, such as 49; None for anything else."""
+    """Parse `38;2;r;g;b` and one more parameter, such as 49; None for anything else."""
     first, kind, red, green, blue, more = items
     if kind != "2":
         return None
@@ -260,7 +259,7 @@ def _color_and_one(items: list[str]) -> Change | None:
 
 
 def _both_colors(items: list[str]) -> Change | None:
-    """`38;2;r;g;b;48;2;r;g;b`, which painting programs send for every cell; None for anything else."""
+    """Parse `38;2;r;g;b;48;2;r;g;b`, which drawing programs send for every cell; None for anything else."""
     first, kind, red, green, blue, second, other, red2, green2, blue2 = items
     if kind != "2" or other != "2" or first == second:
         return None
@@ -288,7 +287,7 @@ def _any(items: list[str]) -> Change:
 
 
 def _unusual(items: list[str], index: int) -> tuple[Change, int]:
-    """A colour with its `5;n` or `2;r;g;b`, or a parameter in an uncommon form; and where to go on."""
+    """Parse a colour with its `5;n` or `2;r;g;b`, or an uncommon parameter. Returns the next index too."""
     color = _COLORS.get(items[index - 1])
     if color is None:
         return _odd(items[index - 1]), index
@@ -311,13 +310,13 @@ def _direct(red: str, green: str, blue: str) -> int:
 
 
 def _byte(text: str) -> int:
-    """A colour component or palette index; what is out of range is cut to 255."""
+    """Parse a colour component or palette index, clamped to 255."""
     digits = text.lstrip("0") or "0"
     return min(int(digits), 255) if len(digits) < 10 and digits.isdecimal() else 255
 
 
 def _odd(item: str) -> Change:
-    """A parameter with sub-parameters, or one with leading zeros; what is unknown changes nothing."""
+    """Parse a parameter with sub-parameters or leading zeros; unknown ones change nothing."""
     if ":" not in item:
         return _SIMPLE.get(item.lstrip("0") or "0", _NOTHING)
     name, *rest = item.split(":")
@@ -330,7 +329,7 @@ def _odd(item: str) -> Change:
 
 
 def _sub_color(parts: list[str]) -> int | None:
-    """Colour of `38:5:n`, `38:2::r:g:b` (ITU T.416) or `38:2:r:g:b` (as older programs send it)."""
+    """Parse the colour of `38:5:n`, `38:2::r:g:b` (ITU T.416) or `38:2:r:g:b` (older programs)."""
     if parts[0] == "5" and len(parts) > 1:
         return _byte(parts[1]) + 1
     if parts[0] == "2" and len(parts) > 3:

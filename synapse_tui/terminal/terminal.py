@@ -1,4 +1,4 @@
-"""The face of the core: one child's terminal."""
+"""The terminal of one child: the interface of the core."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ CursorShape = Literal["block", "underline", "bar"]
 
 @dataclass(frozen=True, slots=True)
 class CursorView:
-    """The cursor as it is to be shown."""
+    """The cursor as shown."""
 
-    x: int  # Column, always on the screen
-    y: int  # Row
+    x: int  # Always on the screen
+    y: int
     visible: bool  # DECTCEM
     shape: CursorShape  # DECSCUSR
     blink: bool  # DECSCUSR or mode 12
 
 
 class Terminal:
-    """A terminal of one child: its output goes in, what to paint and what to answer come out.
+    """The terminal of one child: takes its output, returns damage and replies.
 
-    `listener` is called with every event from inside `feed`; `clock` gives the seconds that `feed` is
-    limited by.
+    `listener` receives every event during `feed`; `clock` measures the time limit of `feed`.
     """
 
     def __init__(
@@ -62,10 +61,10 @@ class Terminal:
         return self.screen.lines
 
     def feed(self, data: bytes, seconds: float = math.inf) -> Damage:
-        """Take output of the child.
+        """Parse output of the child and return the damage since the last `feed` or `resize`.
 
-        The bytes may be cut anywhere. What takes longer than `seconds` waits for the next call, which may be
-        empty: see `paused`. Returns what changed since the last `feed` or `resize`.
+        The bytes may be split anywhere. After `seconds` the rest waits for the next call, which may be empty:
+        see `paused`.
         """
         if not data and not self.paused:
             return NO_DAMAGE
@@ -74,20 +73,20 @@ class Terminal:
 
     @property
     def paused(self) -> bool:
-        """Whether output waits to be taken in because the time of the last `feed` was over."""
+        """Whether output is waiting because the last `feed` ran out of time."""
         return self.stream.paused
 
     def resize(self, columns: int, lines: int) -> Damage:
-        """Change the size; lines of the main screen are wrapped anew."""
+        """Change the size, rewrapping the lines of the main screen."""
         self.screen.resize(max(1, lines), max(1, columns))
         return self._fed.take()
 
     def take_damage(self) -> Damage:
-        """What changed since the last call of this."""
+        """Return the damage since the last call of this method."""
         return self._taken.take()
 
     def take_replies(self) -> bytes:
-        """What the child is to be answered, once."""
+        """Return and clear the pending replies to the child."""
         replies = self.screen.replies
         if not replies:
             return b""
@@ -96,9 +95,9 @@ class Terminal:
         return answer
 
     def end_synchronized(self) -> Damage:
-        """Give up waiting for the end of a frame (mode 2026): the mode is reset, as if the child had done it.
+        """Reset mode 2026, ending an incomplete frame as if the child had done it.
 
-        How long to wait is for the caller to decide, who sees `modes.synchronized`; a second is usual.
+        The caller decides when, using `modes.synchronized`; after a second is usual.
         """
         self.screen.switch_mode(2026, False, private=True)
         return self._fed.take()
@@ -107,7 +106,7 @@ class Terminal:
 
     @property
     def display(self) -> list[str]:
-        """One string a row, `columns` cells wide."""
+        """One string per row, each `columns` cells wide."""
         return self.screen.display
 
     @property
@@ -119,11 +118,10 @@ class Terminal:
         return CursorView(screen.column, screen.y, screen.modes.cursor_visible, shape, blink)
 
     def cell(self, x: int, y: int) -> Cell:
-        """One cell of the screen."""
         return self.line(y).cell(x)
 
     def line(self, y: int) -> Line:
-        """A row of the screen, 0 at the top."""
+        """Return a row of the screen, 0 at the top."""
         screen = self.screen
         return Line(screen.rows[y], screen.table, screen.columns)
 
@@ -149,7 +147,7 @@ class Terminal:
 
     @property
     def report_scrolled_lines(self) -> bool:
-        """Whether `LineScrolled` is sent for each line that leaves the screen at its top."""
+        """Whether `LineScrolled` is sent for each line that leaves the top of the screen."""
         return self.screen.report_scrolled_lines
 
     @report_scrolled_lines.setter
@@ -158,7 +156,7 @@ class Terminal:
 
     @property
     def half_blanks(self) -> bool:
-        """Whether the child writes the second cell of some emoji as a blank: see `half_blanks.py`."""
+        """Whether the child writes a blank for the second cell of some emoji: see `HalfBlanks`."""
         return self.stream.half_blanks is not None
 
     @half_blanks.setter
@@ -175,6 +173,6 @@ class Terminal:
         self.screen.cell_pixels = value
 
     def report_color_scheme(self) -> None:
-        """Tell the child that `colors` changed, if it wants to know (mode 2031)."""
+        """Report a change of `colors` to a child that asked for it (mode 2031)."""
         if self.modes.color_scheme_updates:
             self.screen.report_color_scheme()
