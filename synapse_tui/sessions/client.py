@@ -292,7 +292,7 @@ class HostSilent(SessionError):
 
 
 class RemoteError(SessionError):
-    """An error reported by the host, with the class name `kind` there; it gets the same exit code here."""
+    """An error reported by the host; `kind`, its class name there, decides the exit code."""
 
     def __init__(self, message: str, hint: str, kind: str) -> None:
         super().__init__(message, hint)
