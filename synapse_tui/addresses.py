@@ -1,8 +1,8 @@
-"""Who is meant by `@claude`, `@claude-8100`, `@reviewer`, `@all`: agent ids, addresses and their completion.
+"""Agent ids and addresses (`@claude`, `@claude-8100`, `@reviewer`, `@all`) and their completion.
 
-The order is exact id > type-port > name > type > alias of an external agent > identity. Types, names and
-`all` mean agents of this project; those of others are reached by their exact id or identity. Letters' case
-and width (a Japanese keyboard's `ｃｌａｕｄｅ`) do not matter. A sender never addresses itself.
+Precedence: exact id > type-port > name > type > alias of an external agent > identity. Types, names and `all`
+refer to agents of this project; agents of other projects are addressed by exact id or identity. Case and
+character width (`ｃｌａｕｄｅ` from a Japanese keyboard) are ignored. An agent cannot address itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError
 from .paths import tilde
 
 ALL = "all"
-"""The address of every other agent of the project that takes messages."""
+"""Address of all other agents of the project that receive messages."""
 
 _IDENTITY = re.compile(r"[0-9a-f]{1,64}")
 _SHORTEST_IDENTITY = 8
@@ -27,21 +27,17 @@ _AGENT_ID = re.compile(r"synapse-(?P<type>.+)-(?P<port>\d{1,5})")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One agent, and what it can be called.
+    """One agent and the forms by which it can be addressed.
 
     Attributes:
         agent_id: `synapse-{type}-{port}`.
-        agent_type: Name of its profile.
-        name: Name given by the user; empty for none.
-        port: Port of its server.
-        endpoint: URL of its server.
+        name: Given by the user; may be empty.
         local: Whether it belongs to this project.
-        working_dir: Its working folder.
-        aliases: Other words for its type (`ClaudeCode`).
-        live: Whether it runs; one that has ended is known, but can be sent nothing.
-        external: Whether it is an A2A agent elsewhere, whose id is its alias; `all` never means it.
-        project: Folder of its project; empty where it is not known.
-        receives: Whether it takes messages; `all` leaves out those that do not, such as a shell.
+        aliases: Other names of its type (`ClaudeCode`).
+        live: Whether it is running; an exited agent is known but cannot receive messages.
+        external: Whether it is an external A2A agent, whose id is its alias; never part of `all`.
+        project: Folder of its project; empty if unknown.
+        receives: Whether it receives messages; `all` omits agents that do not, such as a shell.
     """
 
     agent_id: str
@@ -60,11 +56,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A way to finish an address.
+    """A completion of a partly typed address.
 
     Attributes:
         text: The address without `@`.
-        targets: Whom it means.
+        targets: The agents it refers to.
     """
 
     text: str
@@ -76,45 +72,45 @@ def agent_id_for(agent_type: str, port: int) -> str:
 
 
 def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
-    """Type and port of an agent id, or None when it is none."""
+    """Split an agent id into type and port; None if it is not an agent id."""
     match = _AGENT_ID.fullmatch(agent_id)
     return (match["type"], int(match["port"])) if match else None
 
 
 def identity_of(working_dir: str, agent_type: str, name: str = "") -> str:
-    """What an agent is whatever its port: SHA-256 of host, folder, type and name, in hexadecimal."""
+    """Return the agent's port-independent identity: SHA-256 of host, folder, type and name, as hex."""
     import hashlib  # noqa: PLC0415 - seldom needed, and the command line starts without it
 
     return hashlib.sha256(f"{os.uname().nodename}{working_dir}{agent_type}{name}".encode()).hexdigest()
 
 
 def is_identity(word: str, working_dir: str, agent_type: str, name: str = "") -> bool:
-    """Whether a folded word is the identity of an agent, or at least its first eight digits."""
+    """Whether a folded word is the identity of an agent, or a prefix of at least eight digits."""
     if len(word) < _SHORTEST_IDENTITY or not _IDENTITY.fullmatch(word):
         return False
     return identity_of(working_dir, agent_type, name).startswith(word)
 
 
 def fold(text: str) -> str:
-    """The text as addresses are compared: without regard to case and width, without `@` in front."""
+    """Normalize text for comparing addresses: case, character width and a leading `@` are ignored."""
     return unicodedata.normalize("NFKC", text).strip().removeprefix("@").casefold()
 
 
 def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
-    """Find out whom an address means.
+    """Resolve an address.
 
     Args:
         address: With or without `@`.
-        candidates: All agents, also those that have ended.
-        sender: Agent id of who sends; it is never meant itself.
+        candidates: All agents, including exited ones.
+        sender: Agent id of the sender, which is excluded.
 
     Returns:
-        One live agent, or all live others of the project for `all`.
+        One live agent, or all other live agents of the project for `all`.
 
     Raises:
-        AgentNotFound: It means nobody, or the sender itself.
-        AgentExited: Whom it means has ended.
-        AmbiguousAddress: It means two or more.
+        AgentNotFound: No agent matches, or only the sender.
+        AgentExited: The matching agent has exited.
+        AmbiguousAddress: Two or more agents match.
     """
     wanted = fold(address)
     others = [candidate for candidate in candidates if candidate.agent_id != sender]
@@ -128,12 +124,12 @@ def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") ->
 
 
 def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> bool:
-    """Whether an address begins with the text; also when it is ambiguous or that of an agent that has ended.
+    """Whether any address, including ambiguous ones and those of exited agents, begins with the text.
 
     Args:
-        text: What was typed after `@`; the empty text begins every address.
-        candidates: All agents, also those that have ended.
-        sender: Agent id of who types.
+        text: The text after `@`; every address begins with the empty text.
+        candidates: All agents, including exited ones.
+        sender: Agent id of the sender, which is excluded.
     """
     start = fold(text)
     others = [candidate for candidate in candidates if candidate.agent_id != sender]
@@ -147,12 +143,12 @@ def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> b
 
 
 def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> list[Completion]:
-    """The addresses that begin with the text: for each agent the shortest one that means it alone.
+    """Return the completions of a partly typed address: the shortest unique address of each agent.
 
     Args:
-        text: What was typed after `@`.
-        candidates: All agents; those that have ended are not offered.
-        sender: Agent id of who types; it is not offered.
+        text: The text after `@`.
+        candidates: All agents; exited ones are omitted.
+        sender: Agent id of the sender, which is omitted.
 
     Returns:
         Agents of the project in the given order, then `all`, then agents of other projects.
@@ -169,7 +165,7 @@ def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> l
 
 
 def forms_of(target: Address, candidates: Sequence[Address]) -> list[str]:
-    """All that means this agent alone, without `@`: its name, its type, its id, as far as they do."""
+    """Return the addresses, without `@`, that refer to this agent only: its name, type and id, if unique."""
     return [
         form
         for form in (target.name, target.agent_type, target.agent_id)
@@ -178,7 +174,7 @@ def forms_of(target: Address, candidates: Sequence[Address]) -> list[str]:
 
 
 def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str = "") -> str:
-    """The shortest address, without `@`, that means this agent alone."""
+    """Return the shortest address, without `@`, that refers to this agent only."""
     found = _completions("", [target], candidates, sender)
     return found[0].text if found else target.agent_id
 
@@ -322,21 +318,21 @@ def _means(form: str, target: Address, candidates: Sequence[Address], sender: st
 
 
 MAX_NAME = 32
-"""The longest name, in characters."""
+"""Maximum length of a name, in characters."""
 _FORM = re.compile(r"\w[\w.-]*")
 _ADDRESS = re.compile(r".+-\d+|synapse-.*")
 _RESERVED = frozenset({"all", "user", "system"})
 
 
 def check_name(name: str, *, taken: Collection[str] = ()) -> str:
-    """Return a name if an agent may have it.
+    """Return the name if an agent may use it.
 
     Args:
-        name: The name; any letters and digits of any script, `_`, `.` and `-`.
-        taken: Words that mean something else already: types, their aliases, other names; in lower case.
+        name: Letters and digits of any script, `_`, `.` and `-`.
+        taken: Names in use (types, their aliases, other agents' names), in lower case.
 
     Raises:
-        ConfigError: It is no name, or could be taken for another address.
+        ConfigError: The name is invalid, in use, or could be mistaken for another address.
     """
     word = name.lower()
     if len(name) > MAX_NAME:

@@ -1,10 +1,12 @@
-"""Garbage collection at moments at which nobody waits for the loop.
+"""Garbage collection at moments when the event loop is idle.
 
-Python collects whenever enough objects were made, which here is in the middle of a frame or a key, and a full
-collection looks at every object of every imported module, for a tenth of a second and more. While a
-`Collector` is entered, automatic collection is off; what the start has loaded is left out of collections for
-good (`gc.freeze`); and a slow timer collects: everything while the process idles, young objects only while it
-is busy. Bounds on what has come to live since keep the memory small under a load that never ends.
+Python collects after a number of allocations, which here is in the middle of a frame or a key press, and a
+full
+collection visits every object of every imported module, which takes 100 ms or more. A `Collector` disables
+automatic collection, excludes the objects loaded at startup permanently (`gc.freeze`), and collects from a
+slow
+timer: everything while the process is idle, only young objects while it is busy. Limits on the number of new
+objects bound memory under continuous load.
 """
 
 from __future__ import annotations
@@ -17,52 +19,53 @@ from types import TracebackType
 from typing import Protocol, Self
 
 LOOK = 0.5
-"""Seconds between two looks."""
+"""Seconds between checks."""
 IDLE_SHARE = 0.02
-"""CPU, as a share of the time since the last look, up to which the process counts as idle."""
+"""Maximum share of CPU time since the last check at which the process counts as idle."""
 PATIENCE = 10.0
-"""Seconds after which what was loaded is frozen even though the process has never idled."""
+"""Seconds after which startup objects are frozen even if the process was never idle."""
 IDLE_OBJECTS = 1_000
-"""Objects made since the last collection that make one worth while at idle."""
+"""Minimum number of new objects for a collection while idle."""
 YOUNG_OBJECTS = 10_000
-"""Objects made since the last collection at which the young are collected also under load: a millisecond."""
+"""Number of new objects at which the young generation is collected even under load, in about a millisecond.
+"""
 MIDDLE_EVERY = 10
-"""Collections of the young after which those that outlived one of them are looked at too."""
+"""Every so many young collections, the middle generation is collected too."""
 FULL_APART = 30.0
-"""Least seconds between two full collections at idle."""
+"""Minimum seconds between full collections while idle."""
 OLD_OBJECTS = 200_000
-"""Objects that outlived collections since the last full one, at which there is one also under load."""
+"""Number of surviving objects since the last full collection at which one is run even under load."""
 
 
 class Gc(Protocol):
-    """The part of the module `gc` that is needed."""
+    """The functions used from the module `gc`."""
 
     def enable(self) -> None:
-        """Collect automatically."""
+        """Enable automatic collection."""
 
     def disable(self) -> None:
-        """Do not."""
+        """Disable automatic collection."""
 
     def freeze(self) -> None:
-        """Leave all objects that there are out of later collections."""
+        """Exclude all existing objects from later collections."""
 
     def unfreeze(self) -> None:
-        """Undo that."""
+        """Undo `freeze`."""
 
     def collect(self, generation: int = 2, /) -> int:
-        """Collect up to a generation; the number of objects that were found unreachable."""
+        """Collect up to a generation and return the number of unreachable objects."""
 
     def get_count(self) -> tuple[int, int, int]:
-        """First of all, the objects made less those freed since the last collection."""
+        """Return the counts per generation; the first is the net allocations since the last collection."""
 
 
 class Collector:
-    """Collects while it is entered; made and entered in the running loop.
+    """Context manager that schedules garbage collection; created and entered in the running loop.
 
     Args:
         collect: The garbage collector.
         clock: Monotonic seconds.
-        cpu: Seconds of CPU that the process has used, all threads together.
+        cpu: CPU seconds used by all threads of the process.
     """
 
     def __init__(
@@ -104,11 +107,12 @@ class Collector:
         self._plan()
 
     def look(self) -> None:
-        """Collect what may be collected now; the timer calls it."""
+        """Collect if due; called by the timer."""
         idle = self._idle()
         if not self._frozen:
             if idle or self._clock() - self._began >= PATIENCE:
-                # Without collecting before: that is the very pause to be avoided, for a megabyte of garbage.
+                # Not preceded by a collection, which is the very pause to avoid; it would free about a
+                # megabyte.
                 self._gc.freeze()
                 self._frozen = True
             return

@@ -1,4 +1,4 @@
-"""What messages and artifacts are made of: parts of text, data and files (A2A sections 4.1.4 to 4.1.7)."""
+"""Content of messages and artifacts: parts of text, data and files (A2A sections 4.1.4 to 4.1.7)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ class Part:
     """One part of a message or an artifact.
 
     Attributes:
-        kind: What it holds.
-        text: The text; of a `url` the URL.
+        text: The text; for `url` the URL.
         data: The JSON value of a `data` part.
-        path: Where the bytes of a `file` lie on this machine, an absolute path.
-        name: Name of a file as the sender gave it; may be empty.
-        media_type: Its type; empty when it is not known.
-        metadata: Whatever else the sender gave.
+        path: Absolute path of a `file` part's content on this machine.
+        name: File name given by the sender; may be empty.
+        media_type: Empty if unknown.
     """
 
     kind: PartKind = "text"
@@ -39,12 +37,9 @@ class TaskMessage:
     """One message of a task's conversation.
 
     Attributes:
-        message_id: Id that its sender gave it.
-        role: Whether the caller or the agent wrote it.
-        parts: Its content.
-        metadata: Whatever else came with it.
+        message_id: Assigned by the sender.
         extensions: URIs of the extensions it uses.
-        references: Ids of other tasks it is about.
+        references: Ids of related tasks.
     """
 
     message_id: str
@@ -60,12 +55,11 @@ class Artifact:
     """One result of a task.
 
     Attributes:
-        text: The text that the agent wrote.
-        truncated: Whether rows of it are known to be missing.
-        artifact_id: Its id within the task; empty for the position it has.
-        name: What it is called; may be empty.
-        parts: Its content where that is more than the text; the text parts of it are `text`.
-        as_message: Whether the agent gave it as a message: an A2A caller that waits gets that alone.
+        truncated: Whether rows are known to be missing.
+        artifact_id: Id within the task; if empty, derived from the position.
+        name: May be empty.
+        parts: The content, if it is more than the text; its text parts are repeated in `text`.
+        as_message: Whether the agent sent it as a message; a waiting A2A caller then gets only the message.
     """
 
     text: str
@@ -77,21 +71,14 @@ class Artifact:
 
 
 def artifact_id(artifact: Artifact, position: int) -> str:
-    """The id of an artifact within its task.
-
-    Args:
-        artifact: The artifact.
-        position: Its position in the task, from 1.
-    """
+    """Return the artifact's id within its task; `position` counts from 1."""
     return artifact.artifact_id or f"artifact-{position}"
 
 
 def part_words(part: Part, path: str = "") -> str:
-    """A part as text: data as JSON, files and URLs named.
+    """Return a part as text: data as JSON, files and URLs by name.
 
-    Args:
-        part: The part.
-        path: How its file is called; empty for its absolute path.
+    `path` replaces the file's absolute path.
     """
     kind = f" ({part.media_type})" if part.media_type else ""
     match part.kind:
@@ -108,7 +95,7 @@ def part_words(part: Part, path: str = "") -> str:
 
 
 def artifact_words(artifact: Artifact) -> str:
-    """An artifact as text: its text, then what else it holds, named."""
+    """Return an artifact as text: its text followed by its other parts."""
     others = [part_words(part) for part in artifact.parts if part.kind != "text"]
     return "\n".join(filter(None, (artifact.text, *others)))
 
@@ -118,7 +105,7 @@ def text_of_parts(parts: Sequence[Part]) -> str:
 
 
 def to_json(content: Part | TaskMessage | Artifact) -> dict[str, Any]:
-    """A part, message or artifact as it is kept: what has its default value is left out."""
+    """Return the JSON form of a part, message or artifact; default values are omitted."""
     found: dict[str, Any] = {}
     for entry in fields(content):
         value = getattr(content, entry.name)
@@ -133,31 +120,31 @@ def to_json(content: Part | TaskMessage | Artifact) -> dict[str, Any]:
 
 
 def part_from_json(content: Mapping[str, Any]) -> Part:
-    """A part of what `to_json` gave; what another version added is left out.
+    """Read the output of `to_json`; fields added by other versions are ignored.
 
     Raises:
-        TypeError: It is of another kind.
-        ValueError: It is of another kind.
+        TypeError: A value has the wrong type.
+        ValueError: A value is invalid.
     """
     return Part(**_known(Part, content))
 
 
 def message_from_json(content: Mapping[str, Any]) -> TaskMessage:
-    """A message of what `to_json` gave; what another version added is left out.
+    """Read the output of `to_json`; fields added by other versions are ignored.
 
     Raises:
-        TypeError: Something is missing, or of another kind.
-        ValueError: Something is of another kind.
+        TypeError: A field is missing or has the wrong type.
+        ValueError: A value is invalid.
     """
     return TaskMessage(**_known(TaskMessage, content))
 
 
 def artifact_from_json(content: Mapping[str, Any]) -> Artifact:
-    """An artifact of what `to_json` gave; what another version added is left out.
+    """Read the output of `to_json`; fields added by other versions are ignored.
 
     Raises:
-        TypeError: It is of another kind.
-        ValueError: It is of another kind.
+        TypeError: A value has the wrong type.
+        ValueError: A value is invalid.
     """
     return Artifact(**{"text": "", **_known(Artifact, content)})
 
@@ -179,5 +166,5 @@ _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
-    """An agent's text without the control characters that would act on the terminal; lines and tabs stay."""
+    """Return an agent's text without control characters, except newlines and tabs."""
     return _ACTING.sub("", text)

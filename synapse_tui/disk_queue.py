@@ -1,4 +1,4 @@
-"""Things that wait for the disk: put in the loop without blocking, written in order by threads, bounded."""
+"""A bounded queue for disk writes: filled without blocking, written in order by threads."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 MAX_WAITING = 4_000_000
-"""Size that may wait; what comes above is left out until all that waits is written."""
+"""Maximum total size; further items are dropped until the queue has been written."""
 GATHER = 0.25
-"""Seconds in which things are gathered for one write."""
+"""Seconds to gather items for one write."""
 BLOCK = 64 * 1024
-"""Size that is written at once."""
+"""Maximum size of one write."""
 
 Item = TypeVar("Item")
 
 
 class DiskQueue(Generic[Item]):
-    """Hands things in order to a function that writes them, in a thread, several at a time.
+    """Passes items in order, several at a time, to a function that writes them in a thread.
 
     Args:
-        write: Writes things; called in a thread, never twice at once.
-        on_error: Called in the loop when it raised `OSError`; nothing is written from then on.
-        on_room: Called in the loop when things were left out and there is room again.
-        limit: Size that may wait.
+        write: Writes items; called in a thread, never concurrently.
+        on_error: Called in the loop if `write` raises `OSError`; nothing is written afterwards.
+        on_room: Called in the loop when there is room again after items were dropped.
+        limit: Maximum total size of the queue.
     """
 
     def __init__(
@@ -48,15 +48,7 @@ class DiskQueue(Generic[Item]):
         self._enough = asyncio.Event()
 
     def put(self, item: Item, size: int) -> bool:
-        """Add a thing; returns at once.
-
-        Args:
-            item: What is to be written.
-            size: How much room it takes.
-
-        Returns:
-            Whether it will be written; False when it is left out.
-        """
+        """Add an item without blocking; return False if it was dropped."""
         if self._broken:
             return False
         if self._size + size > self._limit:
@@ -71,7 +63,7 @@ class DiskQueue(Generic[Item]):
         return not self._leaving_out
 
     async def close(self) -> None:
-        """Return when all is written; more may be put all the same."""
+        """Wait until everything is written; items may still be added meanwhile."""
         self._closing = True
         self._enough.set()
         if self._writer is not None:

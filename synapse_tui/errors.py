@@ -1,45 +1,46 @@
 """The error tree.
 
-Every error that can reach a person derives from `SynapseError`: its message says what happened and to what,
-its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status codes in `a2a/`, nowhere else.
+Every error that can reach a person derives from `SynapseError`: the message says what happened and to what,
+the hint says what to do. They are mapped to exit codes in `cli/output.py` and to HTTP statuses in `a2a/`,
+nowhere else.
 
     SynapseError
     ├── ConfigError             arguments, settings or profiles are wrong
-    │   ├── ProfileError        a profile file is broken (file, line, reason)
-    │   ├── UnknownProfile      no profile of that name
-    │   ├── RulesBroken         the rules of delegation are missing or broken (file, line, reason)
+    │   ├── ProfileError        a profile file is invalid (file, line, reason)
+    │   ├── UnknownProfile      no profile has that name
+    │   ├── RulesBroken         the delegation rules are missing or invalid (file, line, reason)
     │   ├── UnsafePath          another user owns one of our files or folders, or can write to it
-    │   └── InvalidValue        a value is out of its range (a priority of 9)
+    │   └── InvalidValue        a value is out of range (a priority of 9)
     ├── SpawnError              an agent cannot be started
     │   ├── CommandNotFound     its command is not on PATH
     │   ├── FolderUnusable      its working folder is missing or cannot be read
-    │   └── PortsExhausted      no free port in the range, or the asked one is taken
-    ├── AddressError            a message has no one to go to
-    │   ├── AgentNotFound       no agent answers to that address
-    │   ├── AmbiguousAddress    two or more do
-    │   ├── NoRuleFits          the rules of delegation give a task to nobody
-    │   ├── RulesUndecided      they give it to two or more
-    │   └── AgentExited         it did, but it has ended
-    ├── MessageError            a message cannot be taken
+    │   └── PortsExhausted      no free port in the range, or the requested one is taken
+    ├── AddressError            a message has no valid receiver
+    │   ├── AgentNotFound       no agent matches the address
+    │   ├── AmbiguousAddress    two or more agents match
+    │   ├── NoRuleFits          no delegation rule matches the task
+    │   ├── RulesUndecided      several delegation rules match equally
+    │   └── AgentExited         the agent has exited
+    ├── MessageError            a message cannot be accepted
     │   ├── MessageTooLarge     its text is over the limit
-    │   ├── TaskNotFound        no task of that id
-    │   ├── TaskEnded           the task to go on with has ended
-    │   ├── NotAwaited          nobody waits for a reply to that task
-    │   ├── NotWatched          no watch is over that agent
-    │   └── SlowReader          who reads a task's events is too far behind
-    ├── PeerError               another process did not do as asked
-    │   ├── PeerUnreachable     nobody listens at its endpoint
+    │   ├── TaskNotFound        no task has that id
+    │   ├── TaskEnded           the task to continue has ended
+    │   ├── NotAwaited          no reply to that task is expected
+    │   ├── NotWatched          the agent is not being watched
+    │   └── SlowReader          a reader of a task's events is too far behind
+    ├── PeerError               a request to another process failed
+    │   ├── PeerUnreachable     its endpoint does not answer
     │   ├── PeerRefused         it answered with an error
-    │   └── CardRefused         the card of an external agent is broken, or not to be trusted
-    ├── BudgetSpent             an external agent sent more for a task than is read
-    ├── PushError               nobody can be told of tasks as was asked
-    │   ├── TargetRefused       that URL may not be called
-    │   ├── PushNotFound        no configuration and no webhook of that id
+    │   └── CardRefused         the card of an external agent is invalid or not trustworthy
+    ├── BudgetSpent             an external agent sent more for a task than the limit
+    ├── PushError               push notifications cannot be set up as requested
+    │   ├── TargetRefused       the URL is not allowed
+    │   ├── PushNotFound        no configuration or webhook has that id
     │   └── PushLimit           there are too many of them
     ├── SessionError            a session's host cannot be started, reached or used
-    │   └── SessionNotFound     no session of that name
-    ├── HistoryError            what becomes of messages cannot be written down
-    │   └── DatabaseNameError   what is set for the team's database names none; a ConfigError as well
+    │   └── SessionNotFound     no session has that name
+    ├── HistoryError            the history cannot be read or written
+    │   └── DatabaseNameError   the team database's URL is invalid; a ConfigError as well
     ├── HandoverError           a running agent cannot be taken over by another version of this program
     └── TerminalUnfit           the terminal cannot show the application
 """
@@ -55,11 +56,11 @@ if TYPE_CHECKING:
 
 
 class SynapseError(Exception):
-    """Something went wrong that a person can do something about.
+    """An error that a person can do something about.
 
     Args:
         message: What happened, and to what; one sentence without a final full stop.
-        hint: What to do about it; empty when the message says it already.
+        hint: What to do about it; empty if the message says it.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -76,13 +77,7 @@ class ConfigError(SynapseError):
 
 
 class ProfileError(ConfigError):
-    """A profile file is broken.
-
-    Args:
-        path: The file.
-        line: Its line, from 1; 0 when the file as a whole is meant.
-        reason: What is wrong there.
-    """
+    """A profile file is invalid; `line` counts from 1, or is 0 for the file as a whole."""
 
     def __init__(self, path: Path, line: int, reason: str) -> None:
         where = f"{path}:{line}" if line else str(path)
@@ -93,8 +88,6 @@ class ProfileError(ConfigError):
 
 
 class UnknownProfile(ConfigError):
-    """No profile has that name."""
-
     def __init__(self, name: str, known: Sequence[str], nearest: str | None = None) -> None:
         hint = f"did you mean '{nearest}'?" if nearest else f"known profiles: {', '.join(known)}"
         super().__init__(f"there is no profile '{name}'", hint)
@@ -102,17 +95,17 @@ class UnknownProfile(ConfigError):
 
 
 class RulesBroken(ConfigError):
-    """The rules of delegation are missing or broken."""
+    """The delegation rules are missing or invalid."""
 
 
 class UnsafePath(ConfigError, PermissionError):
     """Another user owns one of our files or folders, or can write to it; nothing in it is used.
 
-    It is an `OSError` too: to whoever reads the file it is one that may not be read.
+    Also an `OSError`, so code that reads the file treats it as unreadable.
 
     Args:
         path: The file or folder.
-        reason: Who else it is open to, with its owner and mode.
+        reason: Who else has access, with owner and mode.
         hint: What to do about it.
     """
 
@@ -122,7 +115,7 @@ class UnsafePath(ConfigError, PermissionError):
 
 
 class InvalidValue(ConfigError):
-    """A value is not one of those allowed."""
+    """A value is out of range or not one of the choices."""
 
 
 class SpawnError(SynapseError):
@@ -139,23 +132,23 @@ class CommandNotFound(SpawnError):
 
 
 class FolderUnusable(SpawnError):
-    """The agent's working folder is missing, no folder, or cannot be read."""
+    """The agent's working folder is missing, not a folder, or cannot be read."""
 
 
 class PortsExhausted(SpawnError):
-    """No port is free in the agent's range, or the one asked for is taken."""
+    """No port is free in the agent's range, or the requested one is taken."""
 
 
 class AddressError(SynapseError):
-    """A message has no one to go to."""
+    """A message has no valid receiver."""
 
 
 class AgentNotFound(AddressError):
-    """No agent answers to that address."""
+    """No agent matches the address."""
 
 
 class AmbiguousAddress(AddressError):
-    """Two or more agents answer to that address."""
+    """Two or more agents match the address."""
 
     def __init__(self, address: str, candidates: Sequence[str]) -> None:
         super().__init__(f"'@{address}' could be any of {', '.join(candidates)}", "use one of these ids")
@@ -164,15 +157,11 @@ class AmbiguousAddress(AddressError):
 
 
 class NoRuleFits(AddressError):
-    """The rules of delegation give a task to nobody."""
+    """No delegation rule matches the task."""
 
 
 class RulesUndecided(AddressError):
-    """The rules of delegation give a task to two or more agents.
-
-    Args:
-        fitting: The rows that fit alike, a few words each.
-    """
+    """Several delegation rules match the task equally; `fitting` describes them in a few words each."""
 
     def __init__(self, fitting: Sequence[str]) -> None:
         super().__init__(
@@ -183,11 +172,11 @@ class RulesUndecided(AddressError):
 
 
 class AgentExited(AddressError):
-    """The agent has ended and can take no message."""
+    """The agent has exited and cannot receive messages."""
 
 
 class MessageError(SynapseError):
-    """A message cannot be taken."""
+    """A message cannot be accepted."""
 
 
 class MessageTooLarge(MessageError):
@@ -199,31 +188,31 @@ class TaskNotFound(MessageError):
 
 
 class TaskEnded(MessageError):
-    """A task that has ended cannot be gone on with."""
+    """A task that has ended cannot be continued."""
 
 
 class SlowReader(MessageError):
-    """Who reads the events of a task is too far behind; what they missed is in the task itself."""
+    """A reader of a task's events is too far behind; what it missed is in the task itself."""
 
 
 class NotAwaited(MessageError):
-    """Nobody waits for a reply to that task: it was answered, was canceled, or has not been given yet."""
+    """No reply to that task is expected: it was answered, canceled, or not delivered yet."""
 
 
 class NotWatched(MessageError):
-    """Nobody watches over that agent."""
+    """The agent is not being watched."""
 
 
 class PeerError(SynapseError):
-    """Another process did not do as asked."""
+    """A request to another process failed."""
 
 
 class PeerUnreachable(PeerError):
-    """Nobody listens at the peer's endpoint, or whoever does has not answered."""
+    """The peer's endpoint refuses connections or does not answer."""
 
 
 class PeerSilent(PeerUnreachable):
-    """The peer took the connection and did not answer: what was sent may have arrived."""
+    """The peer accepted the connection but did not answer; the request may have arrived."""
 
 
 class PeerRefused(PeerError):
@@ -233,7 +222,7 @@ class PeerRefused(PeerError):
         message: What happened.
         status: The HTTP status code.
         hint: What to do about it.
-        said: The peer's own words; empty where the message is all there is.
+        said: The peer's own error text; empty if it is the message.
     """
 
     def __init__(self, message: str, status: int, hint: str = "", *, said: str = "") -> None:
@@ -243,23 +232,23 @@ class PeerRefused(PeerError):
 
 
 class PeerBusy(PeerRefused):
-    """The peer works on another message and keeps none; the same may be sent again later."""
+    """The peer is working on another message and has no queue; the same request may be sent again later."""
 
 
 class BudgetSpent(SynapseError):
-    """An external agent sent more for a task than is read; it is neither asked nor listened to again."""
+    """An external agent sent more for a task than the limit; no further requests are made for the task."""
 
 
 class PushError(SynapseError):
-    """Nobody can be told of tasks as was asked."""
+    """Push notifications cannot be set up as requested."""
 
 
 class TargetRefused(PushError):
-    """A URL may not be called: notifications would reach what is not for them."""
+    """A URL is not allowed as a target, because notifications could reach internal services."""
 
 
 class PushNotFound(PushError):
-    """There is no push configuration and no webhook of that id."""
+    """No push configuration or webhook has that id."""
 
 
 class PushLimit(PushError):
@@ -267,7 +256,7 @@ class PushLimit(PushError):
 
 
 class CardRefused(PeerError):
-    """The card of an external agent is broken, or leads where it must not."""
+    """The card of an external agent is invalid, or refers to a place it must not."""
 
 
 class SessionError(SynapseError):
@@ -279,11 +268,11 @@ class SessionNotFound(SessionError):
 
 
 class HistoryError(SynapseError):
-    """What becomes of messages cannot be written down, or not be read."""
+    """The history cannot be read or written."""
 
 
 class DatabaseNameError(HistoryError, ConfigError):
-    """What is set for the database of a team names none."""
+    """The setting for the team database is not a valid URL."""
 
 
 class HandoverError(SynapseError):

@@ -1,6 +1,6 @@
-"""What the host tells its listeners: frozen records on one synchronous bus.
+"""Events of the host: frozen records on one synchronous bus.
 
-Screen updates do not pass here (they are too many): a widget listens to its session's damage directly.
+Screen updates are too frequent for it; widgets listen to their session's damage directly.
 """
 
 from __future__ import annotations
@@ -18,36 +18,30 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentAdded:
-    """An agent was opened."""
-
     agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRemoved:
-    """An agent was closed; its session is gone."""
-
     agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRenamed:
-    """An agent got another name."""
-
     agent_id: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentInstructed:
-    """The agent's conversation has got its instructions."""
+    """The agent's conversation has received its instructions."""
 
     agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStateChanged:
-    """The detector decided on another state, or on the same for another reason."""
+    """The detector decided on another state, or on the same state for another reason."""
 
     agent_id: str
     report: StateReport
@@ -56,7 +50,7 @@ class AgentStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class AgentProcessExited:
-    """The agent's process ended; the session stays, so that it can be looked at and restarted."""
+    """The agent's process ended; its session stays and can be viewed and restarted."""
 
     agent_id: str
     status: ExitStatus
@@ -64,7 +58,7 @@ class AgentProcessExited:
 
 @dataclass(frozen=True, slots=True)
 class AgentTitleChanged:
-    """The agent set the title of its window."""
+    """The agent set its window title."""
 
     agent_id: str
     title: str
@@ -72,7 +66,7 @@ class AgentTitleChanged:
 
 @dataclass(frozen=True, slots=True)
 class AgentBell:
-    """The agent rang the bell or sent a notification (`text` then says what)."""
+    """The agent rang the bell or sent a notification, whose text is `text`."""
 
     agent_id: str
     text: str = ""
@@ -88,41 +82,38 @@ class ClipboardRequested:
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged:
-    """A task was made or changed; `task` is its new snapshot."""
+    """A task was created or changed; `task` is the new snapshot."""
 
     task: Task
 
 
 @dataclass(frozen=True, slots=True)
 class LocksChanged:
-    """An agent has taken locks of files or given some back."""
+    """An agent acquired or released file locks."""
 
     agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class HooksChanged:
-    """An agent's hooks were heard of, or file safety was switched: its locks may be enforced or not."""
+    """An agent's hooks reported for the first time, or file safety was switched on or off."""
 
     agent_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanged:
-    """An agent has changed a file."""
-
     modification: Modification
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a person should know.
+    """A message for the person at the screen.
 
     Attributes:
-        text: What, and what to do about it.
-        level: How bad it is.
-        agent_id: Of the agent that it is about; empty for none.
-        dialog: Whether it is about the agent's dialog, and of no use once that is answered.
+        text: What happened and what to do about it.
+        agent_id: Agent it concerns; empty for none.
+        dialog: Whether it concerns the agent's open dialog and is obsolete once that is answered.
     """
 
     text: str
@@ -133,11 +124,11 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """The settings are others than before: `Host.settings` holds the new ones already.
+    """The settings have changed; `Host.settings` already holds the new ones.
 
     Attributes:
-        keys: Those whose values have changed, in the order of the schema.
-        restart: Those of them that count from the next start of the host on.
+        keys: Keys whose values changed, in schema order.
+        restart: Those of them that take effect when the host restarts.
     """
 
     keys: tuple[str, ...]
@@ -146,7 +137,7 @@ class SettingsChanged:
 
 @dataclass(frozen=True, slots=True)
 class WatchChanged:
-    """A watch over an agent began, goes on differently, or ended; `on` tells whether it goes on."""
+    """A watch on an agent began, changed or ended; `on` is whether it is still active."""
 
     agent_id: str
     on: bool
@@ -154,12 +145,12 @@ class WatchChanged:
 
 @dataclass(frozen=True, slots=True)
 class PeersChanged:
-    """The agents of other processes in the registry are others than before."""
+    """The registry's agents of other processes have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalsChanged:
-    """External agents were added, removed or have another card."""
+    """External agents were added or removed, or got another card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +185,13 @@ Listener = Callable[[Event], None]
 
 
 class EventBus:
-    """Calls every listener in turn; one that fails is logged and the others still hear."""
+    """Calls the listeners in order; an exception in one is logged and does not affect the others."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener.
-
-        Returns:
-            A function that takes it off again; calling it twice is harmless.
-        """
+        """Add a listener and return a function that removes it; calling that twice is harmless."""
         self._listeners.append(listener)
 
         def unsubscribe() -> None:

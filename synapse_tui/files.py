@@ -1,4 +1,4 @@
-"""Private files, written atomically and readable by their owner only; and files of others, read with care."""
+"""Private files, written atomically and readable by their owner only; careful reading of untrusted files."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from pathlib import Path
 from synapse_tui.errors import UnsafePath
 
 LARGEST = 1024 * 1024
-"""Bytes of a file that a person writes."""
+"""Maximum size in bytes of a file written by a person."""
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_LINKS = 40
-"""Links on one path, as many as Linux follows."""
+"""Maximum number of links on a path, as on Linux."""
 
 
 def write_advice(error: OSError) -> str:
-    """What to do where a file could not be written."""
+    """Return the hint for a file that could not be written."""
     return "make room on the disk, then try it again" if error.errno in _FULL else "check its permissions"
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its missing parents, each with mode 0700 from the first moment, whatever the umask.
+    """Create a folder and its missing parents with mode 0700 from the start, regardless of the umask.
 
     Raises:
-        OSError: It cannot be made, or something else has its name.
+        OSError: It cannot be created, or the name is in use by something else.
     """
     try:
         path.mkdir(mode=0o700)
     except FileNotFoundError:
         make_folder(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)  # /proc says the same where nothing can be made
+        path.mkdir(mode=0o700, exist_ok=True)  # /proc raises this as well where nothing can be created
     except OSError:
         if not path.is_dir():
             raise
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder of mode 0700, with its parents, and return it; others can read nothing there.
+    """Create a folder with mode 0700, including its parents, and return it.
 
     Raises:
         UnsafePath: Another user owns it, or can write to it.
-        OSError: It cannot be made.
+        OSError: It cannot be created.
     """
     make_folder(path)
     check_safe(path)
@@ -59,15 +59,17 @@ def close_folder(path: Path) -> None:
 
 
 def check_safe(path: Path) -> None:
-    """Make sure that no other user decides what is in a file or folder of ours.
+    """Check that no other user controls a file or folder of ours.
 
-    As ssh does: the path, every folder from the home folder (or the root) down to it and every link on the
-    way must belong to this user or to root, and no other may write there. A folder with the sticky bit may
-    be open, since nobody can replace there what is not theirs. What does not exist is safe.
+    As in ssh, the path, every folder from the home folder (or the root) down to it and every link on the way
+    must
+    belong to this user or to root, and no other user may write there. A folder with the sticky bit may be
+    open,
+    because other users cannot replace our files in it. A path that does not exist is safe.
 
     Raises:
-        UnsafePath: It is not safe; nothing of it may be used.
-        OSError: It cannot be looked at.
+        UnsafePath: It is not safe and must not be used.
+        OSError: It cannot be examined.
     """
     homes = _homes()
     here, links = os.path.sep, 0
@@ -121,9 +123,9 @@ def _check_status(path: str, status: os.stat_result) -> None:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether a group is this user's alone, as many distributions make one for each user; or root's.
+    """Whether a group is root's or this user's private group, which many distributions create for each user.
 
-    With such groups files are group-writable as a rule (umask 002), and nobody else can write to them.
+    With private groups files are usually group-writable (umask 002), but no other user can write to them.
     """
     import grp  # noqa: PLC0415 - seldom needed, and the command line starts without it
     import pwd  # noqa: PLC0415
@@ -132,7 +134,7 @@ def _is_private_group(gid: int) -> bool:
     try:
         user = pwd.getpwuid(uid)
         name, own = user.pw_name, user.pw_gid
-    except KeyError:  # a container may run anybody
+    except KeyError:  # containers may run under any uid
         name, own = "", uid
     try:
         group = grp.getgrgid(gid)
@@ -167,14 +169,14 @@ def _parts(path: str) -> list[str]:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file's content in one step; a reader sees the old or the new one, never a part.
+    """Replace a file's content atomically; readers see either the old or the new content.
 
     Args:
         path: The file; its folder must exist.
         data: The new content.
 
     Raises:
-        OSError: It could not be written; the old content is still there.
+        OSError: It could not be written; the old content is unchanged.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -190,28 +192,28 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def read_own(path: Path, most: int = LARGEST) -> bytes:
-    """Read one of the user's own files (`read_regular`), if no other user can have written it.
+    """Read one of the user's own files (see `read_regular`) that no other user can have written.
 
     Raises:
-        UnsafePath: One can.
-        OSError: It is not there, cannot be read, or is something else.
+        UnsafePath: Another user can write to it.
+        OSError: It does not exist, cannot be read, or is not a regular file.
     """
     check_safe(path)
     return read_regular(path, most)
 
 
 def read_regular(path: Path, most: int = LARGEST) -> bytes:
-    """Read a regular file: a project may bring a pipe, or a link to a device.
+    """Read a regular file, never a pipe or a device, which a cloned project might contain.
 
     Args:
         path: The file.
-        most: How many bytes it may have.
+        most: Maximum size in bytes.
 
     Returns:
-        Its content; of one that is too long, one byte more than it may have.
+        The content; of a longer file, the first `most` + 1 bytes.
 
     Raises:
-        OSError: It is not there, cannot be read, or is something else.
+        OSError: It does not exist, cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:

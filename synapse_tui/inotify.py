@@ -1,4 +1,4 @@
-"""inotify(7) by the C library: the kernel tells what happens in folders, and an idle folder costs nothing."""
+"""File notifications on Linux: inotify(7) through the C library."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ DELETE_SELF, MOVE_SELF = 0x400, 0x800
 OVERFLOW, IGNORED, ONLYDIR = 0x4000, 0x8000, 0x01000000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 16 * 1024
-"""What is read in one turn of the loop: a few hundred events."""
+"""Bytes read per turn of the loop, a few hundred events."""
 
 Happened = tuple[int, int, bytes]
-"""Number of the watch, mask, name below the folder; the name is empty for the folder itself."""
+"""Watch number, mask, and name inside the folder (empty for the folder itself)."""
 
 
 class Inotify:
-    """One instance; made and used in the loop.
+    """One inotify instance; created and used in the loop.
 
     Args:
-        heard: Told what happened, in the loop.
-        rest: Seconds between two looks when there is little to hear: the loop wakes up for many at once.
+        heard: Called in the loop with the events.
+        rest: Seconds to pause reading after a small batch of events, to save wakeups.
 
     Raises:
-        OSError: The kernel has no instance left, or no inotify.
+        OSError: No inotify instance is available.
     """
 
     def __init__(self, heard: Callable[[Sequence[Happened]], None], *, rest: float = 0.0) -> None:
@@ -44,18 +44,15 @@ class Inotify:
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
 
     def add(self, folder: Path, mask: int) -> int:
-        """Watch a folder.
-
-        Returns:
-            The number by which it is told of; the kernel may give it to another once it was IGNORED.
+        """Watch a folder and return the watch number, which the kernel may reuse after IN_IGNORED.
 
         Raises:
-            OSError: It is no folder, or there is no watch left (ENOSPC).
+            OSError: It is not a folder, or no watch is left (ENOSPC).
         """
         return self._check(self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
 
     def remove(self, watch: int) -> None:
-        """Watch a folder no longer; what is on its way may still be told."""
+        """Stop watching a folder; events in flight may still arrive."""
         self._libc.inotify_rm_watch(self._descriptor, watch)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The vocabulary that every layer shares: states, senders, tasks, agent specifications; no behaviour."""
+"""Shared vocabulary of all layers: states, senders, tasks and agent specifications, without behaviour."""
 
 from __future__ import annotations
 
@@ -17,34 +17,32 @@ DEFAULT_PRIORITY = 3
 INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
-"""How panes can be arranged."""
 NOTIFICATIONS = ("off", "bell", "desktop", "both")
-"""How the terminal around the application calls a person."""
 THEMES = (
     *("auto", "dark", "light", "high-contrast", "high-contrast-light", "16", "nord", "gruvbox", "dracula"),
     *("tokyo-night", "monokai", "flexoki", "catppuccin-mocha", "catppuccin-macchiato", "catppuccin-frappe"),
     *("catppuccin-latte", "solarized-dark", "solarized-light", "rose-pine", "rose-pine-moon"),
     *("rose-pine-dawn", "atom-one-dark", "atom-one-light"),
 )
-"""Colours of the application; `auto` is the one that suits the terminal."""
+"""Colour themes of the application; `auto` follows the terminal's background."""
 AGENT_EXITED = "agent exited"
-"""Why a message is held whose agent has ended while its host lives."""
+"""Reason of a held message whose agent's process has exited while its host still runs."""
 IN_INBOX = "in the inbox"
-"""Why a message is not typed that is kept for the agent to read."""
+"""Reason of a message that is left for the agent to read instead of being typed."""
 ANSWER_WANTED = "answer_wanted"
-"""Metadata of a message whose sender waits for an answer also where it is kept for the agent to read."""
+"""Metadata key: the sender waits for an answer even if the message goes to the inbox."""
 MAX_MESSAGE_BYTES = 1_000_000
-"""The longest message text that is taken, in UTF-8 bytes."""
+"""Maximum length of a message text, in UTF-8 bytes."""
 
 
 class AgentState(StrEnum):
-    """What an agent is doing, as far as its signals tell (design, decision 5)."""
+    """What an agent is doing, derived from its signals (design, decision 6)."""
 
     STARTING = "STARTING"
     READY = "READY"
     PROCESSING = "PROCESSING"
     WAITING = "WAITING"
-    """A permission or a question dialog is open: only a human may answer it."""
+    """A permission or question dialog is open; only a human may answer it."""
     ERROR = "ERROR"
     UNKNOWN = "UNKNOWN"
     """No signal matches; messages are held."""
@@ -52,7 +50,7 @@ class AgentState(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """How far the delivery of a message into the agent's terminal has come (decision 4)."""
+    """Progress of a message's delivery into the agent's terminal (design, decision 4)."""
 
     QUEUED = "queued"
     HELD = "held"
@@ -69,7 +67,7 @@ class DeliveryState(StrEnum):
 
 
 class TaskState(StrEnum):
-    """State of a task in the words of the HTTP dialect; the A2A states of section 4.1.3 in lower case."""
+    """State of a task as the HTTP API spells it: the A2A states of section 4.1.3 in lower case."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -81,30 +79,30 @@ class TaskState(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Whether the task has ended (a terminal state in A2A's words)."""
+        """Whether this is a terminal state in the sense of A2A."""
         return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
 
 
 class ReplyState(StrEnum):
-    """Whether the one who sent a message has been told what came of it."""
+    """Whether the sender of a message has been notified of its outcome."""
 
     NONE = ""
-    """Nobody is to be told."""
+    """No notification is due."""
     DUE = "due"
     TOLD = "told"
     FAILED = "failed"
-    """The sender could not be told, and it is tried no more."""
+    """Notifying the sender failed and is not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sent a message.
+    """The sender of a message.
 
     Attributes:
-        sender_id: An agent id, `user` for the person at the keyboard, or the name an outside caller gave.
+        sender_id: An agent id, `user` for the person at the keyboard, or a name given by an outside caller.
         sender_type: The agent's type (`claude`), `user`, `system` or `external`.
-        sender_endpoint: Where the sender's own server answers; empty when it has none.
-        verified: Whether the sender proved to be who it says.
+        sender_endpoint: URL of the sender's own server; empty if it has none.
+        verified: Whether the sender's identity is proven.
     """
 
     sender_id: str
@@ -115,38 +113,32 @@ class Sender:
 
 USER = Sender("user", "user", "", verified=True)
 SYSTEM = Sender("synapse-system", "system", "", verified=True)
-"""This program itself; nobody outside can prove to be it."""
+"""This program itself; no outside caller can authenticate as it."""
 INSTRUCTIONS = "instructions"
-"""`metadata.kind` of the messages by which this program tells an agent of the others."""
+"""`metadata.kind` of messages that introduce an agent to the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One message to an agent and all that became of it; a snapshot, replaced as a whole by each change.
+    """An immutable snapshot of a message to an agent and its outcome; each change replaces it.
 
-    An outgoing task is the sender's own: it stands for the answer that the sender waits for.
+    An outgoing task belongs to the sender and represents the answer it waits for.
 
     Attributes:
-        id: UUID, shown to people as its first 8 characters.
-        context_id: UUID of the session of the agent that keeps the task.
+        id: UUID; people see its first 8 characters.
+        context_id: UUID of the session of the agent that owns the task.
         target: Agent id of the receiver.
-        sender: Who sent it.
-        text: The message.
         priority: 1 (information) to 5 (interrupt).
-        state: State of the task.
-        delivery: State of the delivery into the terminal.
         reason: Why it is held or failed, in a few words for a person.
-        artifacts: What the agent answered.
-        response_expected: Whether the sender waits for the answer.
-        metadata: Whatever else the sender gave; keys of ours win over the same keys from outside.
-        created_at: When it was accepted, aware.
-        updated_at: When it last changed, aware.
-        outgoing: Whether it is the sender's own, and never typed.
-        replied: Whether the agent itself has answered, in place of the text of its turn.
-        reply: Whether the sender was told how it ended; of an outgoing task, whether its agent was.
-        caller: Whose key brought it (`Principal.name`); empty for the user of this machine.
-        messages: The conversation about it as the protocol tells it, oldest first; empty for a plain message.
-        follows: Id of the task that it goes on with; typed as any message, but no task of its own.
+        metadata: Further data from the sender; our own keys take precedence over keys from outside.
+        created_at: Timezone-aware.
+        updated_at: Timezone-aware.
+        outgoing: Whether it belongs to the sender and is never typed.
+        replied: Whether the agent replied explicitly, so the text of its turn is not the answer.
+        reply: Whether the sender was notified of the outcome; for an outgoing task, whether its agent was.
+        caller: Owner of the API key used (`Principal.name`); empty for the user of this machine.
+        messages: The task's protocol messages, oldest first; empty for a plain message.
+        follows: Id of the task it continues; it is typed like any message but is not a task of its own.
     """
 
     id: str
@@ -172,46 +164,44 @@ class Task:
 
     @property
     def short_id(self) -> str:
-        """The first 8 characters of the id."""
         return self.id[:8]
 
     @property
     def instructs(self) -> bool:
-        """Whether it tells the agent of the others: only this program sends such, before all others."""
+        """Whether it introduces the agent to the others; only this program sends these, first of all."""
         return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS
 
     @property
     def answer(self) -> str:
-        """What the sender is told: the agent's own reply if there is one, else all that its turn wrote."""
+        """The agent's explicit reply if it gave one, else everything its turn wrote."""
         texts = [artifact_words(artifact) for artifact in self.artifacts]
         return "\n".join(texts[-1:] if self.replied else texts)
 
 
 class Parked(StrEnum):
-    """Why a waiting message goes on only when a person lets it."""
+    """Why a waiting message needs a person to release it."""
 
     NO = ""
     HELD = "held"
-    """A person held it, or it could not be typed."""
+    """Held by a person, or it could not be typed."""
     RECOVERED = "recovered"
-    """It waits from before a restart, or from before its agent was closed."""
+    """Queued before a restart or before its agent was closed."""
     INBOX = "inbox"
-    """It is kept for the agent to read, and not typed."""
+    """Left for the agent to read instead of being typed."""
     UNCERTAIN = "uncertain"
-    """It may have been sent already."""
+    """May have been sent already."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """The place of a waiting message in its agent's outbox.
+    """Position of a waiting message in its agent's outbox.
 
     Attributes:
-        task_id: The message's task.
-        rank: Messages are typed by rising rank.
-        hold: Why it does not go on by itself.
-        urgent: Whether a person put it before all others.
-        entered: Whether Enter may have been pressed on it, and nothing proves yet what became of it.
-        prompt: Whether it is the person's own first prompt, typed without a prefix.
+        rank: Messages are typed in ascending rank.
+        hold: Why it is not sent automatically.
+        urgent: Whether a person moved it ahead of all others.
+        entered: Whether Enter may have been pressed and the result is not known yet.
+        prompt: Whether it is the person's first prompt, typed without a prefix.
     """
 
     task_id: str
@@ -223,25 +213,20 @@ class OutboxEntry:
 
     @property
     def parked(self) -> bool:
-        """Whether a person must act before it goes on."""
+        """Whether a person must release it."""
         return self.hold is not Parked.NO
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRequest:
-    """A message as a server or the router hands it to an agent.
+    """A message handed to an agent by a server or the router.
 
     Attributes:
-        text: The message.
-        sender: Who sent it.
-        priority: 1 to 5.
-        response_expected: Whether the sender waits for the answer.
-        task_id: UUID to give the task; empty to have one made.
-        metadata: Whatever else came with it.
-        caller: Whose key brought it; empty for the user of this machine.
-        message: The message as the protocol brought it; None for a plain text.
-        follows: Id of the open task that it goes on with; empty for a task of its own.
-        context_id: Conversation that the caller named; empty for the agent's session.
+        task_id: UUID for the task; generated if empty.
+        caller: Owner of the API key used; empty for the user of this machine.
+        message: The protocol's message; None for plain text.
+        follows: Id of the open task it continues; empty for a new task.
+        context_id: Conversation named by the caller; empty for the agent's session.
     """
 
     text: str
@@ -258,15 +243,14 @@ class MessageRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks of an agent are wanted, the newest change first (A2A section 3.1.4).
+    """Filter for an agent's tasks, most recently changed first (A2A section 3.1.4).
 
     Attributes:
-        context_id: Of this conversation; empty for all.
-        states: In one of these states; empty for all.
-        caller: Brought by this key; None for all.
-        changed_after: Changed at this time or later, aware; None for always.
-        limit: How many at most.
-        cursor: `TaskPage.cursor` of the page before; empty for the first.
+        context_id: Only this conversation; empty for all.
+        states: Only these states; empty for all.
+        caller: Only tasks created with this key; None for all.
+        changed_after: Only tasks changed at or after this time, timezone-aware.
+        cursor: `TaskPage.cursor` of the previous page; empty for the first.
     """
 
     context_id: str = ""
@@ -279,12 +263,12 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """Some of the tasks that a query means.
+    """One page of a query's results.
 
     Attributes:
-        tasks: The newest change first.
-        cursor: Where the next page begins; empty for none.
-        total: How many tasks the query means in all.
+        tasks: Most recently changed first.
+        cursor: Start of the next page; empty on the last one.
+        total: Number of matching tasks on all pages.
     """
 
     tasks: tuple[Task, ...]
@@ -297,14 +281,14 @@ class Reply:
     """An answer to a task.
 
     Attributes:
-        text: The answer; for `failed` and `rejected` why, for `input_required` the question.
-        state: What the task becomes by it.
-        truncated: Whether rows of it are known to be missing.
-        explicit: Whether the agent replied by itself, or this is the text of its turn.
-        in_reply_to: Id of the receiver's task that it answers; empty in an answer to that very task.
-        reason: What a person should know of it, in a few words; empty for nothing.
-        parts: Its content where that is more than the text.
-        as_message: Whether an A2A caller is answered by a message alone, in place of a task with an artifact.
+        text: The answer; the reason for `failed` and `rejected`, the question for `input_required`.
+        state: The task's new state.
+        truncated: Whether rows are known to be missing.
+        explicit: Whether the agent replied explicitly; otherwise this is the text of its turn.
+        in_reply_to: Id of the receiver's task that this answers; empty if it answers this task itself.
+        reason: Note for a person, in a few words; may be empty.
+        parts: The content, if it is more than the text.
+        as_message: Whether an A2A caller gets a plain message instead of a task with an artifact.
     """
 
     text: str
@@ -322,11 +306,10 @@ class StateReport:
     """A state and why it was decided.
 
     Attributes:
-        state: The state.
-        rule: Name of the rule of the profile that decided.
+        rule: Name of the profile's rule that decided.
         matched: The text it matched, at most 200 characters.
         since: Seconds on the session's monotonic clock.
-        detail: What a person should know (`permission: Bash(rm -r build)`); may be empty.
+        detail: Note for a person (`permission: Bash(rm -r build)`); may be empty.
     """
 
     state: AgentState
@@ -338,11 +321,11 @@ class StateReport:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """How a process ended: exactly one of the two is set.
+    """How a process ended; exactly one of the two is set.
 
     Attributes:
         code: Exit status, 0 to 255.
-        signal: Number of the signal that ended it.
+        signal: Number of the signal that ended the process.
     """
 
     code: int | None = None
@@ -350,12 +333,11 @@ class ExitStatus:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with status 0."""
         return self.code == 0
 
     @property
     def words(self) -> str:
-        """It in a few words: `exited with status 3`, `killed by SIGSEGV`."""
+        """The status in a few words: `exited with status 3`, `killed by SIGSEGV`."""
         if self.signal is None:
             return f"exited with status {self.code}"
         try:
@@ -366,20 +348,18 @@ class ExitStatus:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What to open: one `PROFILE[:NAME][@DIR]` of the command line, or one entry of the settings.
+    """An agent to open: a `PROFILE[:NAME][@DIR]` argument or an entry of the settings.
 
     Attributes:
-        profile: Name of the profile.
-        name: Name given by the user; empty for none.
         cwd: Working folder; None for the project's.
-        args: Arguments after the profile's own.
-        port: Port to serve on; 0 for the first free one of the profile's range.
-        prompt: First prompt, delivered as soon as the agent is ready; empty for none.
-        restore: Whether it is opened to go on where it was: messages that still wait for it are not held.
-        resume: Whether the agent takes up its last conversation in that folder (the profile's `resume`).
-        last_port: Port that it was served on before: it is taken when it is free; 0 for none.
-        told_as: Agent id under which the conversation that goes on got its instructions; empty for not yet.
-        began: When that conversation began, in seconds since the epoch; 0 for not known.
+        args: Appended to the profile's own arguments.
+        port: Port to serve on; 0 for the first free port of the profile's range.
+        prompt: First prompt, delivered as soon as the agent is ready.
+        restore: Whether this continues an earlier run, so that messages still waiting for it are not held.
+        resume: Whether the agent resumes its last conversation in that folder (the profile's `resume`).
+        last_port: Previous port, reused if it is free; 0 for none.
+        told_as: Agent id under which the resumed conversation was instructed; empty if it was not.
+        began: When that conversation began, in seconds since the epoch; 0 if unknown.
     """
 
     profile: str
@@ -396,14 +376,14 @@ class AgentSpec:
 
 
 DEMO_AGENTS = tuple(AgentSpec("dummy", name, args=("--name", name)) for name in ("alice", "bob"))
-"""What opens where no agent is installed; the README's first example names them."""
+"""Opened if no agent is installed; the README's first example uses these names."""
 
 
 def check_priority(value: object) -> int:
-    """Return the priority if it is one.
+    """Return the priority if it is an integer from 1 to 5.
 
     Raises:
-        InvalidValue: It is not a whole number from 1 to 5.
+        InvalidValue: It is not.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INTERRUPT_PRIORITY:
         raise InvalidValue(f"priority {value!r} is not valid", "use 1 (information) to 5 (interrupt)")

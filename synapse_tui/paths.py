@@ -1,4 +1,4 @@
-"""Where things lie: the user's folders, the project's folder, files of this installation."""
+"""Locations of files: the user's folders, the project's folder, this installation."""
 
 from __future__ import annotations
 
@@ -16,20 +16,16 @@ _HOME_HINT = "set HOME to a folder of yours; settings, tasks and logs are kept b
 
 @dataclass(frozen=True, slots=True)
 class UserPaths:
-    """Folders of one user.
-
-    Attributes:
-        home: Folder that holds `.synapse` and `.a2a`.
-    """
+    """Folders of one user; `home` contains `.synapse` and `.a2a`."""
 
     home: Path
 
     @classmethod
     def of_environment(cls) -> UserPaths:
-        """Paths below the user's home folder.
+        """Return the paths below the user's home folder.
 
         Raises:
-            ConfigError: There is none; below `/` the user's files would be those of a project of everything.
+            ConfigError: There is no home folder, or it is `/`, so every folder would be in one project.
         """
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is no home
         if not home.is_absolute() or os.path.realpath(home) == os.path.sep:
@@ -41,71 +37,62 @@ class UserPaths:
 
     @property
     def synapse(self) -> Path:
-        """`~/.synapse`."""
         return self.home / ".synapse"
 
     @property
     def settings(self) -> Path:
-        """`~/.synapse/settings.json`."""
         return self.synapse / "settings.json"
 
     @property
     def logs(self) -> Path:
-        """`~/.synapse/logs`."""
         return self.synapse / "logs"
 
     @property
     def profiles(self) -> Path:
-        """`~/.synapse/profiles`."""
         return self.synapse / "profiles"
 
     @property
     def trusted(self) -> Path:
-        """`~/.synapse/trusted.json`."""
         return self.synapse / "trusted.json"
 
     @property
     def hooks(self) -> Path:
-        """`~/.synapse/hooks`: what agents are given so that they call us."""
+        """Hook files passed to agents."""
         return self.synapse / "hooks"
 
     @property
     def history(self) -> Path:
-        """`~/.synapse/history.db`."""
         return self.synapse / "history.db"
 
     @property
     def machines(self) -> Path:
-        """`~/.synapse/machines`: what this machine is called; one file for each that has this home."""
+        """Names of this machine, one file for each machine that shares this home folder."""
         return self.synapse / "machines"
 
     @property
     def workspaces(self) -> Path:
-        """`~/.synapse/workspaces`."""
         return self.synapse / "workspaces"
 
     @property
     def doctor(self) -> Path:
-        """`~/.synapse/doctor`."""
         return self.synapse / "doctor"
 
     @property
     def registry(self) -> Path:
-        """`~/.a2a/registry`."""
         return self.home / ".a2a" / "registry"
 
     @property
     def external(self) -> Path:
-        """`~/.a2a/external`: agents elsewhere."""
+        """Registered external agents."""
         return self.home / ".a2a" / "external"
 
     @property
     def talks(self) -> Path:
-        """`~/.synapse/external`: what was said with them."""
+        """Conversations with external agents."""
         return self.synapse / "external"
 
     def check(self) -> None:
-        """Make sure that no other user decides what is run; called before agents are started.
+        """Check that no other user controls what is run; called before agents are started.
 
         Raises:
             UnsafePath: Another user owns one of the files, or can write to it (`files.check_safe`).
@@ -127,15 +114,9 @@ def shipped_profiles() -> Path:
 
 
 def find_project(start: Path) -> Path:
-    """The project of a folder: the nearest one with `.synapse/`, else the git root, else the folder itself.
+    """Return a folder's project: the nearest one with `.synapse/`, else the git root, else the folder.
 
-    The home folder's `.synapse` is the user's own and marks no project.
-
-    Args:
-        start: Where to begin; need not be absolute.
-
-    Returns:
-        A real path without symbolic links.
+    The home folder's `.synapse` belongs to the user and marks no project. The result is a real path.
     """
     folder = Path(os.path.realpath(start))
     home = Path(os.path.realpath(UserPaths.of_environment().home))
@@ -150,7 +131,7 @@ def find_project(start: Path) -> Path:
 
 
 def tilde(folder: str) -> str:
-    """A folder as people write it, with `~` for the home folder."""
+    """Abbreviate the home folder as `~`."""
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
     return "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
 
@@ -166,39 +147,35 @@ IGNORED = b"""\
 /settings.local.json
 *.bak*
 """
-"""The `.gitignore` that is written when there is none; it leaves itself out: the repository stays clean."""
+"""The default `.gitignore`; it ignores itself, so that the repository stays clean."""
 _FORMER = IGNORED.removesuffix(b"*.bak*\n")
-"""The one that older versions wrote."""
+"""The version written by older releases."""
 
 
 def make_project_folder(project: Path) -> Path:
-    """Make `.synapse` in a folder, with its `.gitignore`; called before anything of ours is put there.
+    """Create `.synapse` in a folder, with its `.gitignore`, and return it.
 
-    Args:
-        project: The folder; `.synapse` in it makes it a project (`paths.find_project`).
-
-    Returns:
-        `.synapse`.
+    This makes the folder a project (`find_project`).
 
     Raises:
-        OSError: It cannot be made, or is no folder of this user.
+        OSError: It cannot be created, or is not a folder of this user.
     """
     folder = project / FOLDER
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        # A cloned repository may bring a link that leads anywhere.
+        # A cloned repository may contain a link to anywhere.
         raise NotADirectoryError(f"{folder} is no folder of this user")
     ignore_ours(folder)
     return folder
 
 
 def ignore_ours(folder: Path) -> None:
-    """Write the `.gitignore` of `.synapse`; one that is there stays as it is.
+    """Write the `.gitignore` of `.synapse` unless there is one.
 
     Raises:
-        OSError: It cannot be written; none is there then.
+        OSError: It cannot be written, and none is left behind.
     """
     file = folder / ".gitignore"
     try:
@@ -209,13 +186,13 @@ def ignore_ours(folder: Path) -> None:
         with open(descriptor, "wb") as ignored:  # noqa: PTH123 - from a descriptor
             ignored.write(IGNORED)
     except OSError:
-        # A part of it would stay for good, and git would take what is private.
+        # A truncated file would be permanent, and git would then track private files.
         file.unlink(missing_ok=True)
         raise
 
 
 def remove_project_folder(folder: Path) -> None:
-    """Remove a `.synapse` that holds nothing but our own `.gitignore`; any other stays as it is."""
+    """Remove a `.synapse` that contains only our own `.gitignore`."""
     ignore = folder / ".gitignore"
     ours = (IGNORED, _FORMER)
     with contextlib.suppress(OSError):

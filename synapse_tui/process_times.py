@@ -1,4 +1,4 @@
-"""Which process it is: when it started, where its number means anything, and a name that comes only once."""
+"""Process identity (start times, pid namespaces), open-file limits, and the machine's name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from .files import check_safe, private_folder, write_private
 
 
 def process_start(pid: int) -> float | None:
-    """When a process started, in seconds: since boot on Linux (proc(5), field 22), since the epoch elsewhere.
+    """Return a process's start time in seconds, or None if it does not exist or is a zombie.
 
-    Returns:
-        The time; None when there is no such process (a zombie is none either).
+    The time counts from boot on Linux (proc(5), field 22) and from the epoch elsewhere.
     """
     if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib costs more than the question
         return _linux_start(pid)
@@ -40,7 +39,7 @@ def _linux_start(pid: int) -> float | None:
         return None
     except PermissionError:
         return 0.0
-    # The command's name stands in parentheses and may hold any character, parentheses and spaces too.
+    # The command name is in parentheses and may itself contain parentheses and spaces.
     fields = line.rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in "ZX":
         return None
@@ -48,7 +47,7 @@ def _linux_start(pid: int) -> float | None:
 
 
 def pid_namespace() -> str:
-    """In which namespace this process sees others (pid_namespaces(7)); empty where that is not told."""
+    """Return the pid namespace of this process (pid_namespaces(7)); empty if unknown."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -56,38 +55,36 @@ def pid_namespace() -> str:
 
 
 def process_name(pid: int, started: float | None = None) -> str:
-    """A process by its id and when it started, since ids come again; `is_alive` knows it by that.
+    """Format a process as pid and start time, since pids are reused; `is_alive` reads it.
 
-    Args:
-        pid: Its id.
-        started: When it started, where that is known, as `process_start` tells it; None to look.
+    `started` is the start time as returned by `process_start`; None looks it up.
     """
     return f"{pid}:{(process_start(pid) or 0.0) if started is None else started:.2f}"
 
 
 def is_alive(name: str) -> bool:
-    """Whether the process of a name still runs; a bare id is whichever process has it now."""
+    """Whether the named process is running; a bare pid matches any process that has it."""
     pid, _, started = name.partition(":")
     now = process_start(int(pid)) if pid.isdigit() else None
     return now is not None and (not started or abs(now - float(started)) < 1.0)
 
 
 MOST = 8192
-"""More are not asked for: some systems close each possible descriptor, one by one, when a program starts."""
+"""Upper limit, because some systems close every possible descriptor one by one when a program starts."""
 LEAST = 1024
-"""Asked for where the system refuses `MOST`."""
+"""Fallback if the system refuses `MOST`."""
 VARIABLE = "SYNAPSE_OPEN_FILES"
-"""Says what was given. In the environment since the raised limit, too, outlives execve(2)."""
+"""Records the original limits. An environment variable, because the raised limit also survives execve(2)."""
 
 
 def open_files_limit() -> int:
-    """How many files this process may open now."""
+    """Return the current limit of open files."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1_000_000 if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_open_files() -> None:
-    """Let this process open as many files as it may let itself; calling it again does nothing."""
+    """Raise the limit of open files as far as allowed; calling it again does nothing."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for most in (MOST, LEAST):
         wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
@@ -102,7 +99,7 @@ def raise_open_files() -> None:
 
 
 def given_open_files() -> tuple[int, int] | None:
-    """The limits for programs that are started, those that this process was given; None for its own."""
+    """Return the original soft and hard limits, for child processes; None if they were not raised."""
     given = os.environ.get(VARIABLE, "")
     if not given.isdigit():
         return None
@@ -113,18 +110,19 @@ def given_open_files() -> tuple[int, int] | None:
 _ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,80}")
 _LABEL = 24
-"""Characters of the host name that stand in a machine's name."""
+"""Maximum length of the host name within a machine's name."""
 
 
 def machine_name(folder: Path) -> str:
-    """The name of this machine, for this user: `laptop-3f9a1c`.
+    """Return the name of this machine for this user, such as `laptop-3f9a1c`.
 
-    It is made of the host name and of what the system is known by (machine-id(5), gethostuuid(3)), hashed
-    with the user, and kept in a file: host names change. A home folder that several machines share has a file
-    for each of them.
+    It combines the host name with a hash of the user and the system's id (machine-id(5), gethostuuid(3)), and
+    is
+    stored in a file because host names change. A home folder shared by several machines has one file for
+    each.
 
     Args:
-        folder: Where it is kept (`~/.synapse/machines`); one that cannot be written is done without.
+        folder: Where it is stored (`~/.synapse/machines`); need not be writable.
     """
     import hashlib  # noqa: PLC0415 - every command loads this module
 
@@ -155,7 +153,7 @@ def _system() -> str:
     for path in _ID_FILES:
         with suppress(OSError):
             if found := path.read_text(encoding="ascii", errors="replace").strip():
-                # Containers of one image have the same id; each has a host name of its own as a rule.
+                # Containers of one image share this id, but usually have distinct host names.
                 return f"{found}:{_host_name()}" if Path("/.dockerenv").exists() else found
     return _host_name()
 

@@ -1,8 +1,8 @@
-"""The registry of live agents: `~/.a2a/registry/<agent_id>.json`, one private file an agent.
+"""The registry of live agents: `~/.a2a/registry/<agent_id>.json`, one private file per agent.
 
-Every process of a user reads and writes the same folder; the files of the original synapse-a2a are read as
-well. A record is stale when its process is gone, or when its pid now belongs to another process. Reading
-never fails because of somebody else's file: what is no record is skipped and logged.
+All processes of a user share the folder; records of the original synapse-a2a are read as well. A record is
+stale if its process is gone or its pid now belongs to another process. A file that is not a valid record is
+skipped and logged, so foreign files never make reading fail.
 """
 
 from __future__ import annotations
@@ -28,41 +28,34 @@ if TYPE_CHECKING:
 
 MAX_RECORD_BYTES = 64 * 1024
 LOCK_TIMEOUT = 5.0
-"""Seconds."""
 LOCK_POLL = 0.01
-"""Seconds."""
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENDPOINT = re.compile(r"https?://[A-Za-z0-9._:\[\]-]{1,255}(/[!-~]*)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PROCESS = re.compile(r"(\d{1,10}):(\d{1,15}\.\d{2})")
-"""What `process_name` writes."""
+"""Format of `process_name`."""
 MAX_PID = 2**31 - 1
 _LOCK_NAME = ".registry.lock"
-"""The original's name for the lock, so that both keep out of each other's way."""
+"""Same lock file as the original's, so that both programs exclude each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the registry says about one agent.
+    """The registry's entry for one agent.
 
     Attributes:
         agent_id: `synapse-{type}-{port}`.
-        agent_type: Name of its profile.
-        port: Port of its server.
         endpoint: URL of its server, `http://127.0.0.1:8100`.
-        pid: The agent's own process, to which the original's `synapse stop` sends its signals; None when it
-            has ended.
-        name: Name given by the user; may be empty.
-        pid_started: When that process started, in seconds as `process_start` counts them; 0 when unknown.
-        status: State of the agent in the words of `model.AgentState` (or of the original).
-        working_dir: Folder in which it works.
-        project: Project it belongs to; the working folder where none is given.
-        started_at: When it was opened, ISO 8601; may be empty.
-        command: Its command line.
-        aliases: Further names of its type, of the profile.
-        pid_namespace: Where pids count, as `pid_namespace` tells; empty when unknown.
-        host: The process that serves it, as `process_name` writes it; empty where that is `pid`.
-        receives: Whether it takes messages; a shell does not.
+        pid: The agent's own process, which the original's `synapse stop` signals; None if it has exited.
+        name: Given by the user; may be empty.
+        pid_started: Start time of that process in seconds (`process_start`); 0 if unknown.
+        status: A value of `model.AgentState`, or a state of the original.
+        project: Folder of its project; the working folder if none is given.
+        started_at: ISO 8601; may be empty.
+        aliases: Other names of its type, from the profile.
+        pid_namespace: Namespace of the pids (`pid_namespace`); empty if unknown.
+        host: The process that serves it, as formatted by `process_name`; empty if it is `pid`.
+        receives: Whether it receives messages; a shell does not.
     """
 
     agent_id: str
@@ -84,7 +77,7 @@ class Record:
 
     @property
     def process(self) -> str:
-        """The agent's own process as `process_name` writes it, with which its locks end."""
+        """The agent's own process as formatted by `process_name`; its locks end with it."""
         return process_name(self.pid or 0, self.pid_started)
 
     @property
@@ -93,7 +86,7 @@ class Record:
 
 
 class RecordChanges(TypedDict, total=False):
-    """What may change while an agent lives."""
+    """Fields that may change while an agent runs."""
 
     name: str
     status: str
@@ -104,9 +97,9 @@ class RecordChanges(TypedDict, total=False):
 
 
 def is_live(record: Record) -> bool:
-    """Whether the process that serves a record is there and is still the one that wrote it.
+    """Whether the process that serves a record is still running and is the one that wrote it.
 
-    From within a sandbox or a container, processes outside cannot be seen: they count as there.
+    Processes outside the current sandbox or container cannot be seen and count as running.
     """
     if record.pid_namespace and pid_namespace() not in ("", record.pid_namespace):
         return True
@@ -121,11 +114,11 @@ def is_live(record: Record) -> bool:
 class Registry:
     """The records of one user's live agents.
 
-    Its methods read and write files: an event loop calls them in a thread.
+    The methods block on file access; call them in a thread from an event loop.
 
     Args:
         folder: `~/.a2a/registry` (`UserPaths.registry`).
-        live: Tells whether the process of a record still runs.
+        live: Returns whether the process of a record is running.
     """
 
     def __init__(self, folder: Path, *, live: Callable[[Record], bool] = is_live) -> None:
@@ -133,16 +126,12 @@ class Registry:
         self._live = live
 
     def register(self, record: Record) -> Record:
-        """Write a record; bind its port before.
+        """Write a record and return it as written; bind the agent's port first.
 
-        Args:
-            record: The record; without a `pid_started` it gets that of its process.
-
-        Returns:
-            The record as it was written.
+        A missing `pid_started` is filled in.
 
         Raises:
-            ValueError: Its id could not be a file's name.
+            ValueError: The id is not usable as a file name.
             OSError: It could not be written.
         """
         if not _AGENT_ID.fullmatch(record.agent_id):
@@ -154,13 +143,11 @@ class Registry:
         return record
 
     def restore(self, record: Record) -> bool:
-        """Write a record again that was removed, broken or changed.
+        """Rewrite a record that was removed, damaged or changed, and return whether it was written.
 
-        A record with the pid of another live process is left only where that may be another agent: one that
-        is not known to be on this system. Here only the agent itself can have the port in its id.
-
-        Returns:
-            Whether it was written.
+        A record with the pid of another live process is left alone only if it may be another agent's, that
+        is, if it
+        may be from another system. On this system only the agent itself can own the port in its id.
 
         Raises:
             OSError: It could not be written.
@@ -181,10 +168,7 @@ class Registry:
         return True
 
     def update(self, agent_id: str, **changes: Unpack[RecordChanges]) -> Record | None:
-        """Change fields of a record.
-
-        Returns:
-            The new record; None when there is none of that id.
+        """Change fields of a record and return it, or None if there is no such record.
 
         Raises:
             OSError: It could not be written.
@@ -201,14 +185,11 @@ class Registry:
             return changed
 
     def remove(self, agent_id: str, *, pid: int | None = None) -> bool:
-        """Take a record away.
+        """Remove a record and return whether there was one.
 
         Args:
-            agent_id: Whose record.
-            pid: Only when this process serves it; None for whichever does.
-
-        Returns:
-            Whether there was one.
+            agent_id: Id of the agent.
+            pid: Remove the record only if this process serves the agent; None for any process.
         """
         if not self._folder.is_dir():
             return False
@@ -220,7 +201,7 @@ class Registry:
             return True
 
     def get(self, agent_id: str) -> Record | None:
-        """The record of that id, stale or not; None when there is none (or a broken one).
+        """Return an agent's record, live or stale; None if it is missing or invalid.
 
         Raises:
             UnsafePath: Another user can write to the registry.
@@ -229,13 +210,13 @@ class Registry:
         return _read(self._path(agent_id)) if _AGENT_ID.fullmatch(agent_id) else None
 
     def scan(self) -> tuple[Sequence[Record], Sequence[Record]]:
-        """Read all records and change nothing.
+        """Read all records without changing any.
 
         Raises:
             UnsafePath: Another user can write to the registry.
 
         Returns:
-            The live and the stale ones, each in order of type and port.
+            The live and the stale records, each ordered by type and port.
         """
         records = sorted(
             self._read_all(), key=lambda record: (record.agent_type, record.port, record.agent_id)
@@ -244,14 +225,14 @@ class Registry:
         return live, [record for record in records if record not in live]
 
     def list(self) -> Sequence[Record]:
-        """The live records in order of type and port; stale ones are taken away."""
+        """Return the live records ordered by type and port, and remove stale ones."""
         live, stale = self.scan()
         for record in stale:
             self.discard(record)
         return live
 
     def discard(self, record: Record) -> None:
-        """Take a stale record away, unless it has been replaced since it was read."""
+        """Remove a stale record, unless it was replaced since it was read."""
         with contextlib.suppress(OSError), self._locked():
             if self.get(record.agent_id) == record:
                 self._path(record.agent_id).unlink(missing_ok=True)
@@ -269,7 +250,7 @@ class Registry:
         previous: object = None
         with contextlib.suppress(OSError, ValueError, RecursionError):
             previous = _load(path)
-        # Fields that another program keeps in this file survive our changes.
+        # Preserve fields that another program stores in this file.
         merged = {**previous, **fields} if isinstance(previous, dict) else fields
         write_private(
             path, (json.dumps(merged, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
@@ -303,11 +284,6 @@ class Registry:
 
 
 def _wait_for_lock(descriptor: int) -> None:
-    """Take the lock; a process that was stopped while it held it must not stop us for ever.
-
-    Raises:
-        TimeoutError: It was not given back in time.
-    """
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
@@ -321,14 +297,7 @@ def _wait_for_lock(descriptor: int) -> None:
 
 
 def _load(path: Path) -> object:
-    """The JSON value in a file.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is none of a registry's files.
-        RecursionError: It is nested absurdly deep.
-    """
-    # A FIFO or a device put there must not block the reader.
+    # Do not block on a FIFO or device.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - from a descriptor
         status = os.fstat(descriptor)
@@ -359,11 +328,6 @@ def _read(path: Path) -> Record | None:
 
 
 def _record(fields: Mapping[str, object]) -> Record:
-    """Make a record of the fields of a file, ours or the original's.
-
-    Raises:
-        ValueError: A field that is needed is missing or of another form.
-    """
     agent_id = _text(fields, "agent_id")
     if not _AGENT_ID.fullmatch(agent_id):
         raise ValueError("agent_id is missing or not valid")
@@ -394,11 +358,7 @@ def _record(fields: Mapping[str, object]) -> Record:
 
 
 def _processes(fields: Mapping[str, object]) -> tuple[int | None, float, str]:
-    """The agent's own process, when that started, and the process that serves it where it is another one.
-
-    Raises:
-        ValueError: They are missing or of another form.
-    """
+    """Return the agent's pid, its start time, and the name of the host process if it differs."""
     started = fields.get("pid_started", 0)
     if isinstance(started, bool) or not isinstance(started, int | float):
         started = 0.0
@@ -408,7 +368,7 @@ def _processes(fields: Mapping[str, object]) -> tuple[int | None, float, str]:
         return pid, float(started), host[0]
     pid = _number(fields, "pid", MAX_PID)
     own = _PROCESS.fullmatch(_text(fields, "process"))
-    if own is not None:  # an earlier version: its `pid` is the host's
+    if own is not None:  # an earlier version, whose `pid` is the host's
         return int(own[1]), float(own[2]), process_name(pid, float(started))
     return pid, float(started), ""
 

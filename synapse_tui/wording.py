@@ -1,4 +1,4 @@
-"""Times and states of messages in words for people."""
+"""Human-readable times and message states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 
 
 def duration(seconds: float) -> str:
-    """A span of time in at most two units: `0.4s`, `42s`, `3m05s`, `2h10m`, `3d04h`."""
+    """Format a duration in at most two units: `0.4s`, `42s`, `3m05s`, `2h10m`, `3d04h`."""
     if seconds < 10:
         return f"{max(0.0, seconds):.1f}s"
     for size, unit, part, small in _UNITS:
@@ -21,12 +21,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(at: datetime, now: datetime) -> str:
-    """A moment as the clock on the wall shows it; with its date when that is not today's.
-
-    Args:
-        at: The moment, aware.
-        now: The time now, aware.
-    """
+    """Format a time as local wall-clock time, with the date unless it is today; both arguments are aware."""
     here = at.astimezone()
     today = here.date() == now.astimezone().date()
     return f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M:%S}"
@@ -37,19 +32,19 @@ _GIVEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 
 def task_word(state: TaskState, delivery: str) -> str:
-    """The state of a task beside that of its delivery: `waits`, `working`, `completed`."""
+    """Return the word for a task's state next to its delivery state: `waits`, `working`, `completed`."""
     waits = state is TaskState.SUBMITTED and delivery not in _GIVEN
     return WAITS if waits else state.value
 
 
 def standing(state: TaskState, delivery: str, reason: str = "") -> str:
-    """How a task stands, alone: `queued`, `held: permission dialog open`, `working`, `completed`."""
+    """Describe a task's status: `queued`, `held: permission dialog open`, `working`, `completed`."""
     word = task_word(state, delivery)
     word = delivery if word == WAITS and delivery else word
     return f"{word}: {reason}" if reason not in ("", word) else word
 
 
 def step_words(state: TaskState, delivery: str) -> str:
-    """A step in the life of a task, its delivery first: `queued`, `submitted, working`, `done, completed`."""
+    """Describe a state change, delivery first: `queued`, `submitted, working`, `done, completed`."""
     word = task_word(state, delivery)
     return delivery if word in (WAITS, delivery) else f"{delivery}, {word}"

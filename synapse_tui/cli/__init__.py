@@ -1,4 +1,4 @@
-"""The command line: `synapse`. Commands are imported when they run, so that each starts fast."""
+"""The command line `synapse`. Commands are imported when they run, so that each starts fast."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Entry point of `synapse`; ends the process."""
+    """Entry point of `synapse`; exits the process."""
     import os
     import sys
 

@@ -1,4 +1,4 @@
-"""`synapse list`, `start` and `stop`: the agents that run."""
+"""`synapse list`, `start` and `stop`: running agents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .sessions import RunningSession
 
 STOP_SECONDS = 20.0
-"""How long an agent may take to end."""
+"""Seconds that an agent may take to exit."""
 
 
 @click.command(name="list", cls=Command)
@@ -73,7 +73,7 @@ def _record_row(record: Record, project: str) -> tuple[str, ...]:
 
 
 def _externals(caller: Caller) -> Sequence[ExternalAgent]:
-    # Where none was ever added, nothing is loaded for them.
+    # If none was ever added, skip the imports.
     if not caller.paths.external.is_dir():
         return ()
     from synapse_tui.a2a.external.registry import ExternalStore
@@ -136,7 +136,7 @@ def start_command(
     )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
-    for warning in answer.get("warnings", ()):  # a host of an earlier version gives none
+    for warning in answer.get("warnings", ()):  # absent in answers of older hosts
         note(f"synapse: {warning}")
     for started in answer["agents"]:
         if as_json:
@@ -147,9 +147,9 @@ def start_command(
 
 
 def check_profile(name: str, project: Path, paths: UserPaths) -> None:
-    """Raise UnknownProfile before a host is started for a profile that does not exist."""
+    """Raise UnknownProfile before starting a host for a profile that does not exist."""
     if name in profile_names():
-        return  # the host checks whether it can be used
+        return  # the host checks whether it is usable
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 
     folder = project / ".synapse" / "profiles"
@@ -205,14 +205,14 @@ def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
 
 
 def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
-    """Stop one agent; gives how many messages wait for it, and processes that could not be ended."""
+    """Stop an agent; return the number of its queued messages, and processes that could not be ended."""
     from synapse_tui.sessions.client import ask, connect, request
 
     connection = connect(session.place)
     if connection is None:
         return 0, []
     answer = ask(connection, request("stop", agents=[agent_id], by="synapse stop"), timeout=STOP_SECONDS)
-    kept, left = answer.get("kept"), answer.get("left")  # an older host does not send what is left
+    kept, left = answer.get("kept"), answer.get("left")  # absent in answers of older hosts
     return (
         int(kept.get(agent_id, 0)) if isinstance(kept, dict) else 0,
         list(map(plain, left.get(agent_id, ()))) if isinstance(left, dict) else [],

@@ -1,4 +1,4 @@
-"""`synapse auth`: keys for callers of the agents, shown once and kept as hashes in the user's settings."""
+"""`synapse auth`: keys for callers of the agents; shown once, stored as hashes in the user's settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made: its secret is shown and forgotten."""
+    """A new key; its secret is shown once and not stored."""
 
     name: str
     secret: str
@@ -47,8 +47,6 @@ class NewKey:
 
 
 class KeyFile:
-    """The keys in the user's settings."""
-
     def __init__(self, caller: Caller) -> None:
         if caller.agent_id:
             raise InvalidValue(
@@ -80,7 +78,7 @@ class KeyFile:
         return [key.name for key in self.admin_keys]
 
     def check_name(self, name: str) -> None:
-        """Raise InvalidValue where a key cannot have that name."""
+        """Raise InvalidValue if the name is not valid for a key."""
         try:
             read_keys([f"{name}=key"])
         except ValueError:
@@ -92,7 +90,7 @@ class KeyFile:
             )
 
     def change(self, name: str, change: Callable[[Sequence[ApiKey]], tuple[ApiKey, ...]]) -> None:
-        """Change the keys that contain a name; InvalidValue where there are none."""
+        """Change the keys of a name; raises InvalidValue if there are none."""
         if name not in self.names:
             hint = (
                 f"existing: {', '.join(dict.fromkeys(self.names))}" if self.names else "`synapse auth setup`"
@@ -104,7 +102,7 @@ class KeyFile:
             self.keys = change(self.keys)
 
     def save(self, *, enable: bool = False) -> None:
-        """Write the keys; with `enable` callers need one from then on."""
+        """Write the keys; `enable` makes callers need a key from now on."""
         try:
             private_folder(self.path.parent)
         except OSError as error:
@@ -309,7 +307,7 @@ def _show_made(made: Sequence[NewKey], file: KeyFile, *, as_json: bool) -> None:
 
 
 def _warn_of_variables() -> None:
-    # A host has the variables with which it was started.
+    # A host has the environment it was started with.
     for key in (ENABLED, KEYS, ADMIN_KEY):
         variable = key.removeprefix("env.")
         if variable in os.environ:

@@ -1,4 +1,4 @@
-"""Who runs this command and what it sees: environment, project, registry, addresses."""
+"""The context of a command: environment, calling agent, project, registry, addresses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from synapse_tui.a2a.client import Client
 
 SENDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
-"""What servers take for the id of a sender."""
+"""Sender ids that servers accept."""
 IDENTITY = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_ENDPOINT")
-"""By which a process of an agent knows it."""
+"""Environment variables that identify the agent a process belongs to."""
 _INHERITED = (*IDENTITY, "SYNAPSE_SPOOL")
 MAX_ANCESTORS = 64
 
@@ -34,11 +34,7 @@ class Caller:
     """The process that runs a command.
 
     Attributes:
-        agent_id: The agent inside which it runs; empty at a shell.
-        token: The agent's token; empty at a shell.
-        endpoint: The agent's own server; may be empty.
-        paths: Folders of the user.
-        folder: Current folder.
+        agent_id: The agent it runs in; empty in a shell, as are `token` and `endpoint`.
         environ: The environment, completed with the agent's identity.
     """
 
@@ -70,7 +66,7 @@ class Caller:
         return Registry(self.paths.registry)
 
     def client(self) -> Client:
-        """A client that calls agents in the caller's name; errors name agents by their ids."""
+        """Return a client that calls agents as this caller; its errors name agents by id."""
         from synapse_tui.a2a.client import Client
 
         return Client(
@@ -78,14 +74,13 @@ class Caller:
         )
 
     def name_of(self, endpoint: str) -> str:
-        """The id of the agent at an endpoint; the endpoint if unknown."""
         if endpoint == self.endpoint and self.agent_id:
             return self.agent_id
         records = self.registry.list()
         return next((record.agent_id for record in records if record.endpoint == endpoint), endpoint)
 
     def project_of(self, records: Sequence[Record]) -> str:
-        """The project that addresses mean: that of the agent inside which this runs, else the folder's."""
+        """Return the project that addresses refer to: the calling agent's, else the current folder's."""
         mine = next((record.project for record in records if record.agent_id == self.agent_id), "")
         return mine or str(find_project(self.folder))
 
@@ -99,9 +94,10 @@ class Caller:
         return [address_of(record, project) for record in records if record.project == project]
 
     def liveness(self) -> Callable[[str], bool]:
-        """Tells whether a process runs, by its name, as `is_alive` does.
+        """Return a function like `is_alive`, which tells whether a process is running.
 
-        A sandbox with a pid namespace of its own (pid_namespaces(7)) hides the others: they count as running.
+        In a sandbox with its own pid namespace (pid_namespaces(7)), other processes are invisible and count
+        as running.
         """
         own = pid_namespace()
         hidden = any(record.pid_namespace not in ("", own) for record in self.registry.list())
@@ -112,11 +108,7 @@ class Caller:
         return record is not None and is_live(record)
 
     def sender(self, sender_id: str = "") -> Sender:
-        """Who a message is from.
-
-        Args:
-            sender_id: As the user says; empty for the agent inside which this runs, or the user at a shell.
-        """
+        """Return the sender of a message: `sender_id` if given, else the calling agent, else the user."""
         who = self._claimed(sender_id) if sender_id else self.agent_id or USER.sender_id
         if who == USER.sender_id:
             return Sender(who, USER.sender_type)
@@ -124,7 +116,7 @@ class Caller:
         return Sender(who, parsed[0] if parsed else "external", self.endpoint if who == self.agent_id else "")
 
     def _claimed(self, name: str) -> str:
-        """The id that `--from` means: the agent inside which this runs, by any of its names, or no agent."""
+        """Resolve `--from` to an id: the calling agent under any of its names, or an id of no agent."""
         meant = self._hosted(fold(name))
         if not self.agent_id:
             if meant:
@@ -150,7 +142,7 @@ class Caller:
         return self.agent_id, kind, f"{kind}-{port}"
 
     def _hosted(self, wanted: str) -> list[str]:
-        """Ids of the live agents that a folded name means: ids anywhere, other names in this project."""
+        """Return the ids of live agents that match: by id anywhere, by other names in this project."""
         live, _ = self.registry.scan()
         project = self.project_of(live)
         return [
@@ -162,16 +154,13 @@ class Caller:
         ]
 
     def token_of(self, sender_id: str) -> str | None:
-        """The token to sign with; only the agent's own."""
+        """Return the token to sign with; None unless the sender is the calling agent."""
         return self.token if sender_id == self.agent_id and self.token else None
 
     def find(self, target: str, *, sender: str = "", external: Sequence[Address] = ()) -> list[Address]:
-        """Find the agents that an address means; records of ended agents are removed on the way.
+        """Find the agents an address refers to; records of agents that have exited are removed.
 
-        Args:
-            target: An address, with or without `@`.
-            sender: Id of the sender, who is not meant by `all`.
-            external: External agents that may be meant.
+        `all` excludes `sender`. `external` are external agents to include in the search.
         """
         live, stale = self.registry.scan()
         for record in stale:
@@ -222,7 +211,7 @@ def address_of(record: Record, project: str) -> Address:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """All names of an agent, the most exact first."""
+    """Return all names of an agent, most specific first."""
     names = (
         record.agent_id,
         f"{record.agent_type}-{record.port}",
@@ -243,13 +232,11 @@ def _has_identity(record: Record, wanted: str) -> bool:
 def with_identity(
     environ: Mapping[str, str], ancestors: Callable[[], Iterator[Mapping[str, str]]] | None = None
 ) -> dict[str, str]:
-    """An environment, completed with the agent's identity from the nearest ancestor that has it.
+    """Return an environment completed with the agent's identity from the nearest ancestor that has one.
 
-    Agents clean the environments of their tools, some of everything that looks like a secret.
-
-    Args:
-        environ: The process's own; it wins. An empty agent id means that it runs in no agent.
-        ancestors: Gives the environments of its ancestors, the nearest first; None for those of this process.
+    Agents clean the environments of their tools, some of everything that looks like a secret. `environ` takes
+    precedence; an empty agent id in it means that the process runs in no agent. `ancestors` yields the
+    nearest first.
     """
     found = dict(environ)
     if found.get("SYNAPSE_AGENT_ID") == "" or all(found.get(name) for name in IDENTITY):
@@ -269,10 +256,10 @@ def _ancestors() -> Iterator[Mapping[str, str]]:
 
 
 def proc_ancestors(pid: int, proc: Path = Path("/proc")) -> Iterator[Mapping[str, str]]:
-    """Environments of the ancestors of a process, from proc(5)."""
+    """Yield the environments of a process's ancestors, nearest first, from proc(5)."""
     for _ in range(MAX_ANCESTORS):
         try:
-            # The second field is the name in brackets, which may contain anything.
+            # The second field is the name in parentheses, which may contain anything.
             pid = int((proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             return
@@ -288,7 +275,7 @@ def proc_ancestors(pid: int, proc: Path = Path("/proc")) -> Iterator[Mapping[str
 
 
 def psutil_ancestors() -> Iterator[Mapping[str, str]]:
-    """The same on other systems; macOS hides the environment of programs that it protects."""
+    """Like `proc_ancestors` on other systems; macOS hides the environment of protected programs."""
     import psutil
 
     try:

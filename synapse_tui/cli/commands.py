@@ -1,4 +1,4 @@
-"""What commands share: the shape of their help, options that many have, and arguments that are texts."""
+"""Shared by commands: the format of their help, common options, and free-text arguments."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Flag: TypeAlias = tuple[str, str | bool, str]
 """The names of an option (`--yes -y`), the value it stands for, and its help."""
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-_WHOLE = 1000  # characters: longer than any first sentence
+_WHOLE = 1000  # in characters: longer than any first sentence
 
 
 class Command(click.Command):
-    """A command whose docstring may end with `Examples:`, one per line, which are never wrapped."""
+    """A command whose docstring may end with `Examples:`, one per line; these are never wrapped."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["context_settings"] = _SETTINGS | (kwargs.get("context_settings") or {})
@@ -30,7 +30,7 @@ class Command(click.Command):
 
 
 class CommandGroup(Command, click.Group):
-    """Commands below one word; a typo suggests the closest one."""
+    """A command with subcommands; typos suggest the closest one."""
 
     command_class = Command
 
@@ -38,7 +38,7 @@ class CommandGroup(Command, click.Group):
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each command with its first sentence, which is not cut off."""
+        """List each command with its full first sentence."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
@@ -54,7 +54,7 @@ class CommandGroup(Command, click.Group):
 
 
 class TextCommand(Command):
-    """A command whose last argument is a text, which may begin with a dash when it has several words."""
+    """A command whose last argument is free text; if it has several words, it may start with a dash."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [each for each in self.params if isinstance(each, click.Option)]
@@ -72,12 +72,12 @@ class TextCommand(Command):
 
 
 def _is_text(word: str, named: set[str]) -> bool:
-    """Whether a word looks like an option and is none: it has blanks, and not in the value of an option."""
+    """Return whether a word looks like an option but is text: it has blanks outside an option's value."""
     return word.startswith("-") and len(word.split(maxsplit=1)) > 1 and word.partition("=")[0] not in named
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that names the closest word; empty when none is close."""
+    """Return a question that suggests the closest word; empty if none is close."""
     import difflib
 
     near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
@@ -85,10 +85,10 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 
 
 class DefaultedOption(click.Option):
-    """An option whose default is decided later: the help shows what `show_default` says."""
+    """An option whose default is determined later; the help shows `show_default`."""
 
     def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
-        """Without the brackets by which click marks such words."""
+        """Omit the parentheses that click puts around such texts."""
         extra = super().get_help_extra(ctx)
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
@@ -96,7 +96,7 @@ class DefaultedOption(click.Option):
 
 
 def json_option(function: Function) -> Function:
-    """`--json`: the data is JSON, and so is an error; the command gets `as_json`."""
+    """Add `--json`, which makes data and errors JSON; the command gets `as_json`."""
 
     def remember(context: click.Context, _option: click.Parameter, value: bool) -> bool:
         if value:
@@ -107,7 +107,7 @@ def json_option(function: Function) -> Function:
 
 
 def limit_option(most: int, default: int = 50, *names: str) -> Callable[[Function], Function]:
-    """`-n, --limit`: the maximum number of rows."""
+    """Add `-n, --limit`: the maximum number of rows."""
     return click.option(
         *(names or ("-n", "--limit")),
         metavar="N",
@@ -119,7 +119,7 @@ def limit_option(most: int, default: int = 50, *names: str) -> Callable[[Functio
 
 
 def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
-    """Flags that exclude each other; the command gets the value of the given one as `name`, else None."""
+    """Add mutually exclusive flags; the command gets the value of the given one as `name`, or None."""
     words = {meaning: names.split()[0] for names, meaning, _help in flags}
 
     def taking(meaning: str | bool) -> Callable[[click.Context, click.Parameter, bool], None]:

@@ -1,8 +1,8 @@
-"""`synapse completion`: the completion script of a shell, its requests, and what is offered for an argument.
+"""`synapse completion`: completion scripts, their requests, and the completions of arguments.
 
 The shell runs the program itself with `$_SYNAPSE_COMPLETE` set to the shell's name, and reads lines of kind,
-word and meaning, with tabs between. Nearly everything is read from local files; what cannot be read is not
-offered, and no error is ever printed.
+word and help, separated by tabs. Nearly everything is read from local files; unreadable files offer nothing,
+and no error is ever printed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Source: TypeAlias = Callable[[], Iterable[tuple[str, str]]]
-"""Gives words and what each means."""
+"""Returns pairs of word and help text."""
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Finder: TypeAlias = Callable[[Sequence[str]], tuple[click.Command, str]]
-"""Gives the command that completes some words, and the words by which it is called."""
+"""Returns the command that completes the given words, and the name it is called by."""
 VARIABLE = "_SYNAPSE_COMPLETE"
 TASKS = 50
-"""How many of the newest tasks are offered."""
 _SAFE = frozenset("._@:/+=,%-")
 _LONGEST_HELP = 70
 
@@ -54,21 +53,17 @@ def completion_command(shell: str) -> None:
 
 
 def answer(find: Finder) -> NoReturn:
-    """Print what may stand at the cursor, and end the process; errors are never shown.
-
-    Args:
-        find: Finds the command that completes some words.
-    """
+    """Print the completions at the cursor and exit; errors are never shown."""
     try:
         in_bash = os.environ[VARIABLE] == "bash"
         words, typed = _asked_by_bash() if in_bash else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
-        # Bash replaces only its own word, which begins at a colon and more.
+        # Bash replaces only its own last word; it also splits words at colons and the like.
         own = os.environ.get("COMP_WORD", typed) if in_bash else typed
         fixed = len(typed) - len(own) if typed.endswith(own) else 0
         option, equals, _ = typed.partition("=")
         prefix = option + equals if equals and option.startswith("--") else ""  # as in `--format=te`
         os.write(1, "".join(_line(item, prefix, fixed) for item in offers(find, words, typed)).encode())
-    except Exception:  # the edge of the process, in the midst of typing
+    except Exception:  # the edge of the process; an error would disturb the user's typing
         if os.environ.get("SYNAPSE_DEBUG"):
             raise
     os._exit(0)
@@ -89,7 +84,7 @@ def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionIte
 
 
 def _asked_by_bash() -> tuple[list[str], str]:
-    # Bash splits words at colons and more, so its line is split here.
+    # Bash splits words at colons and the like, so its line is split here.
     from click.shell_completion import split_arg_string
 
     line = os.fsencode(os.environ["COMP_LINE"])[: int(os.environ["COMP_POINT"])].decode(errors="replace")
@@ -99,12 +94,10 @@ def _asked_by_bash() -> tuple[list[str], str]:
 
 
 def _line(item: CompletionItem, prefix: str, fixed: int) -> str:
-    """One offer as the shell reads it; empty for a word that a shell might take for more than a word.
+    """Return a completion in the shell's format; empty if a shell might not read it as one plain word.
 
-    Args:
-        item: The offer.
-        prefix: What stands before it in the same word.
-        fixed: How many characters of the whole word the shell does not replace.
+    `prefix` is the text before it in the same word, whose first `fixed` characters the shell does not
+    replace.
     """
     word = prefix + str(item.value)
     if item.type != "plain":
@@ -193,7 +186,7 @@ def _settings() -> Iterable[tuple[str, str]]:
 
 
 def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """The values of the setting that was named before, where there are few."""
+    """Complete the values of the setting named before, if it has few."""
     from synapse_tui.settings.schema import find_setting
 
     setting = find_setting(str(context.params.get("key") or ""))

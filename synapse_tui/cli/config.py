@@ -41,7 +41,7 @@ _layer_options = one_of(
 
 
 class Layers:
-    """The files of the settings that count in a folder, as the command line reads and changes them."""
+    """The settings files that apply to a folder, as the command line reads and changes them."""
 
     def __init__(self, caller: Caller, project: Path) -> None:
         self.project = project
@@ -70,7 +70,7 @@ class Layers:
         return self._files.setting(key)
 
     def matching(self, settings: Settings, keys: Sequence[str]) -> list[str]:
-        """The keys that are meant, in the order of the schema; without any, all."""
+        """Return the keys at or below those given, in the order of the schema; all if none are given."""
         known = in_order(settings.values)
         if not keys:
             return known
@@ -81,18 +81,14 @@ class Layers:
         return [key for key in dict.fromkeys(found) if key in settings.values]
 
     def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
-        """Change the file of a layer; one that was trusted, or is new, stays trusted.
-
-        Returns:
-            The file.
-        """
+        """Change the file of a layer and return its path; a trusted or new file is trusted afterwards."""
         written = self._files.change(layer, change)
         if written.trouble:
             note(f"synapse: {written.trouble}")
         return written.path
 
     def problems(self, files: Sequence[Path]) -> list[ConfigError]:
-        """What is wrong with files, or with all that count here, whether they are trusted or not."""
+        """Return the errors in the given files, by default all that apply here, trusted or not."""
         types = profile_names()
         if files:
             own = self.paths.settings.resolve()
@@ -357,7 +353,7 @@ def _run(editor: list[str], copy: Path) -> None:
     import subprocess
 
     try:
-        ended = subprocess.run(  # noqa: S603 - the user's own editor; what it writes is checked as the file is
+        ended = subprocess.run(  # noqa: S603 - the user's own editor; its result is checked like any file
             [*editor, str(copy)], check=False, umask=0o077
         )
     except OSError as error:

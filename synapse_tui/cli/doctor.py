@@ -1,4 +1,4 @@
-"""`synapse doctor`: checks the profile of an installed agent against the agent itself."""
+"""`synapse doctor`: checks a profile against the installed agent."""
 
 from __future__ import annotations
 
@@ -106,7 +106,6 @@ def doctor_command(
 
 
 def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
-    """Show of every profile what is known without starting its agent."""
     from dataclasses import asdict
 
     from synapse_tui.doctor.versions import glance
@@ -129,7 +128,7 @@ def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
 
 
 def _check_installed(profiles: Sequence[Profile]) -> None:
-    """Raise CommandNotFound before the first agent is started if any is not installed."""
+    """Raise CommandNotFound before any agent is started if one of them is not installed."""
     from synapse_tui.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
@@ -139,7 +138,7 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
 
 
 def _ask(profiles: Sequence[Profile], order: Order) -> None:
-    """Say what it costs, and ask; agents that cost nothing are not asked about."""
+    """Report the cost and ask for confirmation; agents that cost nothing need none."""
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
@@ -182,7 +181,7 @@ def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) ->
 
 
 def _run(work: Coroutine[Any, Any, Value]) -> Value:
-    """Run to the end; Ctrl+C, SIGTERM and a closed terminal end the agent first."""
+    """Run to completion; Ctrl+C, SIGTERM and a closed terminal end the agent first."""
 
     async def main() -> Value:
         task = asyncio.get_running_loop().create_task(work)
@@ -210,12 +209,7 @@ def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
 
 
 class Progress:
-    """Reports on stderr which check runs, and its result.
-
-    Args:
-        agent: The agent.
-        verbose: Whether the agent's screen is shown where something failed.
-    """
+    """Reports on stderr which check runs and its result; `verbose` adds the agent's screen on failures."""
 
     def __init__(self, agent: str, *, verbose: bool) -> None:
         self._agent = agent
@@ -233,7 +227,7 @@ class Progress:
         verdict = result.verdict
         text = one_line(verdict.evidence)
         line = f"{self._agent}: {result.check}: {verdict.outcome} ({result.seconds:.1f} s) {text}"
-        # The table has the whole of it.
+        # The table has the full text.
         note(cut(line, shutil.get_terminal_size().columns) if self._terminal else line)
         if self._verbose and result.screen:
             note("\n".join(f"    | {row}" for row in plain(result.screen).split("\n")))
@@ -271,7 +265,7 @@ def _row(result: Result) -> tuple[str, str, str, str]:
 
 def _show_advice(report: Report) -> None:
     place = report.source
-    if report.shipped:  # the next installation would replace the shipped file
+    if report.shipped:  # the next installation would overwrite the shipped file
         place = f"~/.synapse/profiles/{report.agent}.yaml (a copy of {report.source})"
     keyed = [advice for advice in report.advice if advice.key]
     other = [advice for advice in report.advice if not advice.key]

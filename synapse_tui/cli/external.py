@@ -1,4 +1,4 @@
-"""`synapse external`: A2A agents elsewhere, added by their URL and written to by an alias."""
+"""`synapse external`: A2A agents elsewhere, added by URL and addressed by an alias."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from .sending import (
 )
 
 LONG_POLL = 25.0
-"""Seconds."""
+"""In seconds."""
 _PAUSE = 0.5
 _NOT_FOR_US = ("there is no /external", "knows no external agents")
-"""Refusals of servers that cannot write to external agents: of earlier versions, and without a host."""
+"""Errors of servers that cannot write to external agents: older versions, and servers without a host."""
 
 
 @click.group(name="external", cls=CommandGroup)
@@ -218,7 +218,7 @@ def send_instead(
     agent = store.find(target)
     if agent is None:
         known = [_address(each.alias, each.url) for each in store.list()]
-        caller.find(target, sender=sender, external=known)  # raises, with the closest of all as a hint
+        caller.find(target, sender=sender, external=known)  # raises, suggesting the closest match
         agent = store.get(target)
     response, timeout = sending.response, sending.wait_timeout
     _send_to(context, caller, agent, text, response=response, timeout=timeout, as_json=as_json)
@@ -264,7 +264,7 @@ class _TooLate(Exception):
 
 
 class _Gateway(NamedTuple):
-    """A server whose host writes for us, and the agent inside which this runs; empty for a person."""
+    """A server whose host sends on our behalf, and the agent this command runs in; empty for a person."""
 
     endpoint: str
     sender_id: str
@@ -287,14 +287,14 @@ def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None
 def _hand_over(
     caller: Caller, gateway: _Gateway, agent: ExternalAgent, text: str, *, wanted: bool
 ) -> PeerTask | None:
-    """Have a host send it; None when this process has to."""
+    """Have a host send the message; None if this process must send it."""
     call = calls.external_send(agent.alias, text, response_expected=wanted)
     try:
         return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)
-    except PeerSilent:  # it may have been sent: sending it twice would be worse
+    except PeerSilent:  # it may have been sent, and must not be sent twice
         raise
     except PeerUnreachable:
-        if caller.has_server:  # only its host can bring the answer to the agent
+        if caller.has_server:  # only its host can deliver the answer to the agent
             raise
     except PeerRefused as error:
         if not any(words in error.message for words in _NOT_FOR_US):
@@ -345,15 +345,9 @@ def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) 
 
 
 def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | None:
-    """What became of a message to an external agent in this project, by the journal.
+    """Return the result of a message to an external agent, from the project's journal, or None if unknown.
 
-    Args:
-        caller: Who asks.
-        task_id: Its id or the first 8 characters of it.
-        timeout: Seconds to wait for the answer.
-
-    Returns:
-        None when there is no such message.
+    `task_id` may be the first 8 characters; `timeout` is in seconds.
     """
     project, deadline = Path(caller.project), time.monotonic() + timeout
     while True:

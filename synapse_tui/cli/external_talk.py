@@ -1,4 +1,4 @@
-"""Talks with an external agent from this very process, when no host of the project runs."""
+"""Talks to an external agent from this process, when no host of the project is running."""
 
 from __future__ import annotations
 
@@ -30,12 +30,8 @@ def talk(
 ) -> PeerTask:
     """Send a message and wait for its answer.
 
-    Args:
-        caller: Who runs the command.
-        agent: The receiver.
-        text: The message.
-        timeout: Seconds to wait; None to return as soon as the agent has taken the message.
-        too_late: Called when the time is over; raises.
+    `timeout` is in seconds; None returns as soon as the agent has accepted the message. `too_late` is called
+    at the timeout and raises.
     """
     return asyncio.run(_Talk(caller, agent).run(text, timeout, too_late))
 
@@ -54,7 +50,7 @@ class _Talk:
     async def run(self, text: str, timeout: float | None, too_late: TooLate) -> PeerTask:  # noqa: ASYNC109
         conversation = self._conversation
         saved = self._journal.load(self._agent.alias)
-        if saved.agent != self._agent.identity:  # the conversation with another agent of that alias
+        if saved.agent != self._agent.identity:  # the conversation with another agent under the same alias
             self._journal.forget(self._agent.alias)
             saved = Saved()
         self._journal.restore(conversation, saved)

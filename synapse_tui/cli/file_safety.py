@@ -1,4 +1,4 @@
-"""`synapse file-safety`: who may write which file, and who has written what."""
+"""`synapse file-safety`: locks on files, and the history of their changes."""
 
 from __future__ import annotations
 
@@ -324,7 +324,6 @@ def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
 
 
 def _times(lock: Lock, now: datetime) -> tuple[str, str]:
-    """How long a lock has been held, and how long it may last."""
     return duration((now - lock.locked_at).total_seconds()), duration((lock.expires_at - now).total_seconds())
 
 
@@ -382,8 +381,6 @@ def json_of_modification(change: Modification) -> Mapping[str, object]:
 
 
 class ProjectLocks:
-    """File safety of a project: its settings and database, its files, and who holds locks."""
-
     def __init__(self, caller: Caller, layers: Layers) -> None:
         self.caller = caller
         self._project = layers.project
@@ -408,7 +405,7 @@ class ProjectLocks:
 
     @contextmanager
     def opened(self) -> Iterator[LockDatabase]:
-        """The database; HistoryError where it cannot be opened."""
+        """Open the database; raises HistoryError if that fails."""
         from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
@@ -425,27 +422,27 @@ class ProjectLocks:
             yield safety
 
     def key(self, file: Path) -> str:
-        """The key of a file that is named from the current folder; InvalidValue for an impossible name."""
+        """Return the key of a path relative to the current folder; raises InvalidValue for bad names."""
         try:
             return self._keys.key(file, self.caller.folder)
         except ValueError as error:
             raise InvalidValue(f"'{file}' is not a file name: {error}", "give its path") from error
 
     def file_key(self, file: Path) -> str:
-        """The key of a file that is or will be written, so not of a folder."""
+        """Return the key of a file that is or will be written; raises InvalidValue for a folder."""
         key = self.key(file)
         if self._keys.path(key).is_dir():
             raise InvalidValue(f"'{file}' is a folder", "name the files in it")
         return key
 
     def files_and_agent(self, words: Sequence[str], agent: str) -> tuple[Sequence[Path], str]:
-        """FILEs and the agent; `FILE AGENT` are a file and its holder, as in synapse-a2a."""
+        """Split the words into files and the agent; `FILE AGENT` is accepted as in synapse-a2a."""
         if len(words) == 2 and not agent and self._names_agent(words[1]):
             words, agent = words[:1], words[1]
         return [Path(word) for word in words], agent
 
     def _names_agent(self, word: str) -> bool:
-        """Whether a word that could be a file's name is an agent, running or not, or a type of agents."""
+        """Return whether a word that could be a file name is an agent, running or not, or a type of agent."""
         if (self.caller.folder / word).is_file():
             return False
         if parse_agent_id(word) is not None or fold(word) in (USER.sender_id, *profile_names()):
@@ -456,7 +453,7 @@ class ProjectLocks:
             return not isinstance(error, AgentNotFound)
 
     def agent_id(self, name: str) -> str:
-        """The id of an agent; that of an agent that has ended, or a type, as it is."""
+        """Resolve an agent to its id; ids, and types without a running agent, are returned as given."""
         name = name.removeprefix("@")
         if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
             return name
@@ -468,7 +465,7 @@ class ProjectLocks:
             raise
 
     def holder(self, agent: str = "", task: str = "") -> Holder:
-        """Who locks: the named agent, else the one inside which this runs, else the person."""
+        """Return the holder: the named agent, else the agent this command runs in, else the person."""
         own = self.caller.agent_id
         who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
         record = self.caller.registry.get(who) if who else None
@@ -477,7 +474,7 @@ class ProjectLocks:
         return Holder(who, task, record.process)
 
     def lock_holder(self, agent: str, task: str) -> Holder:
-        """The same for a lock, which ends with its holder's process, so AgentExited if that has ended."""
+        """Like `holder`, for a new lock; raises AgentExited, since a lock ends with its process."""
         holder = self.holder(agent, task)
         if holder.process and not self.caller.liveness()(holder.process):
             raise AgentExited(
@@ -486,7 +483,7 @@ class ProjectLocks:
         return holder
 
     def _own_name(self, agent: str) -> str:
-        # A type means oneself first.
+        # A type refers to the calling agent first.
         if agent in self.caller.own_names():
             return self.caller.agent_id
         try:
@@ -500,7 +497,6 @@ class ProjectLocks:
         return meant
 
     def locks(self, agent_id: str = "") -> Sequence[Lock]:
-        """The current locks, the oldest first; those of one agent, or all of the project."""
         from synapse_tui.messages.quick import held_locks
 
         found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
@@ -529,7 +525,7 @@ class ProjectLocks:
         }
 
     def debug(self) -> dict[str, object]:
-        """Diagnostics, also where the database cannot be used; then `problem` says why."""
+        """Return diagnostics; if the database is unusable, `problem` says why."""
         origins = {
             key: self._settings.origins[key] for key in self._settings.values if key.startswith(_PREFIX)
         }

@@ -1,4 +1,4 @@
-"""Runs host and application in the calling process, and leaves the terminal clean."""
+"""Runs host and application in the calling process, and restores the terminal at the end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ from synapse_tui.paths import UserPaths, find_project
 def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
     """Run the application until the user quits or the terminal goes away.
 
-    Args:
-        base: Folder that the project is looked up from.
-        specs: Agents to open; empty for those of the settings, or the launcher.
-        layout: Arrangement of the panes; None for that of the settings.
+    Without `specs`, it opens the agents of the settings, or the launcher.
     """
     paths = UserPaths.of_environment()
     paths.check()
@@ -79,7 +76,7 @@ def _handle_signals(app: SynapseApp, hung_up: asyncio.Event) -> None:
 
 @contextlib.contextmanager
 def _stderr_in_logfile(folder: Path) -> Iterator[None]:
-    """Send log records, and all else that is written to standard error, to a file: not on the screen."""
+    """Redirect logging and standard error to a file, so that they do not corrupt the screen."""
     path = private_folder(folder) / "synapse-tui.log"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     saved = os.dup(2)

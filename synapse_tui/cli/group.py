@@ -1,4 +1,4 @@
-"""The group of all commands: loads a command when it is called, and takes profiles as commands."""
+"""The group of all commands: imports a command when it is called, and accepts profiles as commands."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""All commands with what the help says of them: it loads none of them."""
+"""All commands with their help texts, so that the help need not import them."""
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {name: about for commands in TOPICS.values() for name, about in commands.items()}
 )
@@ -75,11 +75,11 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "trust": "project_files",
     }
 )
-"""The modules of commands that are not named like them; each has its commands as `NAME_command`."""
+"""Modules of commands whose names differ; each defines its commands as `NAME_command`."""
 
 
 class ProfileCommand(click.Command):
-    """`synapse PROFILE ARGUMENTS...`: opens the application; its arguments are those of synapse-tui."""
+    """`synapse PROFILE ARGUMENTS...`: opens the application; the arguments are those of synapse-tui."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.args = list(args)
@@ -91,7 +91,7 @@ class ProfileCommand(click.Command):
 
 
 class SynapseGroup(CommandGroup):
-    """The commands of `synapse`, and every profile as a further one."""
+    """The commands of `synapse`; each profile is a command too."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return sorted(SUMMARIES)
@@ -128,19 +128,19 @@ class SynapseGroup(CommandGroup):
 
 
 def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
-    """The command that completes these words, and its name: what follows a profile is for the application."""
+    """Return the command that completes these words and its name; profiles are completed by synapse-tui."""
     if words and words[0] not in SUMMARIES and is_profile(words[0]):
         return cast("click.Command", importlib.import_module("synapse_tui.cli.tui").command), "synapse"
     return synapse, "synapse"
 
 
 def is_profile(word: str) -> bool:
-    """Whether a word is `PROFILE[:NAME][@DIR]` with an existing profile."""
+    """Return whether a word is `PROFILE[:NAME][@DIR]` with an existing profile."""
     return word.partition("@")[0].partition(":")[0] in profile_names()
 
 
 def profile_names() -> list[str]:
-    """Names of the profile files of all folders; they are not read."""
+    """Return the names of all profile files, without reading them."""
     from pathlib import Path
 
     from synapse_tui.paths import UserPaths, find_project, shipped_profiles

@@ -1,4 +1,4 @@
-"""`synapse history`: the messages that were sent, and their answers."""
+"""`synapse history`: messages and their answers."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
             raise InvalidValue(f"{output} exists already", "name another file, or remove it") from None
         except OSError as error:
             if made:
-                output.unlink(missing_ok=True)  # a part of it would be taken for all
+                output.unlink(missing_ok=True)  # a partial file could be mistaken for a complete one
             raise InvalidValue(
                 f"{output} cannot be written: {error.strerror}", "name another file"
             ) from error
@@ -288,7 +288,7 @@ def _agent(caller: Caller, name: str) -> str:
 
 
 def time_of(word: str, now: datetime | None = None) -> datetime | None:
-    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for an empty word."""
+    """Parse a time: `2h` (ago), `2026-05-01` or `2026-05-01T12:00`; None for an empty string."""
     if not word:
         return None
     span = _SPAN.fullmatch(word)

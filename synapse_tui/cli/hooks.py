@@ -1,4 +1,4 @@
-"""`synapse hooks` and `hook`: our hooks in the agents' own configuration, and what those call."""
+"""`synapse hooks` and `hook`: our hooks in the agents' own configuration, and the command they call."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _chosen(names: Sequence[str]) -> list[tuple[Dialect, HookTarget]]:
 def _each(
     chosen: Sequence[tuple[Dialect, HookTarget]], work: Callable[[Dialect, HookTarget], object]
 ) -> dict[Dialect, ConfigError]:
-    """Do something for each agent; gives the errors: one broken file does not affect the others."""
+    """Apply `work` to each agent and return the errors; one broken file does not affect the others."""
     problems: dict[Dialect, ConfigError] = {}
     for dialect, place in chosen:
         try:

@@ -1,4 +1,4 @@
-"""`synapse instructions`: what agents are told about each other."""
+"""`synapse instructions`: the instructions that agents get about each other."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
 
 
 def _meant(caller: Caller, agent: str) -> Address:
-    """The named agent; else the one inside which this runs, or the only one of the project."""
+    """Return the named agent, else the calling agent, else the project's only agent."""
     if agent or caller.agent_id:
         return caller.find_one(agent or caller.agent_id)
     here = caller.here()

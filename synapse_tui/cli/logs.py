@@ -1,4 +1,4 @@
-"""`synapse logs`: what an agent wrote."""
+"""`synapse logs`: an agent's output."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 BLOCK = 64 * 1024
 POLL = 0.2
-"""Seconds between two looks at a followed file."""
+"""Seconds between checks of a followed file."""
 NEWEST = 4_000_000
-"""Bytes at the end of the log that are searched for the last lines; a terminal parses megabytes a second."""
+"""Bytes at the end of the log that are searched for the last lines; parsed at megabytes a second."""
 FEW = 1000
-"""Lines that are surely found there."""
+"""Lines that fit into `NEWEST` bytes with certainty."""
 ALL = sys.maxsize
 
 
@@ -166,7 +166,7 @@ def _show_cast(path: Path, *, follow: bool) -> None:
 
 
 def _batches(path: Path, newest: int) -> Iterator[Iterable[LogItem]]:
-    """What a followed log holds, then what is added, without end."""
+    """Yield the content of a followed log, then each addition, endlessly."""
     batch: list[LogItem] = []
     for item in follow_log(path, newest, lambda: time.sleep(POLL)):
         if item is not None:
@@ -177,7 +177,7 @@ def _batches(path: Path, newest: int) -> Iterator[Iterable[LogItem]]:
 
 
 def _seek_lines(file: BinaryIO, lines: int) -> None:
-    """Move to the beginning of the last `lines` lines, reading no more of the file than needed."""
+    """Seek to the start of the last `lines` lines, reading no more than needed."""
     end = file.seek(0, 2)
     position = end
     wanted = lines
@@ -186,7 +186,7 @@ def _seek_lines(file: BinaryIO, lines: int) -> None:
         file.seek(start)
         block = file.read(position - start)
         if position == end and block.endswith(b"\n"):
-            wanted += 1  # the line feed at the very end begins no line
+            wanted += 1  # the final line feed starts no line
         found = block.count(b"\n")
         if found >= wanted:
             at = -1

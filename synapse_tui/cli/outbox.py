@@ -1,4 +1,4 @@
-"""`synapse outbox` and `inbox`: the messages that wait for agents, and those that wait to be read."""
+"""`synapse outbox` and `inbox`: messages queued for agents, and unread messages."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 _EVERY = "all"
 _SHORTEST_PREFIX = 4
 _TEXT_CELLS = 50
-_TEXT_START = 500  # characters of each kept text that JSON shows, as of messages of open agents
-_NO_ROUTE = 404  # HTTP: the server has no outbox or inbox, as that of synapse-a2a
+_TEXT_START = 500  # characters of an undelivered message's text in JSON, as for messages of open agents
+_NO_ROUTE = 404  # HTTP status: the server has no outbox or inbox, like that of synapse-a2a
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line asks for.
+    """The parsed command line.
 
     Attributes:
-        agent: An address; empty for every agent of the project.
+        agent: An address; empty for all agents of the project.
         action: One of ACTIONS; empty to list.
-        tasks: Ids, beginnings of ids, or `all`.
-        place: Where to move a message, from 1.
+        tasks: Ids, prefixes of ids, or `all`.
+        place: New position of a message, from 1.
     """
 
     agent: str
@@ -69,7 +69,7 @@ _complete_actions = offering(lambda: ((action, "") for action in ("list", *ACTIO
 
 
 def _complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """An agent or an action first, then an action, then tasks."""
+    """Complete an agent or an action first, then an action, then tasks."""
     words = context.params.get("words") or ()
     if any(word in ACTIONS for word in words):
         return complete_tasks(context, parameter, typed)
@@ -107,7 +107,7 @@ def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool
 
 
 def parse(words: Sequence[str]) -> Request:
-    """Read the words; one that is an action is no agent."""
+    """Parse the words; an action's name is never an agent."""
     rest = list(words)
     agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
     action = rest.pop(0) if rest else "list"
@@ -134,15 +134,12 @@ def parse(words: Sequence[str]) -> Request:
 
 
 class Outbox:
-    """The outboxes of some agents: asks their servers and collects what they answer.
+    """The outboxes of a set of agents: sends requests to their servers and collects the answers.
 
     Attributes:
-        waiting: Messages and whose outbox they are in.
-        done: Messages on which the action was carried out.
-        places: Positions of messages that were moved, from 1; 0 for one that is gone.
+        places: Positions of moved messages, from 1; 0 if a message is gone.
         kept: Messages for agents that are not open.
-        canceled: Those of them that were canceled.
-        left: What was not listed, or not meant by `all`, and why.
+        left: Messages that were not listed or not included in `all`, and why.
         without: Agents of other programs, which have no outbox.
     """
 
@@ -161,7 +158,7 @@ class Outbox:
         self.errors: list[SynapseError] = []
 
     def agents(self, address: str) -> list[Address]:
-        """The agents that an address means, all of the project if empty; none if only kept messages match."""
+        """Return the open agents an address refers to; an empty one means all of the project."""
         self._address = address
         if not address:
             return self._caller.here()
@@ -191,7 +188,7 @@ class Outbox:
                     self.left.append(f"{agent.agent_id} has no outbox: senders wait until it takes a message")
 
     def act(self, request: Request, agents: Sequence[Address]) -> None:
-        """Carry out the action on each message; a failure of one does not affect the others."""
+        """Apply the action to each message; one failure does not affect the others."""
         self._read(agents)
         agents = [agent for agent in agents if agent not in self.without]
         for task in request.tasks:
@@ -208,7 +205,7 @@ class Outbox:
                 self.errors.append(error)
 
     def _act_on_kept(self, task: str, action: str) -> bool:
-        """Act on messages for agents that are not open; gives whether no other message is meant."""
+        """Act on messages for agents that are not open; return whether no other message is meant."""
         if task == _EVERY:
             kept = self._stored.find(self._address) if action == "cancel" else ()
             self.canceled += [self._stored.cancel(each) for each in kept if self._stored.is_in_all(each)]
@@ -240,7 +237,6 @@ class Outbox:
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
     def _look_for_left(self, agent: Address, action: str) -> None:
-        """Find the caller's messages that `all` did not mean."""
         who = self._caller.agent_id
         for message in self._client.call(agent.endpoint, calls.outbox()):
             mine = not who or (message.get("sender") or {}).get("sender_id") == who
@@ -267,7 +263,7 @@ class Outbox:
         return [(agent, message) for agent, message, _ in found]
 
     def _begun_by(self, task: str, key: str) -> Sequence[tuple[Address, str, str]]:
-        """Messages in which the id under a key begins so: agent, message id, and that id."""
+        """Return (agent, message id, matched id) of each message whose id under `key` starts with `task`."""
         return [
             (agent, str(message["id"]), str(message.get(key)))
             for agent, message in self.waiting
@@ -332,7 +328,7 @@ def _done_json(agent_id: str, task_id: str, status: str, delivery: str, reason: 
 
 
 def left_out(message: dict[str, Any], action: str) -> str:
-    """Why `all` did not mean a message, and what to do; empty where the action does not fit it."""
+    """Return why `all` excludes a message, and what to do; empty if the action does not apply to it."""
     short = str(message["id"])[:8]
     if message.get("uncertain") is True and action in ("release", "retry", "now"):
         again = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} cancels it"
@@ -369,16 +365,16 @@ def _sender_id(message: dict[str, Any]) -> str:
 
 
 class KeptMessages:
-    """Messages for agents of the project that are not open, which only the history has; read once."""
+    """Messages for agents of the project that are not open; read from the history once."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._read: Sequence[Undelivered] | None = None
 
     def find(self, address: str) -> Sequence[Undelivered]:
-        """The messages for the agents that an address would mean; an empty one means all.
+        """Return the messages for the agents an address refers to; an empty address means all.
 
-        A history that cannot be read is reported, and hinders nothing else.
+        If the history cannot be read, that is reported and does not affect other messages.
         """
         if self._read is None:
             try:
@@ -392,14 +388,14 @@ class KeptMessages:
         return [each for each in self._read if wanted in map(fold, _names(each))]
 
     def is_in_all(self, kept: Undelivered) -> bool:
-        """Whether `cancel all` means a message: not what lies in an inbox, as with open agents."""
+        """Return whether `cancel all` includes a message; as with open agents, not those in an inbox."""
         return self._may_cancel(kept) and kept.hold is not Parked.INBOX
 
     def _may_cancel(self, kept: Undelivered) -> bool:
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
     def cancel(self, kept: Undelivered) -> Undelivered:
-        """Cancel a message; gives it as it is then."""
+        """Cancel a message and return its new state."""
         if not self._may_cancel(kept):
             raise MessageError(
                 f"message {kept.task.short_id} was sent by {kept.task.sender.sender_id}",
@@ -411,7 +407,7 @@ class KeptMessages:
     def _all(self) -> Sequence[Undelivered]:
         with self._archive() as archive:
             found = archive.kept(self._caller.project)
-        # Asked after the history was read: an agent that was opened meanwhile has its messages already.
+        # Checked after reading the history: an agent opened meanwhile already has its messages.
         here = self._caller.here()
         return [
             each
@@ -506,7 +502,7 @@ def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool)
         if inbox.found and not marking and not keep:
             note("not marked read: name an agent with --agent for that")
     if marking:
-        # Only what was certainly printed is marked: a reader that broke off finds it again.
+        # Mark only what was certainly printed, so that nothing is lost if the reader of the pipe exits early.
         sys.stdout.flush()
         inbox.mark_read(client, who)
     for error in inbox.errors:
@@ -516,7 +512,7 @@ def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool)
 
 @dataclass
 class Inbox:
-    """Unread messages by agent, agents of other programs that have no inbox, and what failed."""
+    """Unread messages by agent, agents of other programs that have no inbox, and errors."""
 
     found: list[tuple[Address, list[dict[str, Any]]]] = field(default_factory=list)
     without: list[Address] = field(default_factory=list)
@@ -565,7 +561,6 @@ class Inbox:
 
 
 def _show_inbox(agent: Address, messages: Sequence[dict[str, Any]], *, own: bool) -> None:
-    """Each message as it would have been typed; a person sees to whom."""
     if not own:
         note(f"{agent.agent_id}: {len(messages)} unread")
     for message in messages:

@@ -1,4 +1,4 @@
-"""What a command prints and how it ends: stdout is data, stderr is narration; all exit codes are set here."""
+"""Output and exit codes of commands: stdout is data, stderr is narration; all exit codes are set here."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _JSON = "synapse.json"
 _GAP = "  "
-_NARROWEST = 8  # cells that a column keeps when it is cut
+_NARROWEST = 8  # minimum width in cells of a truncated column
 _IN_A_LINE = str.maketrans("\n\r\t", "   ")
 LOG_NAME = "synapse.log"
 LOG_BYTES = 5 * 1024 * 1024
-"""The log rotates at this size; the previous one is `synapse.log.1`."""
+"""Size at which the log is rotated to `synapse.log.1`."""
 _LOG_VARIABLE = "SYNAPSE_LOG_FILE"
 _LOG_OFF = re.compile(rb'"SYNAPSE_LOG_FILE"\s*:\s*("false"|false)')
 plain = content.plain
 
 
 class ExitCode(IntEnum):
-    """How a command ended; docs/cli.md has the table."""
+    """Exit codes; docs/cli.md has the table."""
 
     DONE = 0
     FAILED = 1
@@ -65,7 +65,7 @@ class TaskEnded(errors.SynapseError):
 
 
 class WaitTimedOut(errors.SynapseError):
-    """An awaited task took longer than the caller would wait."""
+    """An awaited task took longer than the caller was willing to wait."""
 
 
 def exit_code_for(error: errors.SynapseError) -> ExitCode:
@@ -73,13 +73,13 @@ def exit_code_for(error: errors.SynapseError) -> ExitCode:
         return ExitCode.TASK_FAILED
     if isinstance(error, WaitTimedOut):
         return ExitCode.TIMED_OUT
-    # An error from the host of a session counts as what it was there.
+    # An error reported by a session's host has the exit code of its original class.
     there = getattr(errors, getattr(error, "kind", ""), type(error))
     return next((code for kind, code in _CODES if issubclass(there, kind)), ExitCode.FAILED)
 
 
 def end_with(context: click.Context, found: Iterable[errors.SynapseError | None]) -> None:
-    """End a command with the exit code of the first error, which was printed; return where there is none."""
+    """Exit with the code of the first error, which has been printed already; return if there is none."""
     first = next(filter(None, found), None)
     if first is not None:
         context.exit(exit_code_for(first).value)
@@ -89,14 +89,7 @@ def end_with(context: click.Context, found: Iterable[errors.SynapseError | None]
 
 
 def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
-    """Run a command and end the process; no error shows a traceback.
-
-    Args:
-        command: The command.
-        words: Its arguments.
-        name: What it is called in messages.
-        obj: Passed to the command as `context.obj`.
-    """
+    """Run a command and exit; errors never show a traceback. `name` is the program's name in messages."""
     _open_closed_streams()
     log_end = begin_log(name, words)
     try:
@@ -109,18 +102,17 @@ def run_command(command: click.Command, words: Sequence[str], *, name: str, obj:
 
 
 def _open_closed_streams() -> None:
-    # A file that is opened later must not become one of the three standard streams.
+    # A file opened later must not become one of the three standard streams.
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _unwritten(error: OSError | ValueError, name: str) -> int:
-    """Standard output takes nothing more, or broke in the midst of an error; gives the exit code."""
     if os.environ.get("SYNAPSE_DEBUG"):
         raise error
-    # What is left in the buffer would be an error at the interpreter's end.
+    # Data left in the buffer would raise an error when the interpreter exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError | ValueError):
         return ExitCode.DONE.value
@@ -172,7 +164,7 @@ def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
 
 
 def _misused(error: click.ClickException, words: Sequence[str]) -> int:
-    # The words could not be read, so whether they ask for JSON is looked up in them.
+    # The arguments could not be parsed, so look for --json in them directly.
     if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()
         show_json({"error": {"type": type(error).__name__, "message": message, "hint": "--help explains it"}})
@@ -182,7 +174,7 @@ def _misused(error: click.ClickException, words: Sequence[str]) -> int:
 
 def _folder_is_gone() -> bool:
     try:
-        os.getcwd()  # noqa: PTH109 - it is asked whether that works
+        os.getcwd()  # noqa: PTH109 - only checks that it works
     except OSError:
         return True
     return False
@@ -192,7 +184,7 @@ def _folder_is_gone() -> bool:
 
 
 def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> None:
-    """Report an error: on stderr for people and, when the data is JSON, on stdout for programs."""
+    """Report an error on stderr and, if the output is JSON, on stdout too."""
     if as_json:
         show_json({"error": error_json(error)})
     note(f"{name}: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
@@ -207,7 +199,7 @@ def want_json(context: click.Context) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line for people on stderr, without what would act on the terminal."""
+    """Print a line on stderr, without control sequences."""
     click.echo(plain(_encodable(text)), err=True)
 
 
@@ -230,7 +222,7 @@ def show_json(value: object) -> None:
 
 
 def _encodable(text: str) -> str:
-    # A peer may have sent half a surrogate pair, which UTF-8 cannot carry.
+    # A peer may have sent half a surrogate pair, which UTF-8 cannot encode.
     return text.encode("utf-8", "replace").decode()
 
 
@@ -244,14 +236,11 @@ def is_interactive() -> bool:
 def show_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, shrinking: Collection[str] = ()
 ) -> None:
-    """Print a table; columns are as wide as their widest cell, wide characters counted as two.
+    """Print a table without control sequences; wide characters count as two cells.
 
-    Args:
-        heads: What stands over the columns.
-        rows: Their cells; what would act on a terminal is left out.
-        shrinking: Heads of the columns with texts of any length, cut where the terminal is too narrow.
+    Columns whose headers are in `shrinking` are truncated if the terminal is too narrow.
     """
-    # A name may hold a line break; a row is one line all the same.
+    # A name may contain a line break; a row is one line nevertheless.
     table = [tuple(heads), *(tuple(plain(cell.translate(_IN_A_LINE)) for cell in row) for row in rows)]
     widths = [max(cells(row[at]) for row in table) for at in range(len(heads))]
     _shrink(widths, [at for at, head in enumerate(heads) if head in shrinking])
@@ -268,7 +257,7 @@ def show_list(
     as_json: bool,
     shrinking: Collection[str] = (),
 ) -> None:
-    """Print data as JSON, or as a table; without any, say so on stderr."""
+    """Print data as JSON or as a table; if it is empty, print `nothing` on stderr."""
     if as_json:
         show_json(data)
     elif rows:
@@ -278,7 +267,6 @@ def show_list(
 
 
 def _shrink(widths: list[int], places: Sequence[int]) -> None:
-    """Make columns as narrow as the terminal requires, the widest first."""
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - columns() if places else 0
     while over > 0:
         widest = max(places, key=widths.__getitem__)
@@ -294,7 +282,7 @@ def padded(text: str, width: int) -> str:
 
 
 def columns() -> int:
-    """Columns that a row may have; unlimited where stdout is no terminal."""
+    """Return the width available for a row; unlimited if stdout is not a terminal."""
     if not sys.stdout.isatty():
         return sys.maxsize
     import shutil
@@ -303,12 +291,12 @@ def columns() -> int:
 
 
 def one_line(text: str, width: int = sys.maxsize) -> str:
-    """A text as one line of at most so many cells, without what would act on a terminal."""
+    """Return text as one line of at most `width` cells, without control sequences."""
     return cut(" ".join(plain(text).split()), width)
 
 
 def cut(text: str, width: int) -> str:
-    """A text, or as much of its beginning as fits into so many cells with an ellipsis."""
+    """Truncate text to `width` cells, with an ellipsis."""
     if cells(text) <= width:
         return text
     left = width - 1
@@ -320,7 +308,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes (Unicode UAX 11)."""
+    """Return the number of terminal columns text takes (Unicode UAX 11)."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -337,10 +325,8 @@ def cells(text: str) -> int:
 def begin_log(name: str, words: Sequence[str]) -> Callable[[int], None]:
     """Log a command in `~/.synapse/logs/synapse.log` if SYNAPSE_LOG_FILE is set; never fails.
 
-    A message may hold anything, so only the command and the names of its options are logged.
-
-    Returns:
-        To be called with the exit code.
+    Only the command and the names of its options are logged, since a message may contain secrets. Returns a
+    function to call with the exit code.
     """
     try:
         if _may_log():
@@ -353,7 +339,7 @@ def begin_log(name: str, words: Sequence[str]) -> Callable[[int], None]:
 
 
 def _may_log() -> bool:
-    # Most commands need not load what reads settings, so the file is searched for the key.
+    # Most commands need not import the settings, so search the file for the key first.
     if _LOG_VARIABLE in os.environ:
         return True
     try:
@@ -370,7 +356,7 @@ def _begin_log(paths: UserPaths, name: str, words: Sequence[str]) -> Callable[[i
 
     from synapse_tui.settings import load_settings
 
-    # Only the user's own settings count: no project begins a log.
+    # Only the user's settings count: a project cannot enable the log.
     settings = load_settings(
         paths.synapse, paths=paths, environ=os.environ, trusted=lambda _path, _data: False
     )

@@ -38,7 +38,7 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Only print what 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is done with a file: `write`, `replace` (the old one is renamed to the backup), or `keep`."""
+    """An action on a file: `write`, `replace` (renames the old one to the backup) or `keep`."""
 
     action: str
     path: Path
@@ -51,7 +51,7 @@ class Step:
         return {"action": self.action, "path": str(self.path), "why": self.why} | backup
 
     def carry_out(self) -> None:
-        """Write the file; the old one is never lost."""
+        """Write the file; an existing one is never lost."""
         if self.backup is not None:
             self.path.rename(self.backup)
         elif os.path.lexists(self.path):
@@ -67,7 +67,7 @@ class Step:
 
 
 class Scaffold:
-    """The files that init and reset write: the settings, and in a project its .gitignore."""
+    """The files that init and reset write: the settings and, in a project, a .gitignore."""
 
     def __init__(self, caller: Caller, scope: str | None) -> None:
         self.caller = caller
@@ -87,7 +87,7 @@ class Scaffold:
             note(f"synapse: the project is {self.project}")
 
     def to_init(self) -> list[Step]:
-        """Steps after which all files are there; existing ones stay."""
+        """Return the steps that create missing files; existing files are unchanged."""
         files = {SETTINGS: EMPTY} | ({".gitignore": IGNORED} if self.scope == "project" else {})
         return [
             Step("keep", path, "exists") if os.path.lexists(path) else Step("write", path, data=data)
@@ -95,7 +95,7 @@ class Scaffold:
         ]
 
     def to_reset(self) -> list[Step]:
-        """Steps after which all files are as init writes them; the others are kept as backups."""
+        """Return the steps that restore all files to their initial content, with backups."""
         steps = []
         for step in self.to_init():
             if step.action == "write":
@@ -112,7 +112,7 @@ class Scaffold:
         return steps
 
     def _guards(self) -> Mapping[str, object]:
-        """The user's settings that restrict callers: resetting must not let anyone in."""
+        """Return the user's settings that restrict callers; a reset must not remove these restrictions."""
         path = self.folder / SETTINGS
         if self.scope != "user" or not path.exists():
             return {}
@@ -120,7 +120,7 @@ class Scaffold:
         return {key: value for key, value in entries if key in SCHEMA and SCHEMA[key].guard}
 
     def carry_out(self, steps: Sequence[Step]) -> None:
-        """Write the files, and trust settings that a person has written; those of an agent wait for one."""
+        """Write the files; settings written by a person are trusted, those of an agent need approval."""
         path = self.folder
         try:
             if self.scope == "user":
@@ -326,7 +326,6 @@ def _named(project: Path, files: Sequence[str], store: TrustStore) -> Sequence[U
 
 
 def _path_of(project: Path, name: str) -> Path:
-    """A file as it was typed: from the current folder, or from `.synapse`."""
     folder = project / ".synapse"
     here = Path(name).absolute()
     path = here if here.exists() else folder / name

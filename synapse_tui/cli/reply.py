@@ -1,4 +1,4 @@
-"""`synapse reply`: the agent's own answer to a task that it was given."""
+"""`synapse reply`: an agent's explicit answer to a task."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .sending import read_message
 
 STATES = ("completed", "failed", "rejected", "input-required")
 MAX_FILES = 1_000_000
-"""Bytes of all files of a reply together: they travel in one request."""
+"""Limit on the total size of a reply's files, which travel in one request."""
 
 
 @click.command(name="reply", cls=TextCommand)
@@ -112,7 +112,7 @@ def reply_command(
 def reply_instead_of_send(
     caller: Caller, target: str, text: str, task_id: str, *, waits: bool, as_json: bool
 ) -> None:
-    """Carry out `synapse send TARGET TEXT --reply-to TASK`: the task's sender gets it, whoever TARGET is."""
+    """Run `synapse send TARGET TEXT --reply-to TASK`: the task's sender gets it, whatever TARGET is."""
     _check_inside(caller, target)
     task = _send_reply(caller, Reply(text), task_id, target=target)
     owner = _owner(task)
@@ -129,14 +129,10 @@ def reply_instead_of_send(
 def _send_reply(
     caller: Caller, reply: Reply, task_id: str, target: str = "", contents: Mapping[str, bytes] = NO_CONTENTS
 ) -> PeerTask:
-    """Answer a task of the agent inside which this runs.
+    """Answer a task of the calling agent, by default the one that awaits an answer.
 
-    Args:
-        caller: Who runs the command.
-        reply: The answer.
-        task_id: The task; empty for the one that awaits it.
-        target: Who could get a plain message instead; empty if unknown.
-        contents: The bytes of the files of the answer by their paths.
+    If the reply is refused, the error suggests a plain message to `target`. `contents` maps paths to file
+    contents.
     """
     client = caller.client()
     try:
@@ -213,14 +209,14 @@ def _text(task: PeerTask) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The files, URLs and data of a reply, and the bytes of the files by their paths."""
+    """The files, URLs and data of a reply, and the content of the files by path."""
 
     parts: tuple[Part, ...]
     contents: Mapping[str, bytes]
 
 
 def state_of(state: str | None, *, failed: bool, rejected: bool) -> TaskState:
-    """The state of a task after a reply; InvalidValue where the options contradict each other."""
+    """Return the state of a task after a reply; raises InvalidValue if the options contradict each other."""
     given = [state] if state is not None else []
     given += ["failed"] * failed + ["rejected"] * rejected
     if len(set(given)) > 1:

@@ -36,7 +36,7 @@ from .sending import (
 if TYPE_CHECKING:
     from synapse_tui.instructions import Pick, TextFile
 
-_UNKNOWN = 404  # HTTP: the server has no such task
+_UNKNOWN = 404  # HTTP status: the server has no such task
 
 
 @click.command(name="send", cls=TextCommand)
@@ -210,7 +210,7 @@ def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
 
 
 def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
-    """The agents that a rule means, without the sender; an error names the rule."""
+    """Return the agents a rule selects, without the sender; errors name the rule."""
     try:
         return caller.find(pick.rule.agent, sender=sender)
     except AgentNotFound as error:
@@ -259,7 +259,7 @@ def result_command(context: click.Context, *, task: str, wait_timeout: float, as
 
 
 def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, PeerTask]:
-    """Find a task and its agent by the beginning of its id, agents of this project first."""
+    """Find a task and its agent by a prefix of its id, searching agents of this project first."""
     live, _ = caller.registry.scan()
     project = caller.project_of(live)
     unreachable: SynapseError | None = None

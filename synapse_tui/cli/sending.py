@@ -1,4 +1,4 @@
-"""Sends a message to one or several agents, waits for the answers, and prints answers and receipts."""
+"""Sends a message to one or several agents, waits for answers, and prints answers and receipts."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ from .commands import Function, one_of, stacked
 from .output import TaskEnded, WaitTimedOut, error_json, fail, note, note_left_out, plain, show, show_json
 
 MAX_WAIT = 7 * 86_400
-"""Seconds."""
+"""In seconds."""
 WAIT = 300
-"""Seconds to wait for an answer by default."""
+"""Default seconds to wait for an answer."""
 BUSY_WAIT = 300.0
-"""Seconds in which a message is offered to a busy agent when no answer is awaited."""
+"""Seconds to retry while the agent is busy, if no answer is awaited."""
 FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0
-"""Seconds of one long poll; the receiver's progress is read between two of them."""
+"""Seconds of one long poll, from the first to the longest. The receiver's progress is read between polls."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between two polls of a server that does not wait: an older one, or one with many waiters."""
+"""Seconds between polls of a server that returns at once: an older version, or one with many waiters."""
 GROWTH = 1.4
 MAX_FAILURES = 3
-"""How many polls in a row may fail while the agent's process lives."""
+"""Consecutive polls that may fail while the agent's process is alive."""
 OVERDUE = 5.0
-"""Seconds after the end of the receiver's task in which the answer should have reached the sender's."""
+"""Seconds after the receiver's task has ended until its answer should have reached the sender's task."""
 ENDED = 10.0
-"""Seconds in which a receiver that has ended may be restarted while its host lives."""
+"""Seconds to wait for an agent that has exited to be restarted, while its host is alive."""
 NO_QUESTION = ("", "")
 WAITING = ("queued", "held", "typing")
-"""The delivery of a message that was certainly not submitted yet."""
+"""Delivery states in which a message has certainly not been submitted."""
 _FLEETING = ("typing", "submitting")
-_EXITED, _UNKNOWN = 503, 404  # HTTP: its agent has ended; it has no such task
+_EXITED, _UNKNOWN = 503, 404  # HTTP status: the agent has exited; the server has no such task
 
 
 # -- options and text ---
@@ -84,10 +84,9 @@ def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
 
 
 def response_option(*, receipts: bool = False) -> Callable[[Function], Function]:
-    """`--response` and `--no-response`; the command gets `response`, None for neither.
+    """Add `--response` and `--no-response`; the command gets `response`, None if neither is given.
 
-    Args:
-        receipts: Whether only receipts are awaited, unless the setting says otherwise.
+    With `receipts`, only receipts are awaited unless the setting says otherwise.
     """
     usual = "The default." if receipts else "With neither the setting a2a.flow decides."
     return one_of(
@@ -98,7 +97,7 @@ def response_option(*, receipts: bool = False) -> Callable[[Function], Function]
 
 
 def sending_options(*, receipts: bool = False) -> Callable[[Function], Function]:
-    """All options of a message; the command passes them to `Sending`."""
+    """Add all message options; the command passes them to `Sending`."""
     return stacked(
         click.option(
             "--from", "sender", metavar="ID", default="", help="Sender; else $SYNAPSE_AGENT_ID, or you."
@@ -119,7 +118,7 @@ def sending_options(*, receipts: bool = False) -> Callable[[Function], Function]
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a message is to be sent, as the options say; `response` is None for neither of its options."""
+    """The message options; `response` is None if neither of its options is given."""
 
     sender: str
     priority: int
@@ -131,7 +130,7 @@ class Sending:
         check_timeout(self.wait_timeout)
 
     def order(self, caller: Caller, who: Sender, text: str, *, follows: str = "") -> Order:
-        """The message as it is to be sent; problems with the settings are printed on stderr."""
+        """Return the message to send; problems with the settings are printed on stderr."""
         flow = flow_of(caller)
         waiting = waits(flow, self.response)
         return Order(
@@ -146,7 +145,7 @@ class Sending:
 
 
 def check_timeout(seconds: float) -> None:
-    """Raise InvalidValue for a negative time, no number, or more than a week."""
+    """Raise InvalidValue if a timeout is negative, not a number or longer than a week."""
     if not 0 <= seconds <= MAX_WAIT:
         raise InvalidValue(f"--wait-timeout {seconds:g} is not valid", f"give seconds from 0 to {MAX_WAIT}")
 
@@ -158,7 +157,7 @@ def waits(flow: str, response: bool | None) -> bool:
 
 
 def flow_of(caller: Caller) -> str:
-    """The setting `a2a.flow`; problems with the settings are printed on stderr."""
+    """Return the setting `a2a.flow`; problems with the settings are printed on stderr."""
     from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
@@ -174,11 +173,11 @@ def flow_of(caller: Caller) -> str:
 
 
 def read_message(message: str) -> str:
-    """The text of a message: the argument, or standard input for `-`."""
+    """Return the message: the argument, or standard input for `-`."""
     if message == "-":
         if sys.stdin is None:
             raise MessageError("standard input, where the message should come from, is closed", "pass a text")
-        # A little more than the limit is enough to know.
+        # Read just enough to notice that the limit is exceeded.
         data = sys.stdin.buffer.read(MAX_MESSAGE_BYTES + 2).removesuffix(b"\n")
     else:
         data = os.fsencode(message)
@@ -203,7 +202,7 @@ def read_message(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the message to one agent: its task as last seen, and what went wrong."""
+    """The result for one receiver: its task as last seen, and the error if any."""
 
     target: Address
     task: PeerTask | None = None
@@ -212,16 +211,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A message and how it is to be sent.
+    """A message and how to send it.
 
     Attributes:
-        caller: Who runs the command.
-        sender: Who sends.
-        text: The message.
         priority: 1 to 5.
-        timeout: Seconds to wait for an answer; None not to wait.
-        follows: The open task that it continues; empty for none.
-        insists: Whether to wait also for a message that lies in the agent's inbox.
+        timeout: Seconds to wait for an answer; None sends without waiting.
+        follows: The open task that the message continues; empty for a new task.
+        insists: Whether to wait even if the message is placed in the agent's inbox.
     """
 
     caller: Caller
@@ -239,11 +235,9 @@ class Order:
     def deliver(
         self, targets: Sequence[Address], done: Callable[[Outcome], None] = lambda _outcome: None
     ) -> list[Outcome]:
-        """Send to all concurrently; a failure of one does not affect the others.
+        """Send to all targets concurrently; one failure does not affect the others.
 
-        Args:
-            targets: The agents.
-            done: Called with every outcome as soon as it is there, in any thread.
+        `done` is called with each outcome as soon as it is known, in any thread.
         """
         client = self.caller.client()
         deliveries = [_Delivery(self, target, client, done) for target in targets]
@@ -256,8 +250,6 @@ class Order:
 
 
 class _Delivery:
-    """The message to one agent."""
-
     def __init__(
         self, order: Order, target: Address, client: Client, done: Callable[[Outcome], None]
     ) -> None:
@@ -267,12 +259,12 @@ class _Delivery:
         self._client = client
         self._done = done
         self._task: PeerTask | None = None
-        self._own: PeerTask | None = None  # the sender's own task that stands for the answer
+        self._own: PeerTask | None = None  # the sender's own task, which receives the answer
         self._follow_up: PeerTask | None = None
         self._waiter: Waiter | None = None
         self._over = False
-        self._queued = False  # it waits here, since the receiver keeps no messages
-        self._waited = 0.0  # seconds that it did so
+        self._queued = False  # waiting on this side, since the receiver does not queue messages
+        self._waited = 0.0  # seconds spent waiting on this side
 
     def run(self) -> Outcome:
         outcome = self._run()
@@ -281,7 +273,7 @@ class _Delivery:
         return outcome
 
     def note_interrupted(self) -> None:
-        """Say what becomes of the message when its answer is not awaited any more."""
+        """Report the state of the message after an interrupted wait."""
         task, who = self._seen(), self._who
         if self._queued:
             note(f"{who}: the message was not sent")
@@ -294,7 +286,6 @@ class _Delivery:
             note(f"{who}: task {short} goes on{later}{back}")
 
     def _seen(self) -> PeerTask | None:
-        """The receiver's task as last seen."""
         return (self._waiter and self._waiter.seen) or self._task
 
     def _run(self) -> Outcome:
@@ -313,11 +304,11 @@ class _Delivery:
         return Outcome(self._target, result, failed)
 
     def _open(self) -> None:
-        """Create the task on the sender's own server that stands for the answer; a shell has no server."""
+        """Create the sender's own task that receives the answer; a shell has no server to create it on."""
         order, target = self._order, self._target
         if order.timeout is None or not order.caller.has_server:
             return
-        with contextlib.suppress(PeerError):  # an older host: then the receiver's task is awaited
+        with contextlib.suppress(PeerError):  # an older host: then wait on the receiver's task
             if order.follows:
                 self._own = self._asked(order.follows)
                 return
@@ -335,7 +326,7 @@ class _Delivery:
         return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
-        """Send the message, again and again while its receiver is busy and keeps none."""
+        """Send the message; retry while the receiver is busy and does not queue messages."""
         began, pause = time.monotonic(), FIRST_PAUSE
         limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
         while True:
@@ -381,10 +372,9 @@ class _Delivery:
         return as_sent(task, self._follow_up)
 
     def _answer(self, timeout: float) -> PeerTask:
-        """Wait for the answer: on the sender's own task if there is one, else on the receiver's."""
         client, given, own, order = self._client, self._task, self._own, self._order
         assert given is not None
-        if given.reason == IN_INBOX and not order.insists:  # the agent reads it when it likes
+        if given.reason == IN_INBOX and not order.insists:  # the agent reads its inbox whenever it likes
             self._give_up()
             return given
         theirs, mine = self._target.endpoint, order.caller.endpoint
@@ -408,7 +398,7 @@ class _Delivery:
         return self._task
 
     def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
-        # An answer that came all the same would surprise the agent, so the task for it is canceled.
+        # An answer arriving after the failure would surprise the agent, so cancel its task.
         if sure or isinstance(error, AgentExited):
             self._give_up()
         return Outcome(self._target, self._seen(), error)
@@ -430,7 +420,7 @@ class _Delivery:
                 self._client.call(caller.endpoint, calls.cancel(self._own.task_id), sender_id=caller.agent_id)
 
     def _explain(self, error: PeerUnreachable) -> SynapseError:
-        """AgentExited if that is why the server is unreachable; its record is removed too."""
+        """Return AgentExited if that explains the error, discarding the agent's record; else the error."""
         registry = self._order.caller.registry
         record = registry.get(self._who)
         if record is None:
@@ -442,24 +432,23 @@ class _Delivery:
 
 
 def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:
-    """A task as the sender sees it: while a message that continues it waits, with its delivery and reason."""
+    """Return a task as the sender sees it: a queued follow-up message overrides its delivery and reason."""
     seen = replace(task, follow_up=follow_up)
     if follow_up is None or follow_up.state.final or task.state.final:
         return seen
-    if task.state is TaskState.INPUT_REQUIRED:  # the agent's question is more important
+    if task.state is TaskState.INPUT_REQUIRED:  # the agent's question takes precedence
         return seen
     return replace(seen, delivery=follow_up.delivery, reason=follow_up.reason)
 
 
 def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
-    """The error of a task that ended without a result; None for any other."""
     if not task.state.final or task.state is TaskState.COMPLETED:
         return None
     return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
 
 
 def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
-    # In daemon threads, so that Ctrl+C ends the process at once.
+    # Daemon threads, so that Ctrl+C ends the process at once.
     import threading
     from queue import SimpleQueue
 
@@ -486,20 +475,13 @@ def _run_together(deliveries: Sequence[_Delivery]) -> list[Outcome]:
 
 
 class Waiter:
-    """Waits for one task: the receiver's, or the sender's own that stands for the answer.
+    """Waits for one task: the receiver's, or the sender's own task that receives the answer.
 
     Args:
-        poll: Reads the task as soon as it differs from the given one, or after so many seconds; raises
-            PeerUnreachable when it cannot.
-        alive: Whether the receiver's process is running.
-        timeout: Seconds to wait at most.
-        report: Called with every new status; a few words.
-        progress: Reads the receiver's task, where the sender's own is awaited.
-        clock: Monotonic seconds.
-        sleep: Waits so many seconds.
-
-    Attributes:
-        seen: The receiver's task as last seen.
+        poll: Returns the task once it differs from the given one, or after this many seconds; raises
+            PeerUnreachable if it cannot.
+        report: Called with each new status, a few words.
+        progress: Reads the receiver's task while the sender's own is awaited.
     """
 
     def __init__(
@@ -528,15 +510,9 @@ class Waiter:
         self.seen: PeerTask | None = None
 
     def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
-        """Wait until the task has ended in any way, or its agent asks something.
+        """Wait until the task has ended or its agent asks a question, and return the task with the answer.
 
-        Args:
-            task: The awaited task, as it was created.
-            given: The receiver's task, as it was created.
-            who: Agent id of the receiver.
-
-        Returns:
-            The task with the answer.
+        `given` is the receiver's task; `who` is the receiver's agent id.
         """
         deadline = self._clock() + self._timeout
         look, known = FIRST_LOOK, task.question
@@ -570,7 +546,7 @@ class Waiter:
         )
 
     def _check_ended(self, who: str) -> None:
-        """Wait only a while for an agent that has ended; its messages are kept for a restart."""
+        """Limit the wait for an agent that has exited; its messages stay queued for a restart."""
         task = self.seen
         if task is None or task.reason != AGENT_EXITED:
             self._ended_at = None
@@ -590,7 +566,6 @@ class Waiter:
             self._report(task.status)
 
     def _look(self, task: PeerTask, seconds: float, who: str) -> PeerTask:
-        """Read the task, and pause where the server did not wait."""
         began = self._clock()
         try:
             newer = self._poll(task, seconds)
@@ -608,7 +583,7 @@ class Waiter:
 
     def _failed(self, error: PeerUnreachable, who: str) -> None:
         if not self._alive():
-            # What still waits is kept; sent again, it would be there twice.
+            # A queued message survives the agent; sending it again would duplicate it.
             hint = (
                 "open the agent again; 'synapse outbox' shows whether the message waits, else send it again"
             )
@@ -622,7 +597,7 @@ class Waiter:
     def _look_at_receiver(
         self, progress: Callable[[], PeerTask], before: PeerTask, task: PeerTask, who: str
     ) -> PeerTask:
-        """Report progress; use the receiver's task when its answer does not reach the sender's own."""
+        """Report progress; return the receiver's task if its answer does not reach the sender's own."""
         if task.updated_at != before.updated_at:
             self._narrate(task)
             return task
@@ -644,19 +619,13 @@ class Waiter:
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
-    """Print one message's answer or receipt, and what went wrong.
-
-    Args:
-        outcome: What became of it.
-        waiting: Whether its answer was awaited.
-        alone: Whether it went to one agent only.
-    """
+    """Print one message's answer, if it was awaited, or its receipt, and its error."""
     task, who = outcome.task, outcome.target.agent_id
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:
         if not waiting:
             show(receipt(who, task))
-        elif outcome.error is None and not task.state.final and not asks:  # it lies in the inbox
+        elif outcome.error is None and not task.state.final and not asks:  # it is in the inbox
             note(f"{receipt(who, task)}: its answer is not awaited; use --response to wait for it")
         elif not outcome.error or task.text:
             text = plain(task.text)
@@ -674,7 +643,7 @@ def receipt(agent_id: str, task: PeerTask) -> str:
 
 
 def ids_of(task: PeerTask) -> str:
-    """The ids of a message: of its task, and of itself where it continues that."""
+    """Format the ids of a message: of its task, and of the message itself if it continues a task."""
     which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
     return f"{which}task {task.task_id[:8]}"
 

@@ -1,4 +1,4 @@
-"""`synapse-tui ls`, `attach`, `upgrade` and `kill`: the sessions that run."""
+"""`synapse-tui ls`, `attach`, `upgrade` and `kill`: running sessions."""
 
 from __future__ import annotations
 
@@ -48,26 +48,23 @@ if TYPE_CHECKING:
     from synapse_tui.pty.guardian_process import ProcessKey
 
 ASK_SECONDS = 2.0
-"""How long a host may take to describe itself."""
+"""Seconds that a host may take to describe itself."""
 COMPLETION_SECONDS = 0.3
 THREADS = 32
-"""How many hosts are asked concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSession:
-    """A session that runs, and what its host says of itself; empty when it does not answer."""
+    """A running session and its host's `info`; empty if the host does not answer."""
 
     place: SessionPlace
     info: dict[str, Any]
 
 
 def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> list[RunningSession]:
-    """Every session of this home that runs, asked concurrently; stale sockets are removed.
+    """Return the running sessions of this home folder; stale sockets are removed.
 
-    Args:
-        timeout: Seconds that a host may take.
-        ending: Whether those that are ending are included.
+    Each host may take `timeout` seconds to answer. Sessions that are ending are included if `ending` is set.
     """
     try:
         home = home_key(UserPaths.of_environment().home)
@@ -103,14 +100,14 @@ def _of_this_home(socket: Path) -> bool:
     home = home_key(UserPaths.of_environment().home)
     if name := socket_home(socket):
         return name == home
-    host = find_host(socket)  # of an older version: HOME of its process decides
+    host = find_host(socket)  # of an older version: the HOME of its process decides
     with contextlib.suppress(OSError):
         return host is not None and home_key(host.home) == home
     return False
 
 
 def session_place(project: Path, name: str = "") -> SessionPlace:
-    """Where a session is, or would be; one that an older version began stays where it is."""
+    """Return the location of a session, whether it runs or not; that of an older version is unchanged."""
     place = place_of(project, name, environ=os.environ)
     older = place.before_homes
     if older.socket.exists() and is_there(older) and _of_this_home(older.socket):
@@ -119,10 +116,10 @@ def session_place(project: Path, name: str = "") -> SessionPlace:
 
 
 def find_session(name: str) -> RunningSession:
-    """The running session of that name; without a name that of the current folder's project."""
+    """Return the running session with that name, by default that of the current folder's project."""
     running = running_sessions()
     project = find_project(Path.cwd())
-    # A host that does not answer is recognized by its socket.
+    # A host that does not answer is identified by its socket.
     try:
         socket = session_place(project, name).socket if running else None
     except ConfigError:
@@ -264,7 +261,7 @@ def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool
 
 
 def _agreed(found: Sequence[RunningSession]) -> bool:
-    """Whether sessions may end that a terminal shows; asked only on a terminal."""
+    """Return whether attached sessions may be stopped; asks only on a terminal."""
     attached = [session for session in found if session.info.get("attached")]
     if not attached or not is_interactive():
         return True
@@ -284,15 +281,15 @@ def _ended_json(end: SessionEnd) -> dict[str, object]:
 # -- attaching ---
 
 NOTE_SECONDS = 0.5
-"""How long the terminal may take to accept the last line."""
+"""Seconds that the terminal may take to accept the last line."""
 VERSION_SECONDS = 5.0
-"""How long a host may take to answer with its version."""
+"""Seconds that a host may take to report its version."""
 HANDOVER_SECONDS = 60.0
-"""How long a host may take to try another version."""
+"""Seconds that a host may take to try another version."""
 
 
 def check_terminal() -> None:
-    """Raise TerminalUnfit if there is no terminal to draw on, or it can only print."""
+    """Raise TerminalUnfit if there is no terminal or it cannot be drawn on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise TerminalUnfit(
             "synapse-tui needs a terminal for its input and output",
@@ -312,14 +309,10 @@ def attach_terminal(
     start: bool = True,
     **fields: object,
 ) -> None:
-    """Show a session on this terminal until it is detached; then say how it ended.
+    """Attach this terminal to a session until it is detached; then report how it ended.
 
-    Args:
-        place: The session.
-        specs: Agents to open in it.
-        folder: Working folder of a host that has to be started; None for the project's.
-        start: Whether a host is started when there is none.
-        fields: Further fields of the request.
+    If `start` is set, a host is started when none is running; its working folder is `folder`, by default the
+    project's. `fields` are additional fields of the request.
     """
     paths = UserPaths.of_environment()
     paths.check()
@@ -333,7 +326,7 @@ def attach_terminal(
         ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
         if ended.why != "handover":
             break
-        message = {**message, "specs": [], "layout": None}  # they were opened by the version before
+        message = {**message, "specs": [], "layout": None}  # the previous version has already opened them
         connection = _existing(place)
     _report_end(place, ended, paths.logs)
 
@@ -352,7 +345,7 @@ def _connected(
     )
     if info is None:
         return connection
-    with connection:  # it keeps an idle host from ending meanwhile
+    with connection:  # an open connection stops an idle host from ending
         _check_version(place, info)
         return _existing(place)
 
@@ -369,7 +362,7 @@ def _not_running(place: SessionPlace) -> SessionError:
 
 
 def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
-    """Make sure that host and client understand each other; offers a handover to an older host."""
+    """Check that host and client are compatible; offers a handover to an older host."""
     build, wire = str(info.get("build", "?")), info.get("version")
     if (build, wire) == (__version__, VERSION):
         return
@@ -391,11 +384,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def hand_over(place: SessionPlace) -> str:
-    """Hand a session over to this version; its agents run on.
-
-    Returns:
-        The version that goes on.
-    """
+    """Hand a session over to this version, whose number is returned; its agents keep running."""
     answer = ask(_existing(place), request("handover", python=sys.executable), timeout=HANDOVER_SECONDS)
     return str(answer.get("to", ""))
 
@@ -415,25 +404,25 @@ def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
 
 
 def _accepts_output() -> bool:
-    # Writing to a terminal that is not read would block for ever.
+    # Writing to a terminal that nothing reads would block forever.
     with contextlib.suppress(OSError, ValueError):
         return bool(select.select([], [sys.stderr], [], NOTE_SECONDS)[1])
     return False
 
 
-# -- ending: ask the host, and when that does not help end its process, with everything it runs ---
+# -- ending: ask the host; if that fails, end its process and everything it runs ---
 #
-# A process is known by the session's socket that it holds open, and from then on by its pid and start time,
+# A host's process is identified by the session's socket that it holds open, and then by pid and start time,
 # so that no other process is ever signalled.
 
 ANSWER_SECONDS = 10.0
-"""How long a busy host may take to answer before it gets SIGTERM."""
+"""Seconds that a busy host may take to answer before it gets SIGTERM."""
 END_SECONDS = 30.0
-"""How long a host that has answered may take to end its agents and itself."""
+"""Seconds that a host may take to end its agents and itself after answering."""
 TERM_SECONDS = 15.0
-"""How long a host may take to end after SIGTERM before it gets SIGKILL."""
+"""Seconds that a host may take to exit after SIGTERM before it gets SIGKILL."""
 KILL_SECONDS = 10.0
-"""How long the system may take to remove a killed process, and the guardian to end its agents."""
+"""Seconds for the system to reap a killed process, and for the guardian to end its agents."""
 PAUSE = 0.05
 _MODULE = "synapse_tui.daemon"
 
@@ -442,7 +431,7 @@ How = Literal["asked", "terminated", "killed"]
 
 @dataclass(frozen=True, slots=True)
 class HostProcess:
-    """The process that holds a session's socket open, and the HOME that it was started with."""
+    """The process that holds a session's socket open, and the HOME it was started with."""
 
     key: ProcessKey
     home: Path
@@ -458,9 +447,9 @@ class HostProcess:
 
 
 def find_host(socket: Path) -> HostProcess | None:
-    """The process that serves a session's socket; None when none can be seen from here.
+    """Return the process that serves a session's socket, or None if it is not visible.
 
-    It need not answer. One in another container cannot be seen, and so never gets a signal.
+    The process need not answer. One in another container is not visible, so it is never signalled.
     """
     import psutil
 
@@ -486,10 +475,9 @@ class SessionEnd:
     """How a session ended.
 
     Attributes:
-        place: The session.
-        pid: Of its host; None where its process could not be seen.
-        how: What ended it; empty when it goes on.
-        error: Why it goes on.
+        pid: The host's process; None if it was not visible.
+        how: What ended it; empty if it is still running.
+        error: Why it is still running.
     """
 
     place: SessionPlace
@@ -508,12 +496,7 @@ class SessionEnd:
 
 
 def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
-    """End a session and return when its process is gone.
-
-    Args:
-        place: The session.
-        by: The command that asks, for the host's log.
-    """
+    """End a session and return when its process has exited; `by` names the command for the host's log."""
     host = find_host(place.socket)
     try:
         answered = _ask_to_end(place, by)
@@ -531,7 +514,6 @@ def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
 
 
 def _ask_to_end(place: SessionPlace, by: str) -> bool:
-    """Ask a host to end; whether it has received that."""
     connection = connect(place)
     if connection is None:
         return True
@@ -540,7 +522,7 @@ def _ask_to_end(place: SessionPlace, by: str) -> bool:
     except HostSilent:
         return False
     except SessionError:
-        pass  # it has just ended, or says that it is ending
+        pass  # it has just ended, or reports that it is ending
     return True
 
 
@@ -550,7 +532,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
     if answered and _gone([host.key], END_SECONDS):
         return "asked"
     family = host.family()
-    send(signal.SIGTERM, [host.key])  # it is also woken, if it was stopped
+    send(signal.SIGTERM, [host.key])  # also resumed, if it was stopped
     if _gone([host.key], TERM_SECONDS):
         return "terminated"
     family |= host.family()
@@ -572,7 +554,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
 
 
 def _gone(keys: Iterable[ProcessKey], seconds: float) -> bool:
-    """Whether processes have ended after so many seconds at the most; zombies have."""
+    """Wait for processes to exit and return whether they did; zombies have."""
     from synapse_tui.pty.guardian_process import alive
 
     deadline = time.monotonic() + seconds

@@ -22,7 +22,7 @@ from .output import end_with, error_json, fail, note, one_line, plain, show, sho
 THREADS = 8
 TEXT_CELLS = 60
 TIMELINE = 20
-"""How many states of the timeline are shown."""
+"""Number of states shown in the timeline."""
 _STATE_CELLS = 10
 
 
@@ -85,7 +85,7 @@ def _show(answers: Sequence[tuple[str, Mapping[str, Any]]], why: bool) -> None:
         show_table(("AGENT", "STATE", "FOR", "WHY", "WAITING"), rows, shrinking=("WHY", "WAITING"))
 
 
-# -- the answer of `GET /status?why=1` for people; what a peer leaves out is left out ---
+# -- formats the answer of `GET /status?why=1`; fields that a peer omits are skipped ---
 
 
 def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
@@ -101,13 +101,7 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
-    """All that is known of one agent's state, in lines.
-
-    Args:
-        who: What the agent is called.
-        answer: The answer of its server.
-        now: The time now, aware; None for the system's.
-    """
+    """Yield lines that explain an agent's state, given the answer of its server."""
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
     since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""

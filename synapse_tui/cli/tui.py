@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
-"""Commands of `synapse-tui`: no profiles when they come first."""
+"""Commands of `synapse-tui`; as the first word, these are not profiles."""
 
 
 def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Profiles, and as the first word the subcommands."""
+    """Complete profiles and, as the first word, subcommands."""
     from click.shell_completion import CompletionItem
 
     found = complete_profiles(context, parameter, typed)
@@ -152,12 +152,12 @@ def build_specs(
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:
-    """Run `synapse PROFILE ARGUMENTS...`: all that synapse-tui takes, with the profile as its agent."""
+    """Run `synapse PROFILE ARGUMENTS...`: synapse-tui with the profile as its agent."""
     main([profile, *arguments], name="synapse")
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> None:
-    """Entry point of `synapse-tui`; ends the process."""
+    """Entry point of `synapse-tui`; exits the process."""
     from .output import run_command
 
     if "_SYNAPSE_COMPLETE" in os.environ:
@@ -182,11 +182,7 @@ def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Split what is ours from what follows `--`.
-
-    Returns:
-        Our arguments, and those for the agent; None when there is no `--`.
-    """
+    """Split arguments at `--`: ours, and those for the agent (None if there is no `--`)."""
     words = list(arguments)
     if "--" not in words:
         return words, None

@@ -1,4 +1,4 @@
-"""`synapse watch`: keeps an agent that is left alone going until its task is done."""
+"""`synapse watch`: keeps an unattended agent working until its task is done."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .output import TaskEnded, end_with, fail, note, one_line, plain, show, show
 
 Watch = dict[str, Any]
 LONG_POLL = 30.0
-"""Seconds."""
+"""In seconds."""
 PAUSE = 0.5
 MAX_FAILURES = 20
-"""How many polls in a row may fail while the agent's process lives: a newer version may be taking over."""
+"""Consecutive polls that may fail while the agent's process is alive, such as during an upgrade."""
 _FLEETING = ("begins", "a nudge is on its way")
 
 
@@ -143,7 +143,7 @@ def _row(watch: Watch) -> tuple[str, ...]:
 def _watch(
     caller: Caller, agent: Address, given: dict[str, Any], *, follow: bool, as_json: bool
 ) -> TaskEnded | None:
-    """Begin a watch and, unless detached, follow it to its end; gives why the task is not done."""
+    """Start a watch and, unless detached, follow it to its end; return an error if the task is not done."""
     client = caller.client()
     call = calls.begin_watch(given)
     watch = client.call(agent.endpoint, call, sender_id=caller.agent_id)
@@ -175,16 +175,7 @@ def _watch(
 
 
 class Follower:
-    """Follows one watch to its end by long polls.
-
-    Args:
-        client: Asks the agent's server.
-        agent: The watched agent.
-        report: Called with everything that happens, in a line.
-        alive: Whether the agent's process is running.
-        sender_id: Who asks; empty for the person.
-        sleep: Waits so many seconds.
-    """
+    """Follows one watch to its end by long polling; `report` is called with a line for each event."""
 
     def __init__(
         self,
@@ -207,7 +198,6 @@ class Follower:
         self._failures = 0
 
     def follow(self, watch: Watch) -> Watch:
-        """Wait for the end of a watch; gives it as it ended."""
         self._narrate(watch)
         while watch["state"] == "on":
             newer = self._look(watch)
@@ -241,7 +231,6 @@ class Follower:
         return newer
 
     def _narrate(self, watch: Watch) -> None:
-        """Report new steps, and what it waits for where that has changed."""
         last = ""
         for step in watch.get("steps", ()):
             if step["number"] > self._last_step:
@@ -260,6 +249,6 @@ class Follower:
 
 
 def label(watch: Watch) -> str:
-    """How a watch ended, in words: its last step."""
+    """Describe how a watch ended: its last step."""
     steps = watch.get("steps") or [{"text": watch.get("state", "")}]
     return plain(str(steps[-1]["text"]))

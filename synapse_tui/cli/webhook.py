@@ -1,4 +1,4 @@
-"""`synapse webhook`: URLs that are called when an agent's tasks change."""
+"""`synapse webhook`: URLs to call when an agent's tasks change."""
 
 from __future__ import annotations
 

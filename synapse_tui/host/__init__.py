@@ -1,4 +1,4 @@
-"""The host: owns agents, servers, registry and routing. It knows no Textual."""
+"""The host: owns agents, servers, registry and routing, and does not depend on Textual."""
 
 from .host import Host
 from .routing import Receipt

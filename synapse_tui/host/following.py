@@ -1,4 +1,4 @@
-"""Settings and profiles of a running host: read again when a file changes, and handed to its parts."""
+"""Reloads settings and profiles of a running host when their files change."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from synapse_tui.settings.watch import FileWatch
 log = logging.getLogger(__name__)
 
 MOST = 3
-"""How many faults are told one by one."""
+"""Faults reported individually."""
 PATIENCE = 0.5
-"""Seconds for which a file may be half written, or not yet noted as trusted, before that is told."""
+"""Seconds before a fault is reported: the file may be half written, or about to be recorded as trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileFiles:
-    """Where profiles are read.
+    """Where profiles are loaded from.
 
     Attributes:
-        folders: Folders that are followed; they need not be there.
-        load: Reads them; called in a thread, with what was read before.
+        folders: Folders to watch; they need not exist.
+        load: Loads the profiles given the previous ones; called in a thread.
     """
 
     folders: Sequence[Path] = ()
@@ -41,22 +41,22 @@ class ProfileFiles:
 
 
 class SettingsFollower:
-    """Follows the files of settings and profiles, and which of them the person trusts.
+    """Follows the files of settings and profiles, and the list of trusted files.
 
     Args:
-        settings: The settings at the start.
+        settings: The initial settings.
         project: Folder of the project.
         paths: Folders of the user.
-        environ: Variables that win over the files.
-        events: Told of what has changed and of what is wrong.
-        profiles: The profiles at the start.
-        profile_files: Where they are read again; by default they stay as they are.
-        native: Whether the kernel is asked to tell of changes.
+        environ: Variables that override the files.
+        events: Receives changes and problems.
+        profiles: The initial profiles.
+        profile_files: Where to reload them from; by default they never change.
+        native: Whether to use the kernel's file notifications.
 
     Attributes:
-        settings: Those that hold now.
-        profiles: Those by which agents are started now.
-        listeners: Called with the settings when they were read again, before anybody else is told of them.
+        settings: The current settings.
+        profiles: The current profiles.
+        listeners: Called with reloaded settings before `SettingsChanged` is published.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class SettingsFollower:
         self._reading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._stale = False
-        """Whether a file has changed since they were read."""
+        """Whether a file has changed since the last reading."""
         self._shown = False
         self._told: frozenset[str] = frozenset()
-        """What stands and has been told."""
+        """Current faults that have been reported."""
 
     # -- life ---
 
     def start(self) -> None:
-        """Follow from now on; calling it again does nothing."""
+        """Start following; calling it again does nothing."""
         if self._watch is None:
             files = [path for path, _own in settings_files(self._project, self._paths)]
             folders = self._profile_files.folders
@@ -101,14 +101,13 @@ class SettingsFollower:
             )
 
     def load(self) -> None:
-        """Tell from now on what is wrong with the files; called once the first frame is drawn."""
+        """Start reporting faults of the files; called once the first frame is drawn."""
         self._shown = True
-        # The application asks about untrusted files, and counts broken profiles, as it begins.
+        # The application itself handles untrusted files and broken profiles at startup.
         self._told = frozenset([*map(_asked, self.settings.untrusted), *self._wrong_profiles()])
         self._tell()
 
     async def stop(self) -> None:
-        """Follow no more."""
         if self._watch is not None:
             await self._watch.close()
             self._watch = None
@@ -117,15 +116,15 @@ class SettingsFollower:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Make sure that what stands in the files now holds, whether the kernel has told of it or not."""
+        """Reload files that have changed, including changes the kernel has not reported."""
         if self._watch is not None:
             await self._watch.look()
-            await self._catch_up()  # what is being read holds by then
+            await self._catch_up()  # wait for a reload in progress
 
     # -- reading ---
 
     async def read_again(self) -> None:
-        """Read the files, and hand on what they say; what is broken gives what it gave before."""
+        """Reload the files; broken ones keep their last good values."""
         async with self._reading:
             await self._read()
 
@@ -139,7 +138,7 @@ class SettingsFollower:
         try:
             profiles, settings = await asyncio.to_thread(self._load)
         except asyncio.CancelledError:
-            self._stale = True  # who asked has gone; whoever else has heard of the change reads it
+            self._stale = True  # the caller was cancelled; leave the reload to the next one
             raise
         self._take_profiles(profiles)
         self._take(settings)
@@ -164,14 +163,14 @@ class SettingsFollower:
 
     def _load(self) -> tuple[ProfileSet, Settings]:
         profiles = self._profile_files.load(self.profiles)
-        # What is trusted is read with them: another process may have noted it a moment ago.
+        # Read the trust list at the same time: another process may just have changed it.
         trust = TrustStore(self._paths.trusted)
         settings = load_settings(
             self._project,
             paths=self._paths,
             environ=self._environ,
             trusted=trust.trusts,
-            # A profile that is not trusted yet may be set up all the same.
+            # Settings may name a profile that is not trusted yet.
             types=[*profiles.profiles, *(file.path.stem for file in profiles.untrusted)],
             last=self.settings,
         )

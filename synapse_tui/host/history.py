@@ -1,4 +1,4 @@
-"""The host's part in the history: whose it is, what waits from before, what a person must know of it."""
+"""The host's use of the history: indexing, reading, restoring and pruning it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from synapse_tui.messages.archive import Archive
 
 AFTER_START = 15.0
-"""Seconds after the start of the host in which it has better things to do."""
+"""Seconds after the host's start before indexing begins."""
 LINGER = 3.0
-"""Seconds that a changed task waits for others: most change several times."""
+"""Seconds to wait after a change, because most tasks change several times in a row."""
 STEP = 10
-"""How many tasks are indexed at once: whoever writes meanwhile waits for them."""
+"""Tasks per step; other writers are blocked meanwhile."""
 SHARE = 4
-"""How many times as long as a step took nothing is done after it."""
+"""Pause after a step, as a multiple of the time it took."""
 LEAST = 0.05
-"""Seconds between two steps at least."""
+"""Minimum pause between steps, in seconds."""
 PATIENCE = 60.0
-"""Seconds after which an index that cannot be written is tried again."""
+"""Seconds before retrying after a write error."""
 
 
 class IdleIndex:
-    """Indexes in small steps what has changed."""
+    """Indexes changed tasks in small steps."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class IdleIndex:
         self._changed.set()
 
     async def run(self) -> None:
-        """Index what changes, until cancelled."""
+        """Index changes until cancelled."""
         await self._sleep(AFTER_START)
         while True:
             await self._changed.wait()
@@ -90,11 +90,11 @@ class IdleIndex:
 Result = TypeVar("Result")
 
 NEWEST = 40
-"""How many tasks are indexed before a search answers: the newest, so that these are found at once."""
+"""Tasks indexed before a search answers, so that the newest are always found."""
 
 
 class HistoryReader:
-    """Answers one question after the other; one that is not waited for any more is ended."""
+    """Answers one query at a time; a query is interrupted when its caller is cancelled."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -102,13 +102,13 @@ class HistoryReader:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._running = 0
-        """Number of the question that the thread is at; 0 for none."""
+        """Number of the query that the thread is running; 0 if idle."""
         self._archive: Archive | None = None
-        """Made and closed in the thread."""
+        """Opened and closed in the thread."""
         self._is_stale = False
 
     async def page(self, wanted: Wanted) -> Page:
-        """The tasks that are wanted; the newest have been indexed before they are searched."""
+        """Return the matching tasks; the newest are indexed before a search."""
 
         def read(archive: Archive) -> Page:
             if wanted.query and not wanted.after:
@@ -138,11 +138,11 @@ class HistoryReader:
         return await self._ask(write_all)
 
     async def index(self, most: int) -> int:
-        """Put changed tasks into the search index, and remove as much of what is of no use any more there."""
+        """Index up to `most` changed tasks, and remove up to as many obsolete entries."""
         return await self._ask(lambda archive: max(archive.tidy(most), archive.index(most)))
 
     def renew(self) -> None:
-        """The file was replaced: open it anew."""
+        """Reopen the file, which has been replaced."""
         self._is_stale = True
 
     async def close(self) -> None:
@@ -196,22 +196,22 @@ class HistoryReader:
 log = logging.getLogger(__name__)
 
 TIDY_AFTER = 20.0
-"""Seconds after the start until what is too old is removed, when all else is done."""
+"""Seconds after the start before old tasks are first removed."""
 DAY = 86_400.0
 FORGET_EVERY = 20.0
-"""Seconds between two looks for ended tasks that are not kept."""
+"""Seconds between checks for ended tasks to remove while history is disabled."""
 FORGET_ROUNDS = 4
-"""How often it is looked again once tasks are kept: the last ones may have ended just before."""
+"""Checks to run after history is enabled again, because the last tasks may have ended just before."""
 GRACE = timedelta(seconds=60)
-"""How long such a task stays after its end: a sender may ask again, of a host that has started anew."""
+"""How long an ended task stays, so that its sender can query it even from a restarted host."""
 ANSWER = 4.0
-"""Seconds that a server is waited for; messages are held after less."""
+"""Timeout in seconds for a database server; messages are held sooner."""
 OPENED = 5.0
-"""Seconds after the start in which the agents that were asked for are open."""
+"""Seconds after the start by which all requested agents are open."""
 
 
 class HistoryKeeper:
-    """Makes the tasks and outboxes of a host's agents durable."""
+    """Persists the tasks and outboxes of a host's agents."""
 
     def __init__(
         self,
@@ -224,10 +224,10 @@ class HistoryKeeper:
         keeps: bool = True,
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
-        """Called when the history has begun anew: what goes on is to be noted again."""
+        """Called when the history was recreated, so that current state can be recorded again."""
         self._folder = str(project)
         self._project = naming_of(location).project(self._folder)
-        """What it is called in the database."""
+        """The project's name in the database."""
         self._days = days
         self._events = events
         self._agents = agents
@@ -238,7 +238,7 @@ class HistoryKeeper:
         self.reader = HistoryReader(location)
         self._index = IdleIndex(self.reader.index)
         self._forgets = asyncio.Event()
-        self._forgets.set()  # a host before may have left some
+        self._forgets.set()  # an earlier host may have left some
         self._unsubscribe: Callable[[], None] = lambda: None
         self._history = History(
             location,
@@ -251,7 +251,7 @@ class HistoryKeeper:
         self._history.keeps = keeps
 
     def follow(self, settings: Settings) -> None:
-        """Keep ended tasks for as long as other settings say, or not at all."""
+        """Apply new settings for how long ended tasks are stored, if at all."""
         self._days = settings.number("a2a.retention_days")
         self._history.keeps = settings.flag("env.SYNAPSE_HISTORY_ENABLED")
         self._forgets.set()
@@ -271,7 +271,7 @@ class HistoryKeeper:
             self._forgets.clear()
 
     def load(self) -> None:
-        """Begin to read the history; called once the first frame is on the screen."""
+        """Start reading the history; called once the first frame is on the screen."""
         self._history.load()
         if not self._loading.is_set():
             self._loading.set()
@@ -292,7 +292,7 @@ class HistoryKeeper:
         return journal
 
     def push_journal(self) -> HistoryPushJournal:
-        """Where push notifications are written down."""
+        """Return the journal of push notifications."""
         return HistoryPushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
@@ -313,7 +313,7 @@ class HistoryKeeper:
         self._note(session, "the agent was renamed")
 
     async def leave(self, session: AgentSession) -> None:
-        """Keep what waits for an agent that was closed, until it is opened again, and say so."""
+        """Leave the undelivered messages of a closed agent in the history and report their number."""
         agent_id, count = session.agent_id, len(session.control.every())
         if count:
             self._events.publish(Notice(f"{agent_id}: {kept_text(count)}", "warning"))
@@ -328,18 +328,18 @@ class HistoryKeeper:
             log.warning("messages of %s not let go: %s", agent_id, error.message)
 
     async def unfinished(self) -> dict[Addressee, int]:
-        """How many messages wait for each agent of this project, open or not."""
+        """Return the number of messages waiting for each agent of this project, open or not."""
         await self._loading.wait()
         return await self._history.unfinished(self._project)
 
     async def restored(self, agent_id: str) -> None:
-        """Return when an agent has got the messages that still waited for it."""
+        """Wait until an agent has received the messages left from earlier."""
         task = self._restoring.get(agent_id)
         if task is not None:
             await asyncio.wait({task})
 
     async def instructed(self, agent_id: str, since: float) -> bool:
-        """Whether an agent was given instructions since then; no, where that cannot be read."""
+        """Whether an agent was instructed since then (seconds since the epoch); False if unreadable."""
         key = AgentKey(self._project, agent_id, "")
         moment = datetime.fromtimestamp(since, UTC)
         try:
@@ -349,7 +349,7 @@ class HistoryKeeper:
             return False
 
     async def owed(self) -> list[Owed]:
-        """The tasks of this project whose senders got no reply from earlier processes."""
+        """Return the project's tasks from earlier processes whose senders got no reply."""
         await self._loading.wait()
         known = {task.id for session in self._agents.values() for task in session.tasks}
         return await self._history.replies_due(self._project, known)
@@ -372,7 +372,7 @@ class HistoryKeeper:
             return {}
 
     async def _report_closed(self) -> None:
-        """Report messages that wait for closed agents: they would not be seen."""
+        """Report messages that wait for closed agents, which would otherwise go unnoticed."""
         await asyncio.sleep(OPENED)
         for addressee, count in (await self._left()).items():
             if addressee.agent_id not in self._agents:
@@ -450,7 +450,6 @@ class HistoryKeeper:
             session.tasks.journal.place(message.entry)
 
     async def changes(self, task_id: str) -> Sequence[Change]:
-        """The steps of a task, oldest first."""
         return await self._history.changes(task_id)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The composition root: opens and closes agents, serves and registers them, routes messages between them."""
+"""The composition root: opens and closes agents, serves and registers them, and routes messages."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ from .spool import Spools
 
 
 class Tokens:
-    """One secret token for each hosted agent, and one for the person at the keyboard.
+    """One secret token per hosted agent, and one for the person at the keyboard.
 
-    A token lives as long as its agent, is never written to a file, and reaches it by its environment.
+    A token lives as long as its agent, is never written to a file, and is passed in the agent's environment.
     """
 
     def __init__(self) -> None:
         self._tokens = {USER.sender_id: secrets.token_urlsafe(32)}
 
     def issue(self, agent_id: str) -> str:
-        """Return the agent's token, made at the first call."""
+        """Return the agent's token, generating it on the first call."""
         return self._tokens.setdefault(agent_id, secrets.token_urlsafe(32))
 
     def put(self, agent_id: str, token: str) -> None:
@@ -83,28 +83,17 @@ class Tokens:
         self._tokens.pop(agent_id, None)
 
     def __call__(self, sender_id: str) -> str | None:
-        """The token of a sender of this host, or None when it is none of ours."""
+        """Return the token of a sender of this host, or None for any other sender."""
         return self._tokens.get(sender_id)
 
 
 @dataclass(slots=True)
 class SessionFactory:
-    """What every session of a host is made with.
+    """Creates the sessions of a host from its shared services.
 
     Attributes:
-        paths: Folders of the user.
-        settings: The settings that hold.
-        events: Told of everything that happens.
-        scheduler: Shares the parse budget.
-        guardian: Ends processes when the host is killed.
-        tokens: The agents' secrets.
-        history: Makes tasks and outboxes durable.
-        spools: Gives agents a way around their sandboxes.
-        network: Where and how they are served.
-        safety: Answers their hooks.
-        make_id: Makes UUIDs.
-        style: How messages reach the agents.
-        reserved: Ports of agents that may be opened again: others get them only when no other port is free.
+        make_id: Generates UUIDs.
+        reserved: Ports of agents that may be reopened; used for other agents only if no other port is free.
     """
 
     paths: UserPaths
@@ -126,17 +115,17 @@ class SessionFactory:
         self.follow(self.settings)
 
     def follow(self, settings: Settings) -> None:
-        """Make sessions by other settings from now on; messages of those that there are go by them too."""
+        """Use new settings for future sessions; the message style also changes for open ones."""
         self.settings = settings
         self.style.plain = settings.text("a2a.message_format") == "plain"
         self.style.info_to_inbox = settings.text("a2a.info") == "inbox"
 
     def bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
-        """Take a port: the one asked for, the one that this agent had last, or the first free one.
+        """Bind a port: the requested one, the one this agent had last, or the first free one.
 
         Raises:
-            PortsExhausted: There is none.
-            ConfigError: An address that was asked for is none of this machine.
+            PortsExhausted: No port is free.
+            ConfigError: A configured address does not belong to this machine.
         """
         if spec.port:
             return bind_loopback(spec.port, self.network.bind, scheme=self.network.scheme)
@@ -150,13 +139,13 @@ class SessionFactory:
         )
 
     def remember_port(self, session: AgentSession) -> None:
-        """Prefer an agent's port when one of its kind and name is opened in its folder again."""
+        """Prefer the agent's port when an agent with its type and name is reopened in its folder."""
         self._last_ports[session.agent_type, session.cwd, session.name] = session.port
 
     def environ(
         self, profile: Profile, sockets: LoopbackSockets, folder: Path, inherited: Mapping[str, str]
     ) -> dict[str, str]:
-        """The environment of an agent's process; its token is issued and its spool made with it."""
+        """Return the environment of an agent's process, issuing its token and creating its spool."""
         agent_id = agent_id_for(profile.name, sockets.port)
         return child_environment(
             inherited,
@@ -180,17 +169,17 @@ class SessionFactory:
         before: Past | None = None,
         adopted: AdoptedSession | None = None,
     ) -> AgentSession:
-        """Make a session; it is not started.
+        """Create a session without starting it.
 
         Args:
-            profile: What is known of its kind.
-            spec: What was asked for.
+            profile: The agent's profile.
+            spec: The requested agent.
             folder: Its working folder.
-            port: Port that it is served on.
-            environ: Environment of its process, complete.
-            hook_args: Arguments by which it calls our hooks.
-            before: What its terminal showed in another life; None for nothing.
-            adopted: What it goes on with; None for a process of its own.
+            port: The port it is served on.
+            environ: The complete environment of its process.
+            hook_args: Command-line arguments that install our hooks.
+            before: Earlier contents of its terminal.
+            adopted: A running session to continue; None starts a new process.
         """
         agent_id = agent_id_for(profile.name, port)
         return AgentSession(
@@ -221,14 +210,14 @@ class Host:
     """Owns the agents of one project.
 
     Args:
-        project: Folder of the project; types, names and `@all` mean its agents.
-        folder: Working folder of agents without one of their own.
-        profiles: Every profile that can be opened at the start.
-        settings: The settings that hold at the start; they are followed when their files change.
+        project: Folder of the project; types, names and `@all` refer to its agents.
+        folder: Default working folder of agents.
+        profiles: The initial profiles.
+        settings: The initial settings; reloaded when their files change.
         paths: Folders of the user.
-        environ: Environment that agents inherit; `inherit` replaces it.
-        profile_files: Where profiles are followed; None lets them stay as they are.
-        make_id: Makes UUIDs.
+        environ: Environment that agents inherit; replaced by `inherit`.
+        profile_files: Where to reload profiles from; None never reloads them.
+        make_id: Generates UUIDs.
     """
 
     def __init__(
@@ -352,7 +341,7 @@ class Host:
 
     @property
     def settings(self) -> Settings:
-        """The settings that hold now; `SettingsChanged` tells when they are others."""
+        """The current settings; a change is published as `SettingsChanged`."""
         return self.following.settings
 
     @property
@@ -378,7 +367,7 @@ class Host:
     # -- life ------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Watch the registry, settings and spools; records of killed processes are removed."""
+        """Start watching the registry, settings and spools, and remove the records of killed processes."""
         raise_open_files()
         self.following.start()
         self._peers.start()
@@ -389,18 +378,18 @@ class Host:
         await self.safety.start()
 
     def reserve(self, ports: Collection[int]) -> None:
-        """Keep the ports of agents that may be opened again from others: messages wait for their ids."""
+        """Reserve the ports of agents that may be reopened, because messages are waiting for their ids."""
         self._factory.reserved = frozenset(ports)
 
     def _agent_ports(self) -> set[int]:
         return {agent.port for agent in self._agents.values()} | {each.port for each in self._peers.records}
 
     def inherit(self, environ: Mapping[str, str]) -> None:
-        """Let agents that are opened from now on inherit another environment: that of who opens them."""
+        """Replace the environment that newly opened agents inherit, with that of the attached client."""
         self._environ = dict(environ)
 
     def load_servers(self) -> None:
-        """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
+        """Import the HTTP servers and the history in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
         self._push.load(after=self._servers.client)
@@ -448,15 +437,15 @@ class Host:
         """Open an agent: bind its port, start it in a PTY, register and serve it.
 
         Args:
-            spec: What to open.
+            spec: The agent to open.
             columns: Width of its terminal in cells.
             lines: Height of its terminal in cells.
-            environ: Environment it inherits; None for the host's.
-            before: What its terminal showed in another life; None for nothing.
+            environ: Environment to inherit; None for the host's.
+            before: Earlier contents of its terminal.
 
         Raises:
             ConfigError: The profile is unknown, or the name is taken.
-            SpawnError: The command, the folder or the ports do not allow it.
+            SpawnError: The command or folder is unusable, or no port is free.
         """
         inherited = self._environ if environ is None else environ
         profile, folder = self.check(spec, inherited)
@@ -484,7 +473,7 @@ class Host:
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
-        if adopted:  # its record stands already
+        if adopted:  # already registered
             self._record(session)
         self._servers.add(session, sockets)
         self._reach.tell()
@@ -498,14 +487,14 @@ class Host:
             self._records.add(session, session.spec, project=self.project)
 
     async def published(self, agent_id: str) -> None:
-        """Wait until other programs find an agent and are answered at once, or it is closed."""
+        """Wait until the agent is registered and its server answers, or until it is closed."""
         await self._servers.served(agent_id)
         await self._records.written()
 
     async def hand_over(self) -> Handover:
-        """Leave every agent to the host that this process executes, or becomes; nothing may follow.
+        """Stop and leave every agent to the next host version; no other method may be called afterwards.
 
-        Ports, processes and their guardian stay; what is written for the agents is kept.
+        Ports, processes and the guardian stay; incoming messages are buffered.
         """
         await self.following.stop()
         await self.instructions.rest()
@@ -536,9 +525,9 @@ class Host:
         )
 
     def adopt(self, handover: Handover) -> None:
-        """Continue the agents of the host that this process was before; called before any is opened.
+        """Continue the agents of the previous host version; called before any agent is opened.
 
-        An agent that cannot be adopted is ended and reported; the others go on.
+        An agent that cannot be adopted is ended and reported; the others continue.
         """
         guardian, factory = handover.guardian, self._factory
         factory.guardian = Guardian.adopt(
@@ -566,15 +555,15 @@ class Host:
         return session
 
     def check(self, spec: AgentSpec, environ: Mapping[str, str] | None = None) -> tuple[Profile, Path]:
-        """Look whether an agent could be opened, without opening it; only its port is not looked at.
+        """Check that an agent could be opened, without opening it; the port is not checked.
 
         Returns:
             Its profile and its working folder, a real path.
 
         Raises:
-            ConfigError: The profile is unknown, the name cannot be given, agents may not be served so, or
-                another user can write to the files that say what is run.
-            SpawnError: The command or the folder does not allow it.
+            ConfigError: The profile is unknown, the name is not allowed, the network settings are invalid, or
+                another user can write to the files that decide what is run.
+            SpawnError: The command or the folder is unusable.
         """
         self.paths.check()
         self._reach.check()
@@ -587,10 +576,10 @@ class Host:
         return profile, cwd
 
     def _check_name(self, name: str, *, but: str = "") -> None:
-        """Make sure that a name means no other agent than `but`.
+        """Check that a name is valid and refers to no agent other than `but`.
 
         Raises:
-            ConfigError: It cannot be a name, or means another agent.
+            ConfigError: The name is invalid or already in use.
         """
         if not name:
             return
@@ -600,10 +589,10 @@ class Host:
         check_name(name, taken={word.lower() for word in words | others})
 
     async def close(self, agent_id: str) -> None:
-        """End an agent and forget it; what still waits for it is kept until it is opened again.
+        """End an agent and remove it; its undelivered messages stay in the history until it is reopened.
 
         Raises:
-            AgentNotFound: There is none of that id.
+            AgentNotFound: No agent has that id.
         """
         session = await self._end(agent_id)
         await self.history.leave(session)
@@ -621,10 +610,10 @@ class Host:
         return session
 
     async def restart(self, agent_id: str) -> AgentSession:
-        """Start an agent anew, with the same id, name, folder and queue, by its profile as it is now.
+        """Restart an agent with its current profile, keeping its id, name, folder and queue.
 
         Raises:
-            AgentNotFound: There is none of that id.
+            AgentNotFound: No agent has that id.
             SpawnError: It cannot be started.
         """
         session = self._session(agent_id)
@@ -636,11 +625,11 @@ class Host:
         return session
 
     def rename(self, agent_id: str, name: str) -> None:
-        """Give an agent another name; an empty one takes it away.
+        """Rename an agent; an empty name removes its name.
 
         Raises:
-            AgentNotFound: There is none of that id.
-            ConfigError: It cannot be a name, or means another agent.
+            AgentNotFound: No agent has that id.
+            ConfigError: The name is invalid or already in use.
         """
         session = self._session(agent_id)
         self._check_name(name, but=agent_id)
@@ -660,19 +649,19 @@ class Host:
     # -- messages --------------------------------------------------------------
 
     def addresses(self) -> list[Address]:
-        """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
+        """All receivers: agents of this host (including exited ones), then those of other processes."""
         return self._router.addresses()
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
-        """Find who an address means; see `Router.resolve`."""
+        """Resolve an address to agents; see `Router.resolve`."""
         return self._router.resolve(address, sender=sender)
 
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
-        """Send a message to whom the address means; see `Router.send`."""
+        """Send a message to the agents that an address refers to; see `Router.send`."""
         return await self._router.send(address, text, sender=sender, priority=priority)
 
     async def changes(self, task_id: str) -> Sequence[Change]:
-        """The steps of a message, oldest first, with their times and reasons.
+        """Return the state changes of a message, oldest first, with times and reasons.
 
         Raises:
             HistoryError: They cannot be read.
@@ -680,28 +669,28 @@ class Host:
         return await self.history.changes(task_id)
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
-        """Take a message back, or interrupt the turn it began.
+        """Cancel a queued message, or interrupt the turn it began.
 
         Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
+            AgentNotFound: No agent has that id.
+            TaskNotFound: The agent has no such task.
         """
         if self.externals.has(agent_id):
             return await self.externals.cancel(agent_id, task_id)
         return await self._session(agent_id).cancel(task_id)
 
     async def interrupt(self, agent_id: str, text: str = "") -> None:
-        """Stop an agent's turn with its own interrupt, then deliver the text if there is one.
+        """Stop an agent's turn with its own interrupt keys, then deliver the text if there is one.
 
         Raises:
-            AgentNotFound: There is no such agent.
+            AgentNotFound: No agent has that id.
         """
         outcome = await self._session(agent_id).interrupt(text)
         if not outcome.stopped:
             self.events.publish(Notice(f"{agent_id}: {outcome.reason}", "warning", agent_id))
 
     async def interrupt_all(self) -> None:
-        """Stop the turns of all agents at once."""
+        """Stop the turns of all agents concurrently."""
         live = [agent_id for agent_id, session in self._agents.items() if session.exit is None]
         await asyncio.gather(*(self.interrupt(agent_id) for agent_id in live), return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""Sends each agent its instructions: once a conversation, before anything else but interrupts."""
+"""Sends each agent its instructions, once per conversation and before anything but interrupts."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from synapse_tui.settings import Settings
 
 log = logging.getLogger(__name__)
 
-# states in which an agent may take a message (`agents/delivery/gate.py`)
+# States in which an agent accepts messages (`agents/delivery/gate.py`).
 _AT_PROMPT = (AgentState.READY, AgentState.ERROR)
 _TAKEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 
 class Instructions:
-    """Puts instructions together and sends them when a conversation begins."""
+    """Composes instructions and sends them when a conversation begins."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Instructions:
         self._addresses = addresses
         self._restored = restored
         self._instructed = instructed
-        # agents that get instructions at their next READY; whether their conversation is new
+        # Agents to instruct at their next READY, and whether their conversation is new.
         self._due: dict[str, bool] = {}
         self._reported: set[Fault] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,14 +79,14 @@ class Instructions:
         await self.rest()
 
     async def rest(self) -> None:
-        """Begin to send no more instructions; what is being typed is still noted."""
+        """Stop sending instructions; those already being typed are still recorded."""
         self._due.clear()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def expect(self, session: AgentSession, *, fresh: bool) -> None:
-        """Instruct an agent at its next READY, unless its conversation has its instructions."""
+        """Instruct an agent at its next READY, unless its conversation has already been instructed."""
         session.briefing.source = functools.partial(self.compose, session)
         if fresh:
             session.briefing.begin()
@@ -129,8 +129,8 @@ class Instructions:
         try:
             await self._restored(session.agent_id)
             if not fresh and await self._instructed(session.agent_id, session.began):
-                self._went(session)  # the host ended before that was saved with the workspace
-            # Those that waited when the host ended are still right where the conversation goes on.
+                self._went(session)  # the host ended before the workspace recorded it
+            # In a continued conversation, instructions still queued from before are sufficient.
             elif fresh or not session.briefing.waiting:
                 await self._put(session)
         except SynapseError as error:

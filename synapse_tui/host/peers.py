@@ -1,4 +1,4 @@
-"""Agents of other processes, as the registry tells; looked at off the loop, every few seconds."""
+"""Agents of other processes, read from the registry in a thread every few seconds."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from synapse_tui.registry import Record, Registry
 log = logging.getLogger(__name__)
 
 INTERVAL = 2.0
-"""Seconds between two looks at the registry."""
+"""Seconds between readings of the registry."""
 
 
 class PeerWatch:
-    """Keeps the list of live agents of other processes.
+    """Maintains the list of live agents of other processes.
 
     Args:
-        registry: Where they are recorded.
-        events: Told when the list changes.
-        own: Given the live records of this process at each look.
+        registry: The registry to read.
+        events: Receives `PeersChanged`.
+        own: Called at each reading with the live records of this process.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PeerWatch:
         self._own = own
         self._records: tuple[Record, ...] = ()
         self._trouble = ""
-        """Why the registry could not be read at the last look."""
+        """Error of the last reading; empty if it succeeded."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -54,7 +54,7 @@ class PeerWatch:
             self._task = None
 
     async def look(self) -> None:
-        """Look once, now; stale records are removed on the way."""
+        """Read the registry now, removing stale records."""
         found = await asyncio.to_thread(self._registry.list)
         records = tuple(
             sorted((r for r in found if r.server != os.getpid()), key=lambda record: record.agent_id)

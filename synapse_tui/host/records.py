@@ -1,4 +1,4 @@
-"""Keeps the registry's records of our agents; one thread writes the files, in order."""
+"""Maintains the registry records of this host's agents; one thread writes the files, in order."""
 
 from __future__ import annotations
 
@@ -25,20 +25,15 @@ _FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "pid", "pid_sta
 
 
 class RecordKeeper:
-    """Writes, renews and removes records.
-
-    Args:
-        registry: Where the records are.
-        events: Told when one cannot be written.
-    """
+    """Writes, updates and removes records."""
 
     def __init__(self, registry: Registry, events: EventBus) -> None:
         self._registry = registry
         self._events = events
         self._records: dict[str, Record] = {}
-        """What is to be read of our agents."""
+        """Current records by agent id."""
         self._unwritten: set[str] = set()
-        """Agents whose records could not be written, which was reported."""
+        """Agents whose records could not be written, already reported."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
@@ -63,11 +58,11 @@ class RecordKeeper:
         self._submit(record.agent_id, lambda: self._registry.register(record))
 
     async def written(self) -> None:
-        """Wait until what was recorded so far is written."""
+        """Wait for pending writes."""
         await asyncio.get_running_loop().run_in_executor(self._writer, lambda: None)
 
     def update(self, session: AgentSession) -> None:
-        """Renew an agent's record when its name, its state or its process changed."""
+        """Update an agent's record if its name, state or process has changed."""
         agent_id, now = session.agent_id, self._records.get(session.agent_id)
         if now is None:
             return
@@ -75,7 +70,7 @@ class RecordKeeper:
         changes = RecordChanges(
             name=session.name,
             status=session.report.state.value,
-            # Its id may be another process's soon, which nobody must signal instead.
+            # The pid of an ended process may be reused and must not be signalled.
             pid=session.pid if started is not None else None,
             pid_started=started or 0.0,
         )
@@ -85,11 +80,7 @@ class RecordKeeper:
             self._submit(agent_id, lambda: self._registry.update(agent_id, **changes))
 
     def check(self, found: Sequence[Record]) -> None:
-        """Write records again that others removed or harmed: an agent that lives can be found.
-
-        Args:
-            found: Our live records, as they were just read.
-        """
+        """Rewrite records that other programs removed or damaged; `found` are our live records, just read."""
         right = {record.agent_id for record in found if self._stands(record)}
         for agent_id, record in self._records.items():
             if agent_id not in right:
@@ -105,7 +96,7 @@ class RecordKeeper:
             await asyncio.get_running_loop().run_in_executor(self._writer, remove)
 
     async def close(self) -> None:
-        """Wait until all is written."""
+        """Finish pending writes."""
         await asyncio.to_thread(self._writer.shutdown)
 
     def _submit(self, agent_id: str, write: Callable[[], object]) -> None:

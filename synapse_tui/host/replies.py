@@ -1,4 +1,4 @@
-"""Replies to the senders of tasks, and answers to agents that no longer wait for them."""
+"""Replies to the senders of tasks, and answers to agents that have stopped waiting for them."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNCOLLECTED = 3.0
-"""Seconds in which whoever waits for an answer fetches it; afterwards the agent gets a message."""
+"""Seconds in which a waiting sender fetches its answer; afterwards the answer is sent as a message."""
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
 PATIENCE = 600.0
-"""Seconds for which a reply is retried."""
+"""Seconds after which retrying a reply stops."""
 LAST_CALLS = 1.0
-"""Seconds that calls under way get when the host ends."""
+"""Seconds allowed for requests in progress when the host stops."""
 READ_AGAIN = 5.0
 
 
 class Replies:
-    """Replies to senders when their tasks end, retrying with backoff.
+    """Delivers replies to senders when their tasks end, retrying with backoff.
 
-    What is owed is a property of the task (`Task.reply`), so it survives this process: by the history, or by
+    A pending reply is a property of the task (`Task.reply`), so it survives this process, through the history
+    or
     the handover to a newer version.
     """
 
@@ -70,11 +71,11 @@ class Replies:
         self._history = history
         self._uncollected = uncollected
         self._sessions: dict[str, AgentSession] = {}
-        """Also those that are being closed: their tasks end then."""
+        """Includes sessions that are closing, because their tasks end at that point."""
         self._work: dict[str, asyncio.Task[None]] = {}
         self._calls: set[asyncio.Task[None]] = set()
         self._left: defaultdict[str, list[Owed]] = defaultdict(list)
-        """Answers for agents of ours that an earlier process had taken, by agent id."""
+        """Answers to our agents accepted by an earlier process, by agent id."""
         self._unsubscribe = events.subscribe(self._on_event)
         self._reading: asyncio.Task[None] | None = None
 
@@ -82,7 +83,7 @@ class Replies:
         self._reading = asyncio.get_running_loop().create_task(self._read(), name="replies-due")
 
     async def stop(self) -> None:
-        """Stop; calls under way get a moment. What is still due is left to the next process."""
+        """Stop, allowing requests in progress a moment; pending replies are left to the next process."""
         self._unsubscribe()
         if self._calls:
             await asyncio.wait(tuple(self._calls), timeout=LAST_CALLS)
@@ -106,12 +107,12 @@ class Replies:
             self._sessions.pop(event.agent_id, None)
 
     def _reply_here(self, task: Task) -> bool:
-        waits = task.response_expected and not peer_task(task)  # for this very task, which it may fetch
+        waits = task.response_expected and not peer_task(task)  # for this same task, which it may fetch
         if task.outgoing or waits or (session := self._sender_here(task)) is None:
             return False
         try:
             _give_reply(session, task)
-        except Exception as error:  # it is tried again, and reported, as with senders elsewhere
+        except Exception as error:  # retried and reported, as with remote senders
             log.warning("a reply was not given at once: %s", error, extra={"task": task.id})
             return False
         return True
@@ -144,7 +145,7 @@ class Replies:
     async def _reply(self, debt: _DueReply) -> None:
         task = debt.task
         if not peer_task(task) and task.response_expected:
-            await asyncio.sleep(self._uncollected)  # the sender waits for this very task
+            await asyncio.sleep(self._uncollected)  # the sender waits for this same task
         await self._insist(debt, self._call)
 
     async def _call(self, debt: _DueReply, replied: Task) -> None:
@@ -153,7 +154,7 @@ class Replies:
                 _give_reply(session, replied)
             except SynapseError:
                 raise
-            except Exception as error:  # over HTTP it would be a 500: tried again, too
+            except Exception as error:  # over HTTP this would be a 500, which is retried too
                 log.exception("an agent could not take an answer")
                 raise PeerUnreachable(f"{session.agent_id} could not take the answer") from error
             return
@@ -171,12 +172,13 @@ class Replies:
             try:
                 await client.call(endpoint, calls.answer(outgoing, reply, sender=sender))
             except PeerRefused as error:
-                # An agent of another life has asked for nothing, and has nothing to learn of a failure.
+                # The id may belong to a new agent, which asked for nothing and needs no notice of a failure.
                 if error.status != 404 or reply.state is TaskState.COMPLETED:
                     raise
             return
         if earlier and task.sender.sender_id not in self._agents:
-            # Ids come again: since that process ended it may have become the id of another project's agent.
+            # Ids are reused: since that process ended, this one may have passed to an agent of another
+            # project.
             raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
         message = late_message(reply, sender)
         try:
@@ -185,7 +187,7 @@ class Replies:
         except PeerRefused as error:
             if error.status != 404:
                 raise
-            # The original looks for the task in its own store; what it does not know may be plain text.
+            # The original looks the task up in its own store; unknown replies may be sent as plain text.
             await client.call(endpoint, calls.send(message.text, sender=sender))
 
     # -- agents of ours that asked ---
@@ -212,7 +214,7 @@ class Replies:
     # -- both ---
 
     async def _insist(self, debt: _DueReply, work: Callable[[_DueReply, Task], Awaitable[None]]) -> None:
-        """Do something until it succeeds, cannot succeed, or took too long; the debt is settled then."""
+        """Retry until it succeeds, fails permanently, or times out, then settle the debt."""
         pause, waited = FIRST_RETRY, 0.0
         while debt.now().reply is ReplyState.DUE:
             replied = debt.now()
@@ -222,7 +224,7 @@ class Replies:
                 problem: SynapseError = error
             except PeerRefused as error:
                 problem = error
-                if error.status < 500:  # it will be refused again
+                if error.status < 500:  # it would be refused again
                     waited = PATIENCE
             except SynapseError as error:
                 problem, waited = error, PATIENCE
@@ -272,14 +274,14 @@ class Replies:
 
 @dataclasses.dataclass(slots=True)
 class _DueReply:
-    """A task whose sender is due a reply."""
+    """A task whose sender is owed a reply."""
 
-    task: Task  # the task as it was when the debt was made
-    session: AgentSession | None  # who keeps the task; None for one of an earlier process
-    owed: Owed | None = None  # what is known of a task of an earlier process
+    task: Task  # snapshot at the time the reply became due
+    session: AgentSession | None  # owner of the task; None if it is from an earlier process
+    owed: Owed | None = None  # details of a task from an earlier process
 
     def now(self) -> Task:
-        """The newest snapshot of the task."""
+        """Return the latest snapshot of the task."""
         if self.session is not None and self.task.id in self.session.tasks:
             return self.session.tasks.get(self.task.id)
         return self.task
@@ -295,7 +297,7 @@ def _give_reply(session: AgentSession, task: Task) -> None:
             if session.service.answered(outgoing, reply, verified=True) is not None:
                 return
         except TaskNotFound:
-            # An agent of another life has asked for nothing, and has nothing to learn of a failure.
+            # The id may belong to a new agent, which asked for nothing and needs no notice of a failure.
             if reply.state is not TaskState.COMPLETED:
                 return
             raise

@@ -25,18 +25,17 @@ from .serving import Servers
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
 LONGEST_WAIT = 600.0
-"""Seconds between two tries to send to a busy agent that keeps no messages, and in all."""
+"""Delay between attempts to send to a busy agent without a queue, and the total limit, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of handing a message to one agent.
+    """The result of sending a message to one agent.
 
     Attributes:
-        target: Agent id of the receiver.
-        task_id: UUID of the task it made; empty when it took none.
-        status: Its state in a word or a short sentence (`queued`, `held: permission dialog open`).
-        error: Why it was not taken; None when it was.
+        task_id: UUID of the created task; empty if the message was refused.
+        status: The task's status in a few words (`queued`, `held: permission dialog open`).
+        error: Why the message was refused.
     """
 
     target: str
@@ -46,14 +45,14 @@ class Receipt:
 
 
 class Router:
-    """Finds who is meant and hands messages to them.
+    """Resolves addresses and sends messages to agents.
 
     Args:
-        agents: The agents here.
+        agents: Agents of this host.
         peers: Agents of other processes.
-        servers: Gives the client towards agents of other processes.
-        externals: Agents elsewhere.
-        project: Types, names and `all` mean its agents.
+        servers: Provides the HTTP client.
+        externals: External A2A agents.
+        project: Types, names and `all` refer to its agents.
     """
 
     def __init__(
@@ -70,39 +69,39 @@ class Router:
         self._externals = externals
         self._project = project
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By endpoint: what waits for a busy agent is sent in the order in which it was written."""
+        """By endpoint: messages waiting for a busy agent are sent in the order they were written."""
 
     def addresses(self) -> list[Address]:
-        """Everyone an address can mean: agents here, ended ones too, those of other processes, externals."""
+        """All receivers: agents of this host (including exited ones), of other processes, and external."""
         own = [address_of(session) for session in self._agents.values()]
         peers = [peer_address(record, self._project) for record in self._peers.records]
         return [*own, *peers, *self._externals.addresses()]
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
-        """Find who an address means; several only for `all`.
+        """Resolve an address; only `all` gives several agents.
 
         Raises:
-            AgentNotFound: Nobody.
-            AmbiguousAddress: Two or more.
-            AgentExited: An agent that has ended.
+            AgentNotFound: No agent matches.
+            AmbiguousAddress: Two or more agents match.
+            AgentExited: The agent has exited.
         """
         return resolve(address, self.addresses(), sender=sender)
 
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
-        """Send a message to whom the address means.
+        """Send a message to the agents that an address refers to.
 
         Args:
-            address: Without the `@`.
+            address: The address without `@`.
             text: The message.
-            sender: Agent id in whose pane the person wrote it; empty for the person alone.
+            sender: Id of the agent in whose pane the person wrote it; empty outside a pane.
             priority: 1 to 5.
 
         Returns:
-            A receipt for each receiver.
+            One receipt per receiver.
 
         Raises:
-            AddressError: The address means nobody, or more than one.
-            AgentNotFound: There is no such sender.
+            AddressError: The address matches no agent, or more than one.
+            AgentNotFound: The sender does not exist.
         """
         targets = self.resolve(address, sender=sender)
         who = self._sender(sender)
@@ -123,7 +122,7 @@ class Router:
             client = await self._servers.client()
             call = calls.send(text, sender=who, priority=priority, metadata=about)
             send = partial(client.call, target.endpoint, call)
-            if priority == INTERRUPT_PRIORITY:  # taken by busy agents too
+            if priority == INTERRUPT_PRIORITY:  # busy agents accept it too
                 answer = await send()
             else:
                 async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
@@ -142,11 +141,7 @@ class Router:
 
 
 async def _once_taken(send: Callable[[], Awaitable[PeerTask]]) -> PeerTask:
-    """Send a message, again and again while its receiver is busy and keeps none.
-
-    Raises:
-        PeerError: It was not taken.
-    """
+    """Send a message, retrying with backoff while the receiver is busy and has no queue."""
     pause, waited = FIRST_PAUSE, 0.0
     while True:
         try:
@@ -163,7 +158,7 @@ Deliver = Callable[[Address], Awaitable[Receipt]]
 
 
 async def deliver_to_all(targets: Sequence[Address], deliver: Deliver) -> list[Receipt]:
-    """Hand a message to all targets at once; each gets its own receipt, a failure of one hinders no other."""
+    """Send a message to all targets concurrently; a failure of one does not affect the others."""
 
     async def one(target: Address) -> Receipt:
         try:
@@ -175,7 +170,7 @@ async def deliver_to_all(targets: Sequence[Address], deliver: Deliver) -> list[R
 
 
 def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
-    """The id of the agent at an endpoint; the endpoint where nobody is known to be."""
+    """Return the id of the agent at an endpoint, or the endpoint if it is unknown."""
     return next((each.agent_id for each in addresses if each.endpoint == endpoint), endpoint)
 
 
@@ -188,7 +183,7 @@ def services_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskServi
 
 
 def address_of(session: AgentSession) -> Address:
-    """The address of an agent here; one that has ended keeps it."""
+    """Return the address of an agent of this host, running or exited."""
     return Address(
         session.agent_id,
         session.agent_type,
@@ -204,12 +199,7 @@ def address_of(session: AgentSession) -> Address:
 
 
 def peer_address(record: Record, project: Path) -> Address:
-    """The address of an agent of another process.
-
-    Args:
-        record: What the registry knows of it.
-        project: Our project: its agents are reached by name and type.
-    """
+    """Return the address of an agent of another process; it is local if it belongs to `project`."""
     return Address(
         record.agent_id,
         record.agent_type,

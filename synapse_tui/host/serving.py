@@ -1,4 +1,4 @@
-"""The HTTP servers of the agents and the client towards others, imported in a thread."""
+"""The HTTP servers of the agents and the client for others, imported in a thread."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ log = logging.getLogger(__name__)
 
 
 class Servers:
-    """One server for each agent.
+    """One server per agent.
 
-    A socket listens from the moment it is bound, so a caller that comes before the imports are done waits in
-    the kernel's queue and is answered a moment later. The agent is recorded only then: nobody who looks for
-    agents waits.
+    A socket listens as soon as it is bound, so a caller that connects before the imports finish waits in the
+    kernel's queue and is then answered. The agent is registered after that, so clients that look it up never
+    wait.
 
     Args:
-        token_of: The token of a sender of this host, or None.
-        events: Told when a server fails.
-        services: What the servers share.
-        name_of: Gives the id of the agent at an endpoint, for errors.
-        key: Shown to agents of other hosts on this machine that demand one; empty for none.
+        token_of: Returns the token of a sender of this host, or None.
+        events: Receives notices about failed servers.
+        services: Shared by all servers.
+        name_of: Returns the id of the agent at an endpoint, for error messages.
+        key: API key presented to agents of other hosts on this machine that require one; may be empty.
 
     Attributes:
-        ready: Called with an agent whose server answers, or has failed.
+        ready: Called with an agent once its server answers or has failed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Servers:
         self._client: AsyncClient | None = None
 
     def load(self) -> None:
-        """Begin to import; servers that wait are started afterwards. Calling it again does nothing."""
+        """Start importing; waiting servers start afterwards. Calling it again does nothing."""
         if self._loaded is None:
             self._loaded = asyncio.get_running_loop().create_task(self._load(), name="load-servers")
 
@@ -117,13 +117,13 @@ class Servers:
             self._pending.pop(agent_id).set()
 
     async def served(self, agent_id: str) -> None:
-        """Wait until an agent's server answers, has failed, or is stopped."""
+        """Wait until an agent's server answers, has failed, or was stopped."""
         pending = self._pending.get(agent_id)
         if pending is not None:
             await pending.wait()
 
     def keep_sockets(self) -> dict[str, tuple[int, ...]]:
-        """Descriptors of every agent's sockets that outlive the servers: callers wait in the meantime."""
+        """Detach the agents' sockets from the servers and return their descriptors; callers wait."""
         return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
 
     async def client(self) -> AsyncClient:
@@ -142,7 +142,7 @@ class Servers:
         return self._client
 
     async def remove(self, agent_id: str) -> None:
-        """Stop serving an agent and close its sockets; the streams of others go on."""
+        """Stop serving an agent and close its sockets; streams of other agents continue."""
         self._sockets.pop(agent_id, None)
         pending = self._pending.pop(agent_id, None)
         if pending is not None:
@@ -162,20 +162,17 @@ class Servers:
 
 
 class AccessSettings:
-    """The rules about callers, and where and how agents are served.
+    """Access rules for callers, and the network settings of the servers.
 
-    Keys that are made or taken back in the user's settings count at once; addresses, names and certificates
-    from the next start of the host on.
+    Keys added to or removed from the user's settings take effect at once; addresses, names and certificates
+    on the
+    next start of the host.
 
     Args:
-        settings: The settings that hold.
-        events: Told when other machines can reach the agents.
-        look: Returns when `follow` was called with what the files say now; None where they are not followed.
-        clock: Gives seconds; never goes back.
-
-    Attributes:
-        access: The rules about callers.
-        network: Where and how agents are served.
+        settings: The initial settings.
+        events: Receives a notice if other machines can reach the agents.
+        look: Calls `follow` if the files have changed; None if they are not followed.
+        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -196,21 +193,21 @@ class AccessSettings:
             self.network, self._fault = LOOPBACK, error
 
     def follow(self, settings: Settings) -> None:
-        """Let in whom other settings let in; where what keeps callers out cannot be read, nobody."""
+        """Apply changed access rules; if guard settings cannot be read, no caller is admitted."""
         self.access.follow(AccessRules.of(settings))
 
     def check(self) -> None:
-        """Make sure that agents may be served as the settings say.
+        """Check that the network settings allow serving agents.
 
         Raises:
-            ConfigError: They may not.
+            ConfigError: They do not.
         """
         if self._fault is not None:
             raise self._fault
         self.network.check(self.access.rules)
 
     def tell(self) -> None:
-        """Tell the person, once, when other machines can reach the agents."""
+        """Notify the person, once, if other machines can reach the agents."""
         told = self.network.notice()
         if told and not self._told:
             self._told = True

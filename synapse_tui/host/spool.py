@@ -1,4 +1,4 @@
-"""The spools of a host's agents: for those whose sandbox forbids every connection (docs/spool.md)."""
+"""The spools of a host's agents whose sandbox forbids all connections (docs/spool.md)."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 
 class SpoolGateway:
-    """Carries requests of this host's agents to agents of this machine, and nothing else anywhere.
+    """Forwards requests of this host's agents to agents of this machine and to no other service.
 
     Args:
-        registry: Tells which endpoints are agents.
-        token_of: The tokens of this host's agents.
-        client: Gives the client, which signs in the agent's name.
-        endpoints: Gives those of this host's own agents.
+        registry: Lists the agents of this machine.
+        token_of: Returns the token of an agent of this host.
+        client: Provides the HTTP client, which signs as the agent.
+        endpoints: Returns the endpoints of this host's own agents.
         clock: Seconds since the epoch.
     """
 
@@ -71,7 +71,7 @@ class SpoolGateway:
         self._clock = clock
 
     async def carry(self, taken: Taken) -> SpoolAnswer:
-        """Carry a request to its server."""
+        """Forward a request and return the answer."""
         try:
             return await self._carry(taken)
         except PeerUnreachable as error:
@@ -120,7 +120,7 @@ class SpoolGateway:
         return sender
 
     async def _check_endpoint(self, endpoint: str) -> None:
-        """Make sure that a request is for an agent: other services of this machine are none of theirs."""
+        """Check that the target is an agent, because spools must not reach other services."""
         if endpoint in self._endpoints():
             return
         live, _ = await asyncio.to_thread(self._registry.scan)
@@ -134,24 +134,24 @@ _VERSIONS = "the command and the agent's host must be of the same version of syn
 
 
 MAX_AT_ONCE = 64
-"""Requests of one agent that are carried at a time; others wait in the folder."""
+"""Requests of one agent in progress at a time; others wait in the folder."""
 MAX_ANSWERS = 1000
-"""Answers of one spool that may lie there uncollected; the oldest go first."""
+"""Uncollected answers per spool; the oldest are removed first."""
 ANSWER_LIFE = 60.0
-"""Seconds for which an answer waits for its client, which looks 20 times a second unless it was killed."""
+"""Seconds an answer waits for its client, which polls 20 times a second while it is alive."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0
-"""Seconds between two attempts to make a folder again that was swept away."""
+"""Delay in seconds between attempts to recreate a folder that was removed."""
 
 
 class SpoolWorker:
-    """Takes what is put into one spool.
+    """Processes the requests in one spool.
 
     Args:
-        agent_id: Whose it is.
+        agent_id: The spool's agent.
         spool: The folder.
-        desk: Decides on requests and carries them.
-        watch: Tells when something appears; it must call `look` for this folder.
-        token: The agent's secret, which signs the answers.
+        desk: Forwards the requests.
+        watch: Must call `look` when something appears in this folder.
+        token: The agent's token, which signs the answers.
     """
 
     def __init__(
@@ -168,25 +168,25 @@ class SpoolWorker:
         self._carrying: set[asyncio.Task[None]] = set()
         self._unanswered: dict[str, Taken] = {}
         self._answers: deque[tuple[float, str]] = deque()
-        """When answers were written, and the names of their files; most were collected a moment later."""
+        """Times and file names of answers; most of these have been collected."""
         self._expiring: asyncio.Task[None] | None = None
         self._new = True
 
     def start(self) -> None:
-        """Begin; what lies there already is taken too."""
+        """Start, including requests that are already there."""
         if self.spool.locked:
             self._watch.add(self.spool.path)
         self.look()
 
     def look(self) -> None:
-        """Take what is there; returns at once."""
+        """Process new requests; returns at once."""
         self._worth_a_look = True
         if self._ending.is_set() or (self._taking is not None and not self._taking.done()):
             return
         self._taking = asyncio.get_running_loop().create_task(self._take(), name=f"spool-{self._agent_id}")
 
     async def stop(self) -> None:
-        """Take nothing any more; who waits for an answer is told that there is none."""
+        """Stop processing requests; waiting clients get an error as their answer."""
         self._ending.set()
         self._watch.remove(self.spool.path)
         if self._taking is not None:
@@ -206,12 +206,12 @@ class SpoolWorker:
             await self._restore()
         if self._new:
             self._new = False
-            with contextlib.suppress(OSError):  # of the host before
+            with contextlib.suppress(OSError):  # answers of an earlier host
                 await self._note(await asyncio.to_thread(self.spool.answers))
         while self._worth_a_look and not self._ending.is_set():
             room = MAX_AT_ONCE - len(self._carrying)
             if room <= 0:
-                return  # looked again when one is done
+                return  # checked again when a request is done
             self._worth_a_look = False
             try:
                 taken = await asyncio.to_thread(self.spool.take, room)
@@ -296,19 +296,19 @@ _FAILED = SpoolAnswer(message="the agent's host could not carry the request", hi
 log = logging.getLogger(__name__)
 
 VARIABLE = "SYNAPSE_SPOOL"
-"""Tells an agent's processes where its spool is."""
+"""Names the spool in an agent's environment."""
 
 
 class Spools:
-    """Gives each agent a spool and carries what is put there.
+    """Creates a spool for each agent and processes its requests.
 
     Args:
         project: Folder of the host's project, a real path.
         home: The user's home folder.
-        registry: Tells which endpoints are agents.
-        tokens: The agents' secrets.
-        client: Gives the client towards all endpoints.
-        endpoints: Gives those of this host's own agents.
+        registry: Lists the agents of this machine.
+        tokens: Returns the token of an agent.
+        client: Provides the HTTP client.
+        endpoints: Returns the endpoints of this host's own agents.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class Spools:
         self._home = Path(os.path.realpath(home))
         self._desk = SpoolGateway(
             registry,
-            # Of this host's senders only the agents have a spool: the person's own token never proves one.
+            # Only agents have a spool, so the person's token is never accepted here.
             token_of=lambda sender: None if sender == USER.sender_id else tokens(sender),
             client=client,
             endpoints=endpoints,
@@ -334,7 +334,7 @@ class Spools:
         self._made: dict[str, SpoolFolder] = {}
         self._carriers: dict[str, SpoolWorker] = {}
         self._markers: set[Path] = set()
-        """Folders `.synapse` that were made for a spool."""
+        """`.synapse` folders created for a spool."""
         self._watch: SpoolWatch | None = None
         self._sweeping: set[asyncio.Task[None]] = set()
 
@@ -343,7 +343,7 @@ class Spools:
         self._sweep(self._project / FOLDER / SPOOL)
 
     def make(self, agent_id: str, profile: Profile, folder: Path, environ: Mapping[str, str]) -> Path | None:
-        """Make the spool of an agent that is about to be started."""
+        """Create the spool of an agent that is about to start."""
         place = AgentPlace(agent_id, folder, self._project, self._home, profile.sandbox, environ)
         marker = folder / FOLDER
         marked = marker.exists()
@@ -358,13 +358,13 @@ class Spools:
         return spool.path
 
     def unmake(self, agent_id: str) -> None:
-        """Remove the spool of an agent that could not be started."""
+        """Remove the spool of an agent that failed to start."""
         spool = self._made.pop(agent_id, None)
         if spool is not None:
             self._remove(spool)
 
     def add(self, agent_id: str, environ: Mapping[str, str]) -> None:
-        """Carry what an agent puts into its spool, from now on."""
+        """Start processing an agent's spool."""
         spool = self._made.pop(agent_id, None)
         if spool is None and environ.get(VARIABLE):
             spool = SpoolFolder(Path(environ[VARIABLE]))
@@ -385,7 +385,7 @@ class Spools:
         await asyncio.to_thread(self._remove, carrier.spool)
 
     async def hand_over(self) -> None:
-        """Leave the spools to the host that this process executes next; what is under way is answered."""
+        """Leave the spools to the next host version; requests in progress are answered first."""
         for carrier in self._carriers.values():
             await carrier.stop()
             carrier.spool.leave()
