@@ -94,11 +94,7 @@ def _query(local: Address, remote: Address) -> bytes:
 
 
 def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | None:
-    """Parse the kernel's answer.
-
-    Raises:
-        NoAnswer: An error other than "no such socket".
-    """
+    """Parse the kernel's answer; raises NoAnswer for errors other than "no such socket"."""
     if len(reply) < _HEADER.size + 4:
         raise NoAnswer("the reply is too short")
     kind = _HEADER.unpack_from(reply)[1]
@@ -163,12 +159,7 @@ def is_stranger(client: Address, server: Address) -> bool:
 
 
 def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:
-    """Query the kernel for the owner of the client's socket; takes microseconds.
-
-    Raises:
-        NoAnswer: The kernel does not answer.
-        ValueError: Not an IP address.
-    """
+    """Query the kernel for the owner of the client's socket; takes microseconds."""
     caller = find(client, server)
     if caller is not None:
         return _judge(caller.uid, caller.inode, uid)

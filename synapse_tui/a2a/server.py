@@ -121,10 +121,7 @@ class ConnectionLimits:
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
-        """Close the connections that have been idle longest.
-
-        Returns whether enough descriptors are free, or will be in a moment.
-        """
+        """Close long-idle connections. Returns whether enough descriptors are, or will be, free."""
         excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
         until = time.monotonic() - MOMENT
         for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
@@ -239,10 +236,7 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def _watch_head(self) -> None:
-        """Start the timeout for the first head, or for one that has begun.
-
-        Between requests the keep-alive timeout applies.
-        """
+        """Start the timeout for a first or partial head; between requests keep-alive applies."""
         waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         (self._room.idle if waiting else self._room.busy)(self)
         if waiting and (self.conn.trailing_data[0] or not self._asked()):
@@ -265,15 +259,7 @@ class LimitedProtocol(H11Protocol):
 
 
 class Acceptor:
-    """Accepts connections on a listening socket while there are descriptors.
-
-    Args:
-        sock: The listening socket.
-        room: The limits, shared by all servers.
-        make: Creates the protocol of a connection.
-        tls: Serves TLS if given.
-        handshake: Timeout of a TLS handshake, in seconds.
-    """
+    """Accepts connections on a listening socket while there are descriptors."""
 
     def __init__(
         self,
@@ -393,16 +379,9 @@ HANDSHAKE = 10.0
 
 
 class AgentServer:
-    """The HTTP server of one agent.
+    """The HTTP server of one agent; it closes `sockets` on stop.
 
-    Args:
-        agent: The agent to serve.
-        sockets: Listening sockets; closed on stop.
-        token_of: Returns the tokens of this host's agents, to verify senders.
-        services: Shared by the servers of the host.
-        app: The routes, shared by all servers (`build_app()`); by default a new application.
-        owner: Finds the owner of a connection.
-        room: Limits of connections, shared by all servers of the process; by default new ones.
+    `app` and `room`, the routes and the connection limits, are shared by all servers of a host.
     """
 
     def __init__(
@@ -447,9 +426,7 @@ class AgentServer:
     async def start(self) -> None:
         """Start serving; returns once requests are accepted.
 
-        Raises:
-            OSError: The sockets cannot be used.
-            ConfigError: The certificate cannot be used.
+        Raises OSError or ConfigError if the sockets or the certificate cannot be used.
         """
         self._server.config.load()
         if self._tls is not None:

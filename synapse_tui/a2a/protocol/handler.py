@@ -523,9 +523,9 @@ def page_of_configs(
 async def pushed(
     configuration: pb.SendMessageConfiguration, call: Call, task_id: str
 ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Add a message's configuration before its task is created; yields a function that removes it.
+    """Add a message's configuration before its task is created, and remove it if the task is not created.
 
-    It is also removed if the task is not created.
+    Yields a function that removes it.
     """
     made: PushConfig | None = None
     if (config := _config_for(task_id, configuration, call)) is not None:
