@@ -30,8 +30,6 @@ _BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """How an agent started."""
-
     ready: bool
     seconds: float  # Seconds to start, or seconds waited
     rule: str  # The rule that decided its state
@@ -75,7 +73,6 @@ async def start(examination: Examination) -> Verdict:
 
 
 def _halts(examination: Examination) -> bool:
-    """Whether it is ready, asks for trust, or is stuck."""
     if examination.state is AgentState.READY or _trust_question(examination) is not None:
         return True
     return examination.state in _BEGIN_STATES and examination.recorder.take().quiet >= SETTLED
@@ -148,8 +145,6 @@ def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an agent exited."""
-
     before: bool  # Whether it had exited before
     seconds: float
     left: tuple[str, ...] = ()  # Command lines of surviving processes
@@ -335,8 +330,6 @@ INTERRUPTS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"\x1b", b"\x1b"), (b"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Observations of a long turn."""
-
     seen: Seen  # The message so far
     working: bool
     steady: bool
@@ -411,8 +404,6 @@ def _longer() -> Advice:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The outcome of an interrupt."""
-
     stopped: bool  # Whether the turn was seen to stop
     alive: bool
     seconds: float
@@ -524,7 +515,6 @@ async def signals(examination: Examination) -> Verdict:
 
 
 def unknown_seconds(examination: Examination) -> float:
-    """Return the seconds of UNKNOWN after the first READY."""
     samples = list(examination.recorder.samples)
     first = next((at for at, sample in enumerate(samples) if sample.state is AgentState.READY), len(samples))
     seconds = 0.0
@@ -571,8 +561,6 @@ _DRAWN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Replying:
-    """The outcome of the command."""
-
     wanted: str
     replied: bool
     text: str = ""

@@ -33,8 +33,6 @@ TAIL = 12  # Rows with text, from the end of the screen, in a sample
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What an agent showed at one moment."""
-
     at: float  # Seconds on the session's clock
     state: AgentState
     title: str = ""
@@ -49,8 +47,6 @@ class Sample:
 
 @dataclass(slots=True)
 class RuleUse:
-    """Statistics of one rule of the profile."""
-
     decided: int = 0  # How often it decided the state
     # Number of samples in which it matched, by reported state
     held: Counter[AgentState] = field(default_factory=Counter)
@@ -149,7 +145,6 @@ class Transcripts:
         return how_much(typed, codes, prompts)
 
     async def answer_to(self, typed: str) -> str:
-        """Return the agent's recorded answer to a message; empty if unknown."""
         if self._transcript is None:
             return ""
         return await asyncio.to_thread(
@@ -231,14 +226,11 @@ emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message to be sent."""
-
     text: str
     expect: str  # Pattern of the answer with `{chars}` and `{lines}`; empty accepts any
     codes: tuple[str, str]  # What the answer must contain
 
     def proof(self, answer: str, typed: str) -> str:
-        """Return the part of an answer that proves the message arrived as typed; empty if nothing does."""
         # Agents trim what is typed.
         lengths = sorted({len(typed.rstrip()), len(typed)})
         fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
@@ -338,8 +330,6 @@ _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The outcome of one message."""
-
     question: Question
     typed: str
     task: Task
@@ -385,7 +375,6 @@ class Examination:
 
     @property
     def now(self) -> float:
-        """Seconds on the session's clock."""
         return self.session.console.now()
 
     @property
@@ -506,7 +495,6 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, REST)
 
     async def renew(self) -> bool:
-        """Restart an agent that cannot be made idle."""
         await self.host.restart(self.session.agent_id)
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 

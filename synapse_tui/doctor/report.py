@@ -18,8 +18,6 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A suggestion for a result."""
-
     key: str  # Key of the profile (`interrupt.keys`); empty for other suggestions
     value: str  # The value to try, as YAML, or what to do
     why: str = ""  # The observation that supports it
@@ -27,8 +25,6 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a check."""
-
     outcome: Outcome
     evidence: str  # The observation, in a sentence
     advice: tuple[Advice, ...] = ()
@@ -52,8 +48,6 @@ def skipped(evidence: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row of the table."""
-
     check: str
     verdict: Verdict
     seconds: float = 0.0

@@ -126,8 +126,6 @@ NAMES = tuple(check.name for check in CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The options of an examination."""
-
     checks: tuple[str, ...] = ()  # Empty for all
     timeout: float = 120.0  # Maximum seconds for a turn of the agent
     keep: bool = False

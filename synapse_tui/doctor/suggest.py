@@ -54,7 +54,6 @@ def suggest_chosen(rows: Sequence[str]) -> str:
 
 
 def suggest_row(row: str) -> str:
-    """Return a pattern for a row in which numbers may change."""
     return quoted(rf"^\s*{_loose(row.strip())}$")
 
 
@@ -101,7 +100,6 @@ def _title_pattern(title: str) -> str:
 
 
 def _by_row(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    """Find a row at the end of the screen that was always shown in the state and never otherwise."""
     if not otherwise:
         return ""
     always = set.intersection(*(_patterns(sample.rows[-_LAST_ROWS:]) for sample in shown))

@@ -19,7 +19,6 @@ Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
 
 def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
-    """Return suggestions for a message that was not submitted."""
     for words, adviser in _ADVISERS:
         if words in seen.task.reason:
             return adviser(seen, profile)
@@ -120,7 +119,6 @@ _ADVISERS: tuple[tuple[str, Adviser], ...] = (
 
 
 def no_end(seen: Seen) -> tuple[Advice, ...]:
-    """Return suggestions if the end of a turn was not seen."""
     if seen.last.state is AgentState.UNKNOWN:
         return _unknown(seen, Profile("", "", ""))
     what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
@@ -310,7 +308,6 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
 
 
 def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
-    """Return a row of an answer that belongs to the frame; empty if there is none."""
     rules = profile.composer
     around = (rules.above, rules.below) if rules is not None else ()
     for row in text.split("\n"):
@@ -337,7 +334,6 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
-    """Report an artifact that contains a bullet of the agent; None if there is none."""
     for text in answers:
         rows = text.split("\n")
         for above, row in zip(["", *rows], rows, strict=False):
@@ -349,7 +345,6 @@ def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
 
 
 def bullet_of(screen: Sequence[str], code: str) -> str:
-    """Return the symbol that an agent draws before its answers; empty for none."""
     row = next((row for row in reversed(screen) if code in row), "")
     found = _BULLET.match(row)
     return found[1] if found else ""

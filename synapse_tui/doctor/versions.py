@@ -19,8 +19,6 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+][\w.+-]*\w)?")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What is known of a profile without starting its agent."""
-
     agent: str
     installed: bool
     version: str  # The version printed by the command; empty for none
@@ -29,8 +27,6 @@ class Glance:
 
 
 def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path) -> list[Glance]:
-    """Check all profiles, running two version commands at a time."""
-
     def look(profile: Profile) -> Glance:
         installed = find_command(profile.command, env=environ, cwd=folder) is not None
         version = installed_version(profile, environ, folder) if installed else ""
@@ -64,7 +60,6 @@ def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path
 
 
 def read_version(text: str) -> str:
-    """Return the first version number in a text; empty for none."""
     found = _VERSION.search(text)
     return found[0] if found else ""
 

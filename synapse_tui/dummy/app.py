@@ -233,7 +233,6 @@ def _kilobytes(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser, whose help documents every option and directive."""
     parser = argparse.ArgumentParser(
         prog="python -m synapse_tui.dummy",
         description="A scripted agent in the manner of a coding agent's terminal program. It needs no model.",
@@ -303,8 +302,6 @@ FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "wai
 
 
 class DummyApp:
-    """One run of the dummy agent."""
-
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
         self.tty = tty
@@ -435,7 +432,6 @@ class DummyApp:
         self.paint()
 
     def note(self, text: str, seconds: float = EXIT_WINDOW) -> None:
-        """Show a notice in the footer for some seconds."""
         self.notice = text
         if self._notice_timer is not None:
             self._notice_timer.canceled = True
@@ -469,7 +465,6 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Accept a message: start a turn, or follow the options if one is running."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -490,7 +485,6 @@ class DummyApp:
         self.runner.start(text)
 
     def next_turn(self) -> None:
-        """Start a turn for the first queued message."""
         if self.queued and self.runner.seconds is None:
             text = self.queued.pop(0)
             if text.startswith("/"):

@@ -37,8 +37,6 @@ class Layout:
 
 
 class Composer:
-    """A line editor for several lines."""
-
     def __init__(self) -> None:
         self._atoms: list[Atom] = []
         self._cursor = 0
@@ -60,7 +58,6 @@ class Composer:
         return "".join(_label(atom) for atom in self._atoms)
 
     def insert(self, text: str) -> None:
-        """Insert text at the cursor, without control characters other than tab and line feed."""
         clean = "".join(char for char in text if char >= " " or char in "\n\t")
         # A combining character may join the cluster before the cursor.
         before = self._atoms[self._cursor - 1] if self._cursor else None
@@ -73,7 +70,6 @@ class Composer:
         self._cursor += len(atoms)
 
     def paste(self, text: str) -> None:
-        """Insert a paste at the cursor, a long one as a placeholder."""
         if len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES:
             self._pastes += 1
             self._atoms.insert(self._cursor, PastedText(self._pastes, text))
@@ -103,7 +99,6 @@ class Composer:
         return action is not None
 
     def layout(self, cells: int) -> Layout:
-        """Wrap the draft into rows of `cells` cells."""
         rows, used = [""], 0
         place: tuple[int, int] | None = None
         for index, cluster in self._shown_clusters():

@@ -50,7 +50,6 @@ class ShellCommand:
         loop.read(self._pipe, self._read)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop the command with all its descendants; `on_end` is not called."""
         self._loop.unread(self._pipe)
         self._on_end = lambda _status: None
         self._signal(signal.SIGKILL if at_once else signal.SIGTERM)
@@ -121,7 +120,6 @@ class StatusSignals:
         self._set_title(_SPINNER[step % 2])
 
     def end(self) -> None:
-        """Clear all signals when the program exits."""
         if self._status:
             self._write("\x1b]7501;state=clear\x1b\\")
         if self._progress:
@@ -191,7 +189,6 @@ class TurnRunner:
         self._timer = self._app.loop.later(0, self.advance)
 
     def advance(self, value: object = None) -> None:
-        """Continue with the result of the last step, up to one that takes time."""
         while self._turn is not None:
             try:
                 step = self._turn.send(value)
@@ -215,7 +212,6 @@ class TurnRunner:
         self._app.set_state("idle")
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop the turn silently."""
         if self._timer is not None:
             self._timer.canceled = True
         if self._command is not None:
@@ -226,7 +222,6 @@ class TurnRunner:
         self._close()
 
     def answered(self, dialog: Dialog) -> None:
-        """Continue the turn if the answered dialog belongs to it."""
         if dialog is self._asked:
             self._asked = None
             self.advance()

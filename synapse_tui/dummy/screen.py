@@ -43,8 +43,6 @@ class Style:
 
 @dataclass(slots=True)
 class Block:
-    """A part of the transcript."""
-
     kind: BlockKind
     text: str
     closed: bool = True  # Whether it is complete
@@ -65,7 +63,6 @@ class Transcript:
         self._rows_out = 0
 
     def add(self, kind: BlockKind, text: str, *, closed: bool = True) -> Block:
-        """Close the last block and append one."""
         self.close()
         block = Block(kind, text, closed)
         self._blocks.append(block)
@@ -77,7 +74,6 @@ class Transcript:
             self._blocks[-1].closed = True
 
     def clear(self) -> None:
-        """Remove everything except the banner."""
         self._blocks.clear()
         self.replay()
 
@@ -88,7 +84,6 @@ class Transcript:
         self._rows_out = 0
 
     def take(self, columns: int) -> tuple[list[str], list[str]]:
-        """Return rows that are new since the last call."""
         finished = banner(self._style, self._name, columns) if self._banner else []
         self._banner = False
         while self._waiting:
@@ -133,7 +128,6 @@ def _wrapped(text: str, cells: int, limit: int) -> list[str]:
 
 
 def banner(style: Style, name: str, columns: int) -> list[str]:
-    """Return the first rows: name, folder, help."""
     lines = [
         (f"✻ {name}", "· scripted agent, no model"),
         ("  /help", "for things to try"),
@@ -159,8 +153,6 @@ def _home(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The changing part of the screen."""
-
     lines: Sequence[str]  # Bottom rows that may change, at most as wide as the terminal
     cursor: tuple[int, int] | None = None  # Column and row in `lines`; None hides the cursor
 
@@ -181,7 +173,6 @@ class MainScreenPainter:
         self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
-        """Draw the next frame, sending only changes."""
         parts: list[str] = []
         if finished:
             parts.append(self._move(0) + "\r\x1b[J")
@@ -248,7 +239,6 @@ class AlternateScreenPainter:
         self._write("\x1b[?1049l\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
-        """Draw the next frame; see `MainScreenPainter.paint`."""
         height = self._height()
         self._above = [*self._above, *finished][-height:]
         room = height - len(frame.lines)
@@ -285,8 +275,6 @@ WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
 
 @dataclass(slots=True)
 class PanelView:
-    """The content of the bottom rows."""
-
     composer: Composer
     placeholder: str = ""  # Shown in the empty composer
     dialog: Dialog | None = None  # Replaces the composer while it is open

@@ -46,7 +46,6 @@ class Dialog:
             self.answer = Answer(0, "denied", key)
 
     def type(self, text: str) -> None:
-        """Handle typed characters: the number of an option chooses it."""
         if len(text) == 1 and text.isdecimal() and 1 <= int(text) <= len(self.options):
             self._choose(int(text) - 1, text)
 
@@ -60,7 +59,6 @@ class Dialog:
 
 
 def permission(command: str) -> Dialog:
-    """Return a dialog that asks whether a command may run."""
     return Dialog("permission", "Bash command", "Do you want to proceed?", command)
 
 
@@ -134,8 +132,6 @@ _SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """An instruction in a message."""
-
     name: str
     argument: str = ""
 

@@ -25,8 +25,6 @@ class Timer:
 
 
 class Loop:
-    """An event loop for input, time and signals."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.running = True
@@ -39,7 +37,6 @@ class Loop:
         os.set_blocking(self._woken, False)
 
     def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after some seconds, unless the timer is cancelled."""
         timer = Timer(self.clock() + seconds, next(self._order), callback)
         heapq.heappush(self._timers, timer)
         return timer
@@ -51,13 +48,11 @@ class Loop:
         self._readers.pop(descriptor, None)
 
     def on_signal(self, number: int, callback: Callable[[], None]) -> None:
-        """Call back from the loop after a signal."""
         self._signals[number] = callback
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         signal.signal(number, lambda _number, _frame: None)
 
     def run(self) -> None:
-        """Run until `running` is false."""
         while self.running:
             self._wait()
             self._run_timers()
@@ -86,8 +81,6 @@ class Loop:
 
 
 class Tty:
-    """A terminal in raw mode."""
-
     def __init__(self, descriptor: int = 0, output: int = 1) -> None:
         self.descriptor = descriptor
         self._output = output
@@ -174,8 +167,6 @@ _MODIFIERS = ((4, "ctrl"), (2, "alt"), (1, "shift"))
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key press, such as `enter`, `shift+enter` or `ctrl+u`."""
-
     name: str
 
 
@@ -224,7 +215,6 @@ class KeyDecoder:
         return [Key("escape"), *self.feed(b"")]
 
     def _step(self, tokens: list[Token]) -> bool:
-        """Decode one token. Returns False if more input is needed."""
         if self._pasted is not None:
             return self._end_paste(tokens)
         first = self._buffer[0]
@@ -330,7 +320,6 @@ def _modified(name: str, modifier: int) -> str:
 
 
 def _whole_characters(raw: bytes) -> bytes:
-    """Return the input without an incomplete UTF-8 character at its end."""
     for back in range(1, min(4, len(raw) + 1)):
         byte = raw[-back]
         if byte >= 0xC0:

@@ -14,7 +14,6 @@ EMOJI_PRESENTATION = "\ufe0f"
 
 
 def printable(text: str) -> str:
-    """Return a text without control sequences and control characters, except tab and line feed."""
     return _CONTROLS.sub("", text)
 
 
@@ -61,7 +60,6 @@ def width(text: str) -> int:
 
 
 def clip(text: str, cells: int) -> str:
-    """Truncate a text to some cells, ending in `…` if it was longer."""
     if width(text) <= cells:
         return text
     kept = ""
