@@ -32,7 +32,7 @@ class Header:
     lines: int
     timestamp: int = 0  # Start of the recording, seconds since the epoch; 0 if unknown
     title: str = ""
-    # `TERM` and `SHELL` of the recorded program, if known
+    # `TERM` and `SHELL` of the recording process, if known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
