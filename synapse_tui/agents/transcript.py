@@ -52,7 +52,6 @@ def read_answer(
 def read_prompts(
     transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the user's prompts as the agent logged them; blocks."""
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
             yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
