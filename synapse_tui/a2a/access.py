@@ -81,7 +81,7 @@ class Principal:
 
 
 PERSON = Principal("", admin=True, verified=True)
-"""The person who owns the agents: a process of the same user on this machine, or the application itself."""
+"""The person who owns the agents, by a process of the same user or in the application itself."""
 NOBODY = Principal()
 """An unauthenticated caller; it may read a card at most."""
 
@@ -142,7 +142,6 @@ class AccessRules:
         return replace(rules, fault=rules.find_fault())
 
     def find_fault(self) -> str:
-        """What is wrong with the keys; empty if nothing."""
         admins = {key.name for key in self.admin_keys}
         shared = sorted(admins & {key.name for key in self.keys})
         if shared:
@@ -312,4 +311,3 @@ def _network(address: str) -> str:
 
 
 DEFAULT_RULES = AccessRules()
-"""The rules without settings: only the person's own processes are admitted."""

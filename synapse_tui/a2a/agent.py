@@ -99,7 +99,6 @@ class HostedAgent(Protocol):
 
 
 CardForm = Literal["dual", "v1"]
-"""Whether cards also have the fields of A2A 0.3 (`dual`)."""
 
 
 def no_service(_agent_id: str) -> TaskService | None:

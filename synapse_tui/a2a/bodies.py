@@ -97,7 +97,6 @@ class FileExtractor:
         self._in_string = self._escaped = False
         self._string = bytearray()
         self._key = b""
-        """The last string, if only a colon has followed it."""
         self._between = bytearray()
         self._taken: _Base64 | None = None
 
@@ -235,7 +234,6 @@ Headers = Mapping[str, Sequence[str]]
 """Values by lower-case name."""
 
 MAX_BODY = 32 * 1024 * 1024
-"""Maximum size of a body, in bytes."""
 MAX_AT_ONCE = 2 * 1024 * 1024
 r"""Bytes of a body held in memory; the files of larger ones are written to disk as they arrive.
 
@@ -244,7 +242,6 @@ The longest message text still fits when JSON writes each character as \uXXXX.
 BATCH = 512 * 1024
 """Bytes of a larger body that are processed together, in a thread."""
 LARGE_AT_ONCE = 8
-"""Larger bodies that a host receives concurrently; further ones wait."""
 DRAIN = 16 * 1024 * 1024
 """Bytes over the limit that are read and dropped, so that the caller sees the answer and not a reset."""
 BODY_TIMEOUT = 30.0
@@ -395,7 +392,6 @@ class BodyReader:
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest, so that the caller sees the answer and not a reset."""
     with suppress(TimeoutError, HttpProblem):
         async with asyncio.timeout(DROP_TIMEOUT):
             async for _ in pieces:

@@ -24,7 +24,6 @@ from .signing import SignedRequest, TokenVerifier, signature_headers
 T_co = TypeVar("T_co", covariant=True)
 
 MAX_ANSWER = 16 * 1024 * 1024
-"""Largest answer, in bytes."""
 CONNECT_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 10.0
 KEY_HEADER = "X-API-Key"
@@ -527,7 +526,6 @@ def _list(value: object, name: str) -> list[dict[str, Any]]:
 
 
 def _object(value: object, name: str, *, text: str = "") -> dict[str, Any]:
-    """Check for a JSON object, with a string under the key `text` if given."""
     if not isinstance(value, dict) or (text and not isinstance(value.get(text), str)):
         raise Missing(name)
     return value

@@ -20,7 +20,6 @@ from .signing import TokenVerifier, nobody
 T = TypeVar("T")
 
 MAX_HEAD = 64 * 1024
-"""Largest status line with headers, in bytes."""
 MAX_PIECE = 256 * 1024
 
 
@@ -270,7 +269,6 @@ class PlainConnection:
 
 
 def _family(host: str) -> socket.AddressFamily | None:
-    """The family of an IP address; None for a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)

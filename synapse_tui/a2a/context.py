@@ -182,14 +182,11 @@ def visitor_of(request: Request) -> Visitor:
 
 
 Agent = Annotated[HostedAgent, Depends(_agent)]
-"""The agent whose server received the request."""
 VerifiedId = Annotated[str, Depends(_verified_id)]
 """The sender proved by the signature; empty if unsigned."""
 IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
-"""Whether an id is that of an agent of this host."""
 Caller = Annotated[Visitor, Depends(visitor_of)]
 Files = Annotated[BodyFiles | None, Depends(_files)]
-"""The files of a large body; otherwise None."""
 Shared = Annotated[Services, Depends(_services)]
 
 

@@ -422,7 +422,6 @@ class RequestPacer:
         await self._app(scope, receive, send)
 
     def _turn(self, free: int) -> None:
-        """Admit the next request after enough turns, skipping those that were canceled."""
         loop = asyncio.get_running_loop()
         if free:
             loop.call_soon(self._turn, free - 1)

@@ -114,7 +114,6 @@ def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | N
 Find = Callable[[Address, Address], TcpSocket | None]
 PROC = Path("/proc")
 _DEEPEST = 64
-"""Number of ancestors to follow."""
 _LOOKS = 3
 """Number of searches for a socket's holder, which may fork in between."""
 _FIRST_NAMESPACE = "pid:[4026531836]"
@@ -128,7 +127,6 @@ class Owner(StrEnum):
     """This user, or root."""
     OTHER = "other"
     UNKNOWN = "unknown"
-    """Not reported by this system."""
 
 
 OwnerOf = Callable[[Address, Address], Awaitable[Owner]]
@@ -259,7 +257,6 @@ class _ProcessTree:
 
 
 def _parent(pid: int) -> int:
-    """The parent of a process (proc(5)); 0 if it has exited."""
     try:
         # The second field is the name in parentheses and may contain anything.
         return int((PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])

@@ -36,7 +36,6 @@ protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them
 
 MAX_CONNECTIONS = 400
-"""Per server."""
 OVERFLOW = 64
 """Connections beyond the limit that are still answered, with 503."""
 RESERVED = 256
@@ -98,7 +97,6 @@ class ConnectionLimits:
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self._reserved = min(RESERVED, open_files_limit() // 5)
-        """Descriptors to leave free, by closing idle connections."""
         self._idle: dict[LimitedProtocol, float] = {}
         """Idle connections and since when, longest first."""
         self._closing: set[LimitedProtocol] = set()
@@ -203,7 +201,6 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _count_strangers(self) -> int:
-        """The number of connections from other users to this server; 0 if this one is from the same user."""
         client, server = self.client, self.server
         known = client is not None and server is not None and server[1] is not None
         self.stranger = not known or self._room.stranger(client, server)  # type: ignore[arg-type]
@@ -349,8 +346,6 @@ class Acceptor:
 
 
 class _Timer:
-    """A timeout that can be stopped and started again."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
         self.seconds = seconds
         self._loop = loop

@@ -156,7 +156,6 @@ async def _find_card(client: httpx.AsyncClient, url: str) -> tuple[str, dict[str
 
 
 def _card_urls(url: str) -> list[str]:
-    """The URLs where a card may be, likeliest first."""
     parts = urlsplit(url)
     if parts.path.endswith(".json"):
         return [url]
@@ -248,7 +247,6 @@ def card_warnings(card: Card, card_url: str) -> list[str]:
 
 
 def _interfaces(card: Card, card_url: str) -> list[Interface]:
-    """The interfaces that this program supports, in the card's order of preference."""
     listed = _mappings(card.get("supportedInterfaces"))
     if listed:
         found = [

@@ -232,7 +232,7 @@ def _with_integers(value: object) -> object:
 
 
 def _id(text: str) -> str:
-    """An id of the agent; empty if it could not be sent back."""
+    """An id of the agent; empty if it cannot be sent back."""
     return text if len(text) <= MAX_ID and text.isprintable() else ""
 
 

@@ -477,5 +477,4 @@ def _versions(agents: Mapping[str, ExternalAgent]) -> dict[str, tuple[str, str]]
 
 
 async def _discovery() -> ModuleType:
-    """Import the module that fetches cards in a thread, since it loads httpx."""
     return await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.external.discovery")

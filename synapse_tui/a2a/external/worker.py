@@ -331,7 +331,6 @@ class SavedFiles:
         return dataclasses.replace(part, path=self._known[key], data=None)
 
     def _write(self, name: str, data: bytes) -> str:
-        """Write a new file. Returns its path; empty if writing fails or is not permitted."""
         safe = _UNSAFE.sub("_", name).strip("._")[-80:] or "file"
         try:
             if not self._has_room(len(data)):

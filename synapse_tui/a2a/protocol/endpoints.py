@@ -124,7 +124,6 @@ class EventStream(Response):
                 await self._events.aclose()
 
     async def _send_all(self, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Send the events. Returns whether the client has read them all."""
         coming = _spawn(self._next())
         try:
             while True:

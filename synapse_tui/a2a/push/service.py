@@ -289,7 +289,6 @@ class PushService:
                 self._worker.put(new[delivery.subscription_id], delivery, noted=True)
 
     async def _loaded(self) -> None:
-        """Wait until the subscriptions are loaded."""
         self.load()
         try:
             async with asyncio.timeout(LOAD_TIMEOUT):

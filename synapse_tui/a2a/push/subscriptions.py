@@ -167,7 +167,7 @@ class Subscriptions:
         return self._by_id.get(subscription_id)
 
     def add(self, subscription: Subscription) -> Subscription:
-        """Add a subscription, replacing the one with the same task and caller's id; the id is taken over."""
+        """Add a subscription. One with the same task and caller's id is replaced, and its id reused."""
         kind, limit = ("task", MAX_OF_TASK) if subscription.task_id else ("agent", MAX_OF_AGENT)
         group, key = _place(subscription)
         members = self._groups.get(group, {})
