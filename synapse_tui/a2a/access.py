@@ -66,11 +66,9 @@ class Principal:
 
     Attributes:
         name: The name of its key, or the id of the agent that signed; empty for the person.
-        admin: Whether it may do what only the person may do: see all tasks, reorder the outbox, read the
-            inbox, watch, manage webhooks and external agents.
-        verified: Whether a key, a signature or the kernel proves who it is; False if the system cannot say
-            who owns the calling process.
-        max_priority: The highest priority that it may send.
+        admin: Whether it has the person's permissions: see all tasks, reorder the outbox, read the inbox,
+            watch, manage webhooks and external agents.
+        verified: Whether a key, a signature or the kernel proves who it is.
     """
 
     name: str = ""
@@ -83,7 +81,7 @@ class Principal:
 
 
 PERSON = Principal("", admin=True, verified=True)
-"""The person who owns the agents: a process of the same user on this machine, or the application itself."""
+"""The person who owns the agents, by a process of the same user or in the application itself."""
 NOBODY = Principal()
 """An unauthenticated caller; it may read a card at most."""
 
@@ -144,7 +142,6 @@ class AccessRules:
         return replace(rules, fault=rules.find_fault())
 
     def find_fault(self) -> str:
-        """What is wrong with the keys; empty if nothing."""
         admins = {key.name for key in self.admin_keys}
         shared = sorted(admins & {key.name for key in self.keys})
         if shared:
@@ -171,11 +168,7 @@ def _as_admin(key: ApiKey) -> ApiKey:
 class Caller:
     """What is known of a caller before authentication.
 
-    Attributes:
-        near: Whether it calls from this machine, by a loopback name, and was not forwarded.
-        owner: Owner of the calling process, if the kernel reports it.
-        key: The key that it sent, if any.
-        address: Its IP address.
+    `near` means that it calls from this machine, by a loopback name, and was not forwarded.
     """
 
     near: bool
@@ -185,13 +178,7 @@ class Caller:
 
 
 class Access:
-    """The rules that all servers of a host share, and the rate limits.
-
-    Args:
-        rules: The initial rules.
-        look: Waits until the rules reflect the current settings; None if they never change.
-        clock: Monotonic time in seconds.
-    """
+    """The rules and rate limits of all servers of a host; `look` waits until the rules are current."""
 
     def __init__(
         self,
@@ -219,11 +206,7 @@ class Access:
             log.info("the rules about callers have changed: %s", state)
 
     def judge(self, caller: Caller) -> Principal:
-        """Identify a caller by its key and origin.
-
-        Raises:
-            HttpProblem: A key is missing or wrong.
-        """
+        """Identify a caller by its key and origin; raises HttpProblem if a key is missing or wrong."""
         rules = self.rules
         mine = self._is_mine(caller)
         if caller.key is None:
@@ -286,11 +269,7 @@ class Access:
         )
 
     def count(self, principal: Principal, caller: Caller, *, signed: bool) -> None:
-        """Count a request against its rate limit.
-
-        Raises:
-            HttpProblem: The limit is exceeded.
-        """
+        """Count a request; raises HttpProblem if the caller's rate limit is exceeded."""
         local = signed or principal.admin
         # Unverified callers are counted by address.
         who = f"caller {principal.name}" if principal.verified or local else f"at {_network(caller.address)}"
@@ -302,7 +281,6 @@ class Access:
             raise _too_many("too many requests", wait)
 
     def may_log(self) -> bool:
-        """Whether another refusal may be logged: a flood must not fill the disk."""
         return not self._buckets.take("log", LOGGED)
 
 
@@ -333,4 +311,3 @@ def _network(address: str) -> str:
 
 
 DEFAULT_RULES = AccessRules()
-"""The rules without settings: only the person's own processes are admitted."""

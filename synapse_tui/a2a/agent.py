@@ -99,7 +99,6 @@ class HostedAgent(Protocol):
 
 
 CardForm = Literal["dual", "v1"]
-"""Whether cards also have the fields of A2A 0.3 (`dual`)."""
 
 
 def no_service(_agent_id: str) -> TaskService | None:
@@ -117,14 +116,9 @@ class Services:
     Attributes:
         service_of: Returns the tasks of an agent of this host; None for others.
         access: Access rules; None without settings.
-        network: Where and how agents are served.
-        card: Which fields agent cards have.
-        push: Push notifications; None if disabled.
-        external: External agents; None if disabled.
         processes: Returns the ids of agents by the ids of their processes.
         addresses: Returns all agents that an address can mean.
         agent_of: Returns an agent of this host by id; None for others.
-        large: Limits concurrent large bodies.
     """
 
     service_of: Callable[[str], TaskService | None] = no_service

@@ -25,13 +25,7 @@ class AsyncClient:
     Nothing is sent twice: a call whose outcome is unknown raises an error. Every call uses a new connection:
     on a pooled one, a server that has just closed it looks like one that accepted the message and died.
 
-    Args:
-        token_of: Returns the tokens of this host's agents; calls to this machine are signed with the
-            sender's.
-        timeout: Seconds to wait for an answer.
-        name_of: Returns the name of the server at an endpoint, for errors.
-        network: Certificates to trust for HTTPS.
-        key: Sent to servers on this machine; empty for none.
+    Calls to this machine are signed with the sender's token and carry `key`, if any; `timeout` is in seconds.
     """
 
     def __init__(
@@ -74,11 +68,7 @@ class AsyncClient:
     async def forward(
         self, endpoint: str, call: Call[Any], *, sender_id: str, seconds: float = 0.0
     ) -> tuple[int, bytes]:
-        """Make a call on behalf of a sender; returns status and body of any answer.
-
-        Raises:
-            PeerUnreachable: No answer arrived.
-        """
+        """Make a call on behalf of a sender. Returns status and body, or raises PeerUnreachable."""
         headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
         client = await self._client_for(endpoint)
         url = endpoint.rstrip("/") + call.target

@@ -42,11 +42,7 @@ _HINT = "encode the bytes as base64 (RFC 4648)"
 
 
 class BodyFiles:
-    """The files of one body, by the placeholders that replace them in the JSON.
-
-    Args:
-        closed: Called once, when the files are no longer needed.
-    """
+    """The files of one body, by the placeholders that replace them in the JSON."""
 
     def __init__(self, closed: Callable[[], None] = lambda: None) -> None:
         self._files: dict[bytes, IO[bytes]] = {}
@@ -55,11 +51,7 @@ class BodyFiles:
         self._open = True
 
     def create(self) -> tuple[bytes, IO[bytes]]:
-        """Create an unnamed temporary file. Returns its placeholder and the file.
-
-        Raises:
-            HttpProblem: The message has too many files.
-        """
+        """Create an unnamed temporary file. Returns its placeholder and the file."""
         if len(self._files) >= MAX_FILES:
             raise HttpProblem(
                 413,
@@ -79,11 +71,7 @@ class BodyFiles:
         return self._files.get(content)
 
     def check(self) -> None:
-        """Check that every file was used.
-
-        Raises:
-            MessageError: A file belongs to no part of the message.
-        """
+        """Raise MessageError if a file belongs to no part of the message."""
         if len(self._asked) < len(self._files):
             raise MessageError(
                 "the body has long base64 that is no file of a message part",
@@ -100,12 +88,7 @@ class BodyFiles:
 
 
 class FileExtractor:
-    """Extracts the files from a body.
-
-    Args:
-        files: Receives the files.
-        most: Maximum size of the JSON without them, in bytes.
-    """
+    """Extracts the files from a body, leaving at most `most` bytes of JSON."""
 
     def __init__(self, files: BodyFiles, most: int) -> None:
         self._files = files
@@ -113,19 +96,12 @@ class FileExtractor:
         self._left = bytearray()
         self._in_string = self._escaped = False
         self._string = bytearray()
-        """The current string, as far as it matters."""
         self._key = b""
-        """The last string, if only a colon has followed it."""
         self._between = bytearray()
-        """What has followed the last string, as far as it matters."""
         self._taken: _Base64 | None = None
 
     def feed(self, data: bytes) -> None:
-        """Process the next bytes of the body.
-
-        Raises:
-            HttpProblem: The JSON without its files is too large, or a file is not base64.
-        """
+        """Process the next bytes of the body."""
         view = memoryview(data)
         for start in range(0, len(data), PIECE):
             self._feed(bytes(view[start : start + PIECE]))
@@ -139,7 +115,6 @@ class FileExtractor:
                 )
 
     def end(self) -> bytes:
-        """The JSON without the files."""
         return bytes(self._left)
 
     def _feed(self, data: bytes) -> None:
@@ -259,7 +234,6 @@ Headers = Mapping[str, Sequence[str]]
 """Values by lower-case name."""
 
 MAX_BODY = 32 * 1024 * 1024
-"""Maximum size of a body, in bytes."""
 MAX_AT_ONCE = 2 * 1024 * 1024
 r"""Bytes of a body held in memory; the files of larger ones are written to disk as they arrive.
 
@@ -268,7 +242,6 @@ The longest message text still fits when JSON writes each character as \uXXXX.
 BATCH = 512 * 1024
 """Bytes of a larger body that are processed together, in a thread."""
 LARGE_AT_ONCE = 8
-"""Larger bodies that a host receives concurrently; further ones wait."""
 DRAIN = 16 * 1024 * 1024
 """Bytes over the limit that are read and dropped, so that the caller sees the answer and not a reset."""
 BODY_TIMEOUT = 30.0
@@ -305,7 +278,6 @@ class Body:
     Attributes:
         content: The whole body, or its JSON without the files.
         digest: Hex SHA-256 of the whole body, if `content` is not the whole; else empty.
-        files: The extracted files, if any.
     """
 
     content: bytes = b""
@@ -315,13 +287,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """Reads bodies.
+    """Reads bodies of at most `most` bytes; those of more than `at_once` are large.
 
-    Attributes:
-        most: Maximum size in bytes.
-        timeout: Seconds to receive a body, plus a few for a large one.
-        large: Limits concurrent large bodies.
-        at_once: Size in bytes above which a body is large.
+    `timeout` is in seconds and extended for large bodies.
     """
 
     most: int = MAX_BODY
@@ -330,11 +298,7 @@ class BodyReader:
     at_once: int = MAX_AT_ONCE
 
     async def read(self, headers: Headers, receive: Receive) -> Body:
-        """Read a body.
-
-        Raises:
-            HttpProblem: It is too large, or does not arrive in time.
-        """
+        """Read a body; raises HttpProblem if it is too large or does not arrive in time."""
         declared = next(iter(headers.get("content-length", ())), "0")
         too_large = declared.isdigit() and int(declared) > self.most
         if too_large and "expect" in headers:
@@ -428,7 +392,6 @@ class BodyReader:
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest, so that the caller sees the answer and not a reset."""
     with suppress(TimeoutError, HttpProblem):
         async with asyncio.timeout(DROP_TIMEOUT):
             async for _ in pieces:
@@ -459,11 +422,7 @@ class _LargeBody:
 
 
 def check_content_type(headers: Headers) -> None:
-    """Require JSON: a web form can send text/plain and form types to any server without a preflight.
-
-    Raises:
-        HttpProblem: The type is something else.
-    """
+    """Require JSON: a web form can send text/plain and form types to any server without a preflight."""
     values = headers.get("content-type", ())
     kind, _, parameters = (values[0] if len(values) == 1 else "").lower().partition(";")
     charset = parameters.replace(" ", "").replace('"', "")

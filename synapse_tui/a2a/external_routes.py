@@ -28,7 +28,6 @@ def _caller(request: Request) -> Principal:
 
 
 Caller = Annotated[Principal, Depends(_caller)]
-"""The caller, as far as it is authenticated."""
 
 
 class DiscoverBody(BaseModel):

@@ -31,12 +31,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "
 
 
 class WebGuard:
-    """Checks Host and Origin.
-
-    Args:
-        port: The server's port.
-        network: The allowed names and origins.
-    """
+    """Checks Host and Origin."""
 
     def __init__(self, port: int, network: Network = LOOPBACK) -> None:
         self._port = port
@@ -48,11 +43,7 @@ class WebGuard:
         self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
 
     def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
-        """Check Host and Origin. Returns whether the request was made by a loopback name.
-
-        Raises:
-            HttpProblem: The name is not allowed, or the request comes from a web page.
-        """
+        """Check Host and Origin. Returns whether the request was made by a loopback name."""
         host = self._check_host(headers, server)
         self._check_origin(headers)
         return host in self._own and not any(name in headers for name in _FORWARDED)
@@ -104,11 +95,7 @@ def is_card(method: str, path: str) -> bool:
 
 
 def check_permit(principal: Principal, path: str, *, signed: bool) -> None:
-    """Check that a caller may use a route.
-
-    Raises:
-        HttpProblem: It may not.
-    """
+    """Raise HttpProblem if a caller may not use a route."""
     if principal.admin or signed or _OF_KEYS.fullmatch(path):
         return
     raise HttpProblem(
@@ -130,20 +117,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
 
 
 class Guard:
-    """ASGI middleware that applies all checks.
-
-    Args:
-        app: The application behind it.
-        agent: The agent that the server belongs to.
-        checker: Verifies signatures.
-        services: Shared by the servers of the host.
-        owner: Finds the owner of a connection.
-        max_body: Maximum body size in bytes.
-        body_timeout: Seconds to receive the body.
-
-    Attributes:
-        stopping: Set on shutdown.
-    """
+    """ASGI middleware that applies all checks; `stopping` is set on shutdown."""
 
     def __init__(
         self,
@@ -329,7 +303,7 @@ class _Request:
     async def read_body(self, bodies: BodyReader) -> None:
         self.unread = False
         self.body = await bodies.read(self.headers, self.receive)
-        if self.body.files is not None:  # what is behind the gate reads what is left
+        if self.body.files is not None:  # what the application reads is the JSON without the files
             left = str(len(self.body.content)).encode()
             others = [pair for pair in self.scope["headers"] if pair[0].lower() != b"content-length"]
             self.scope["headers"] = [*others, (b"content-length", left)]
@@ -428,10 +402,6 @@ class RequestPacer:
     The loop also serves keyboard and screen. Handling all concurrent requests in one turn, some milliseconds
     each, would delay a key press by a second with two hundred callers. Requests are served in order of
     arrival and none is refused; idle turns cost nothing.
-
-    Args:
-        app: The application behind it.
-        free_turns: Turns of the loop between two requests.
     """
 
     def __init__(self, app: App, free_turns: int = FREE_TURNS) -> None:
@@ -452,7 +422,6 @@ class RequestPacer:
         await self._app(scope, receive, send)
 
     def _turn(self, free: int) -> None:
-        """Admit the next request after enough turns, skipping those that were canceled."""
         loop = asyncio.get_running_loop()
         if free:
             loop.call_soon(self._turn, free - 1)

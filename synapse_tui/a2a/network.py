@@ -39,9 +39,8 @@ class Network:
 
     Attributes:
         bind: Addresses to listen on in addition to loopback.
-        allowed_hosts: Additional names accepted in the Host header, in lower case; with a port, or without
-            one for any port.
-        allowed_origins: Web origins that may call.
+        allowed_hosts: Additional names accepted in the Host header, in lower case; without a port, for any
+            port.
         tls: Certificate for HTTPS; None serves HTTP.
         ca: Certificates to trust in outgoing calls, in addition to the system's.
     """
@@ -54,11 +53,6 @@ class Network:
 
     @classmethod
     def of(cls, settings: Settings) -> Network:
-        """Read the network settings.
-
-        Raises:
-            ConfigError: A setting is invalid.
-        """
         return cls(
             bind=tuple(dict.fromkeys(map(_address, settings.words("a2a.bind")))),
             allowed_hosts=_matching(settings, "a2a.allowed_hosts", _HOST, "agents.example.com"),
@@ -80,11 +74,7 @@ class Network:
         return f"{self.scheme}://127.0.0.1:{port}"
 
     def check(self, rules: AccessRules) -> None:
-        """Check that agents can be served safely.
-
-        Raises:
-            ConfigError: Other machines could call them without a key, or the certificate cannot be used.
-        """
+        """Raise ConfigError if others could call agents without a key, or the certificate cannot be used."""
         if self.exposed and (not rules.enabled or rules.fault):
             raise ConfigError(
                 f"agents are not served on {', '.join(self.bind)} (a2a.bind) without keys: "
@@ -136,11 +126,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """The TLS context of our servers: TLS 1.2 or newer.
-
-    Raises:
-        ConfigError: The certificate or its key cannot be used.
-    """
+    """The TLS context of our servers: TLS 1.2 or newer."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -155,11 +141,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 
 def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
-    """The TLS context of outgoing calls.
-
-    Raises:
-        ConfigError: A file cannot be used.
-    """
+    """The TLS context of outgoing calls."""
     if not local or network.tls is None:
         context = ssl.create_default_context()
         if network.ca is not None:
@@ -202,13 +184,7 @@ _NO_IPV6 = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errn
 
 @dataclass(frozen=True, slots=True)
 class LoopbackSockets:
-    """The listening sockets of one port.
-
-    Attributes:
-        sockets: Bound to 127.0.0.1, to [::1] if IPv6 is available, and to any additional addresses; not
-            inherited by child processes.
-        scheme: `http` or `https`.
-    """
+    """The listening sockets of one port on 127.0.0.1, [::1] (if available) and additional addresses."""
 
     port: int
     sockets: tuple[socket.socket, ...]
@@ -278,12 +254,7 @@ def adopted_sockets(port: int, descriptors: Sequence[int], *, scheme: str = "htt
 def free_port(
     ports: Iterable[int], *, preferred: int = 0, further: Sequence[str] = (), scheme: str = "http"
 ) -> LoopbackSockets:
-    """Bind the first free port of a range.
-
-    Raises:
-        PortsExhausted: None is free.
-        ConfigError: An additional address does not belong to this machine.
-    """
+    """Bind the first free port of a range; raises PortsExhausted if there is none."""
     choices = tuple(ports)
     for port in (preferred, *choices) if preferred else choices:
         with contextlib.suppress(PortsExhausted):

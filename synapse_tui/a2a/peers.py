@@ -94,11 +94,7 @@ def _query(local: Address, remote: Address) -> bytes:
 
 
 def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | None:
-    """Parse the kernel's answer.
-
-    Raises:
-        NoAnswer: An error other than "no such socket".
-    """
+    """Parse the kernel's answer; raises NoAnswer for errors other than "no such socket"."""
     if len(reply) < _HEADER.size + 4:
         raise NoAnswer("the reply is too short")
     kind = _HEADER.unpack_from(reply)[1]
@@ -118,7 +114,6 @@ def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | N
 Find = Callable[[Address, Address], TcpSocket | None]
 PROC = Path("/proc")
 _DEEPEST = 64
-"""Number of ancestors to follow."""
 _LOOKS = 3
 """Number of searches for a socket's holder, which may fork in between."""
 _FIRST_NAMESPACE = "pid:[4026531836]"
@@ -132,7 +127,6 @@ class Owner(StrEnum):
     """This user, or root."""
     OTHER = "other"
     UNKNOWN = "unknown"
-    """Not reported by this system."""
 
 
 OwnerOf = Callable[[Address, Address], Awaitable[Owner]]
@@ -163,12 +157,7 @@ def is_stranger(client: Address, server: Address) -> bool:
 
 
 def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:
-    """Query the kernel for the owner of the client's socket; takes microseconds.
-
-    Raises:
-        NoAnswer: The kernel does not answer.
-        ValueError: Not an IP address.
-    """
+    """Query the kernel for the owner of the client's socket; takes microseconds."""
     caller = find(client, server)
     if caller is not None:
         return _judge(caller.uid, caller.inode, uid)
@@ -268,7 +257,6 @@ class _ProcessTree:
 
 
 def _parent(pid: int) -> int:
-    """The parent of a process (proc(5)); 0 if it has exited."""
     try:
         # The second field is the name in parentheses and may contain anything.
         return int((PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])

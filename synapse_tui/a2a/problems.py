@@ -36,15 +36,7 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
 
 
 class HttpProblem(errors.SynapseError):
-    """A request refused by the HTTP layer.
-
-    Args:
-        status: HTTP status code.
-        code: For programs, such as `body_too_large`.
-        message: What happened.
-        hint: What to do about it.
-        headers: Sent with the answer.
-    """
+    """A request refused by the HTTP layer; `code` is for programs, such as `body_too_large`."""
 
     def __init__(
         self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
@@ -57,11 +49,7 @@ class HttpProblem(errors.SynapseError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An error answer, ready to be sent.
-
-    Attributes:
-        headers: Without type and length.
-    """
+    """An error answer, ready to be sent."""
 
     status: int
     content: Mapping[str, object]

@@ -46,7 +46,6 @@ class SignedRequest:
     Attributes:
         port: Port of the receiver.
         target: Path and query, such as `/tasks/send-priority?priority=5`.
-        body: The body as sent.
         digest: Hex SHA-256 of the body, if `body` is not the whole.
     """
 
@@ -70,14 +69,9 @@ def signature_headers(
     clock: Callable[[], float] = time.time,
     make_nonce: Callable[[], str] = lambda: os.urandom(16).hex(),
 ) -> dict[str, str]:
-    """Sign a request.
+    """Sign a request. It must be signed again if it is sent again.
 
-    Args:
-        request: Must be signed again if it is sent again.
-        agent_id: The sender.
-        token: The sender's token.
-        clock: Returns the time in seconds since the epoch.
-        make_nonce: Returns 8 to 64 URL-safe characters, never the same twice.
+    `clock` returns seconds since the epoch; `make_nonce` 8 to 64 URL-safe characters, never the same twice.
     """
     timestamp, nonce = str(int(clock())), make_nonce()
     code = request.code(token, timestamp, nonce)
@@ -97,12 +91,7 @@ class Verdict(StrEnum):
 
 
 class SignatureChecker:
-    """Checks signatures and remembers their nonces to prevent replays.
-
-    Args:
-        token_of: Returns the token of an agent.
-        clock: Returns the time in seconds since the epoch.
-    """
+    """Checks signatures and remembers their nonces to prevent replays."""
 
     def __init__(self, token_of: TokenVerifier, *, clock: Callable[[], float] = time.time) -> None:
         self.token_of = token_of
@@ -113,13 +102,7 @@ class SignatureChecker:
         return sender.startswith(_AGENT_PREFIX) and bool(self.token_of(sender))
 
     def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
-        """Check the signature of a request.
-
-        Args:
-            request: The request as received.
-            sender: Value of `X-Synapse-Sender`.
-            signature: Value of `X-Synapse-Signature`.
-        """
+        """Check the values of `X-Synapse-Sender` and `X-Synapse-Signature` of a request."""
         match = _SIGNATURE.fullmatch(signature)
         if match is None or not sender:
             return Verdict.MALFORMED

@@ -55,11 +55,7 @@ _PRIVATE = frozenset(
 
 
 def check_media_type(media_type: str, where: str) -> None:
-    """Check that the agent can use parts of this media type.
-
-    Raises:
-        HttpProblem: Not a media type, or one known only to its sender (415).
-    """
+    """Raise HttpProblem (415) unless this is a media type that the agent can use."""
     main = media_type.partition(";")[0].strip().lower()
     if not main:
         return
@@ -86,19 +82,13 @@ def content_of(
 ) -> tuple[Part | Upload, ...]:
     """Parse the parts of a message.
 
-    Raises:
-        HttpProblem: The kind or type of a part is not supported (415).
-        MessageError: A part is malformed.
+    Raises HttpProblem (415) for unsupported kinds and types, and MessageError for malformed parts.
     """
     return with_files((_content(part, f"message.parts[{at}]") for at, part in enumerate(parts)), files)
 
 
 def with_files(content: Iterable[Part | Upload], files: BodyFiles | None) -> tuple[Part | Upload, ...]:
-    """Replace the placeholders in a content by the files of a large body.
-
-    Raises:
-        MessageError: A file belongs to no part of the content.
-    """
+    """Replace the placeholders in a content by the files of a large body."""
     if files is None:
         return tuple(content)
     found = tuple(
@@ -177,11 +167,7 @@ def _bytes(text: str, where: str) -> bytes:
 
 
 def check_unicode(text: str, where: str) -> None:
-    """Refuse lone surrogates, which JSON can represent and UTF-8 cannot.
-
-    Raises:
-        MessageError: There is one.
-    """
+    """Raise MessageError for lone surrogates, which JSON can represent and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -274,12 +260,7 @@ class SentTask(BaseModel):
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Join the text parts of a message with line feeds.
-
-    Raises:
-        HttpProblem: A part is not text (415).
-        MessageError: There is no text.
-    """
+    """Join the text parts of a message with line feeds; there must be no other parts."""
     content = content_of(parts)
     if not only_text(content):
         raise HttpProblem(
@@ -295,11 +276,7 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata if it can be stored and forwarded.
-
-    Raises:
-        MessageError: It is nested too deeply or cannot be encoded in UTF-8.
-    """
+    """Return the metadata if it can be stored and forwarded, or raise MessageError."""
     level: list[object] = [metadata]
     for _ in range(MAX_DEPTH):
         level = [inner for value in level for inner in _children(value)]

@@ -14,7 +14,6 @@ from .naming import Naming
 Clock = Callable[[], datetime]
 """Returns the current time, aware."""
 Alive = Callable[[str], bool]
-"""Whether the process of an owner is running."""
 READS = "synapse_reads"
 """Execution option of read-only engines, which neither wait for writers nor block them."""
 

@@ -20,8 +20,6 @@ _NO_URL = "of-the-host"
 
 @dataclass(frozen=True, slots=True)
 class TeamDatabase:
-    """A PostgreSQL database shared by several machines."""
-
     # libpq connection URI (section 34.1.1.2 of its manual); may contain a password
     url: str = field(repr=False)
     machine: str  # name of this machine (`machine.machine_name`)
@@ -59,7 +57,6 @@ class _Texts(Protocol):
 
 
 def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path) -> Location:
-    """Return the location of the history and the locks."""
     url = settings.text(SETTING).strip()
     return TeamDatabase(url, machine_name(paths.machines), project) if url else file
 

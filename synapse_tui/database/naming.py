@@ -214,7 +214,6 @@ class TeamNaming:
 
     @cached_property
     def _top(self) -> tuple[str, Path]:
-        """Return the shared name and the local folder that it stands for; empty without a repository."""
         found = find_repository(self._project)
         return (found.name, found.folder) if found else ("", self._project)
 
@@ -254,7 +253,6 @@ class TeamNaming:
         return project.removeprefix(f"{self._machine}:")
 
     def file(self, key: str) -> str:
-        """Return repository and path, or machine and path for a file outside of it."""
         return self.spelled(key).casefold() if self._shared(key) is not None else self.spelled(key)
 
     def spelled(self, key: str) -> str:
@@ -273,7 +271,6 @@ class TeamNaming:
         return self._keys.of_real(path)
 
     def _shared(self, key: str) -> str | None:
-        """Return a file's path within the repository."""
         name, top = self._top
         path = self._keys.path(key)
         return path.relative_to(top).as_posix() if name and path.is_relative_to(top) else None

@@ -80,8 +80,6 @@ def load_driver() -> Any:  # noqa: ANN401 - a module
 
 
 class Connector:
-    """Creates connections to a server."""
-
     def __init__(self, database: TeamDatabase, patience: float) -> None:
         self._database = database
         self._patience = patience
@@ -335,12 +333,10 @@ class Postgres:
             return  # read-only users have no tasks
 
     def _on_error(self, context: ExceptionContext) -> HistoryError | None:
-        """Translate server errors that people must fix."""
         return None if context.is_pre_ping else self._connector.explain(context.original_exception)
 
 
 def _version(connection: Connection) -> int:
-    """Return the number of steps taken; -1 without tables."""
     if not connection.exec_driver_sql(_HAS_TABLES).scalar():
         return -1
     return int(connection.exec_driver_sql("SELECT MAX(version) FROM synapse.schema_version").scalar() or 0)

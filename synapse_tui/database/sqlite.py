@@ -40,7 +40,6 @@ def open_engine(
     busy: float = BUSY,
     durable: bool = True,
 ) -> tuple[Engine, str]:
-    """Open a database, creating it if needed."""
     _refuse_foreign(path, adopted)
     try:
         return _open(path, steps, adopted, busy, durable), ""
@@ -195,7 +194,6 @@ class Sqlite:
         )
 
     def identity(self) -> object:
-        """Return device and inode of the file."""
         try:
             status = self._path.stat()
         except OSError:

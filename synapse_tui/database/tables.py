@@ -34,8 +34,6 @@ LISTED_BY = (
 
 
 class TaskRow(SQLModel, table=True):
-    """A message to an agent and its outcome."""
-
     __tablename__ = "tasks"
     __table_args__ = (
         Index("ix_tasks_page", *PAGED_BY),
@@ -45,12 +43,10 @@ class TaskRow(SQLModel, table=True):
 
     id: str = Field(primary_key=True)
     agent_name: str
-    """Agent id of the receiver."""
     agent_type: str
     project: str
     context_id: str
     peer_task_id: str = ""
-    """The sender's task that waits for this one."""
     sender_id: str
     sender_type: str
     sender_endpoint: str
@@ -72,7 +68,6 @@ class TaskRow(SQLModel, table=True):
     submitted_at: datetime | None = None
     finished_at: datetime | None = Field(default=None, index=True)
     replied: bool = Field(default=False, sa_column_kwargs={"server_default": "0"})
-    """Whether the agent replied explicitly."""
     reply: str = Field(default="", index=True, sa_column_kwargs={"server_default": ""})
     """Whether the sender got a reply about its end; `due` if not yet."""
     caller: str = Field(default="", sa_column_kwargs={"server_default": ""})
@@ -122,8 +117,6 @@ class OutboxRow(SQLModel, table=True):
 
 
 class SchemaRow(SQLModel, table=True):
-    """The version of the tables: one row."""
-
     __tablename__ = "schema_version"
 
     id: int = Field(primary_key=True)
@@ -141,7 +134,6 @@ class SubscriptionRow(SQLModel, table=True):
     protocol: str
     url: str
     task_id: str
-    """Empty for all tasks of the agent."""
     config_id: str
     events: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     token: str

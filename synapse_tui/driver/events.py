@@ -42,7 +42,6 @@ def textual_name(event: KeyEvent) -> str:
 
 
 def textual_character(event: KeyEvent) -> str | None:
-    """Return Textual's character of a key; None if it types nothing."""
     if event.text:
         return event.text
     return None if event.modifiers else _CONTROL_CHARACTERS.get(event.key)
@@ -125,8 +124,6 @@ class TerminalText(events.Event, bubble=False):
 
 
 class OuterTerminalChanged(events.Event, bubble=False):
-    """The outer terminal reported its colours or its colour scheme."""
-
     def __init__(self, outer: OuterTerminal) -> None:
         super().__init__()
         self.outer = outer

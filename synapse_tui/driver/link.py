@@ -44,8 +44,6 @@ class LinkOptions:
 
 @dataclass(frozen=True, slots=True)
 class LinkListener:
-    """Callbacks of a link, called in the loop."""
-
     tokens: Callable[[list[Token]], None]  # keys, pastes, mouse and focus reports, in order
     reply: Callable[[Reaction, bytes], None]  # the terminal replied: its effects and the bytes
     resumed: Callable[[], None]  # the terminal reads again after output was dropped: repaint
@@ -90,7 +88,6 @@ class TerminalLink:
     # -- opening and closing ---------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Set the terminal's modes, query it, and start reading, unless it is open."""
         if self._queue is not None:
             return
         self._attributes = make_raw(self._input.descriptor)
@@ -213,7 +210,6 @@ class TerminalLink:
             self.listener.reply(reaction, raw)
 
     def _await_replies(self, descriptor: int) -> None:
-        """Read pending replies, so that they are not typed into the shell."""
         deadline = time.monotonic() + _LATE_REPLIES
         with contextlib.suppress(OSError):
             while self._handshake.waiting and wait_ready(

@@ -167,8 +167,6 @@ COLOR_SCHEME_MODE = 2031
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """The effects of a reply."""
-
     write: str = ""  # to be written to the terminal
     colors: bool = False  # whether colours or a colour scheme were reported
     synchronized: bool = False  # whether synchronized output is supported (mode 2026)
@@ -241,7 +239,6 @@ class Handshake:
         return _UNKNOWN.sub("", output) if self._limited else output
 
     def missed(self, output: str) -> None:
-        """Record dropped output."""
         for match in _LASTING.finditer(output):
             self._missed[match.lastgroup or ""] = match[0]
 
@@ -252,7 +249,6 @@ class Handshake:
         return synchronized + (f"\x1b[={self._flags}u" if self._kitty else "") + settings
 
     def end(self) -> str:
-        """Return what undoes all settings, in reverse order."""
         synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
         self._kitty = False
         undo = "".join(reversed(self._undo))

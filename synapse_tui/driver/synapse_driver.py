@@ -264,8 +264,6 @@ class SynapseDriver(Driver):
 
 
 def driver_class(given: DriverOptions) -> type[SynapseDriver]:
-    """Return a driver class for `App(driver_class=...)`."""
-
     class GivenTerminalDriver(SynapseDriver):
         options = given
 

@@ -54,7 +54,6 @@ class OutputQueue:
 
     @property
     def dropping(self) -> bool:
-        """Whether strings are dropped because the terminal does not read."""
         return self._dropping
 
     def write(self, data: bytes) -> bool:
@@ -211,7 +210,6 @@ class OpenTerminal:
             os.set_blocking(self.descriptor, False)
 
     def close(self) -> None:
-        """Release the descriptor; further calls do nothing."""
         if self.descriptor < 0:
             return
         if self._blocking is not None:
@@ -221,7 +219,6 @@ class OpenTerminal:
 
 
 def find_terminal() -> int:
-    """Return the terminal of this process: a standard descriptor, otherwise `/dev/tty`, opened."""
     for descriptor in (0, 1, 2):
         if os.isatty(descriptor):
             return descriptor

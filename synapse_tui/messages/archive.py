@@ -42,11 +42,6 @@ __all__ = ["Archive", "Page", "Record", "Wanted"]
 
 
 class Archive:
-    """Reads the history while hosts write it.
-
-    Not thread-safe, except `interrupt`.
-    """
-
     def __init__(
         self,
         location: Location,
@@ -66,7 +61,6 @@ class Archive:
         self._prepared = False
         self._lock = threading.Lock()
         self._reads: Any = None
-        """Connection of the running query."""
 
     def close(self) -> None:
         self._engine.dispose()
@@ -78,7 +72,6 @@ class Archive:
                 self._dialect.interrupt(self._reads)
 
     def select(self, wanted: Wanted) -> Sequence[Record]:
-        """Return the matching tasks, after indexing some of the changed ones."""
         if wanted.query:
             self.index()
         return self.page(wanted).records
@@ -130,7 +123,6 @@ class Archive:
             return read_undelivered(session, self._naming.project(folder), self._naming)
 
     def cancel(self, task_id: str, *, alive: Alive) -> Task:
-        """Cancel a waiting message of a closed agent."""
         naming = self._naming
         with self._session() as session:
             now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
@@ -184,7 +176,6 @@ class Archive:
         return done
 
     def tidy(self, most: int) -> int:
-        """Remove some obsolete parts of the search index."""
         self._prepare()
         with self._session() as session:
             done = self._dialect.tidy(session.connection(), most)

@@ -89,7 +89,6 @@ def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set
 
 
 def last_place(row: TaskRow, rank: float) -> OutboxRow:
-    """Return the place of a message whose task was written but whose place is lost."""
     return OutboxRow(
         task_id=row.id,
         project=row.project,
@@ -211,7 +210,7 @@ def _delivery_of(row: DeliveryRow) -> Delivery:
 
 
 SOME = 100
-"""Tasks removed per transaction, so that others need not wait long for the lock."""
+"""Unretained tasks removed per transaction, so that others need not wait long for the lock."""
 
 
 def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
@@ -278,8 +277,6 @@ CHUNK = 500
 
 
 class Database:
-    """Reads and writes the history."""
-
     def __init__(
         self,
         location: Location,
@@ -297,7 +294,6 @@ class Database:
         self._engine: Engine | None = None
         self._file: object = None
         self._known: set[str] = set()
-        """Tasks known to be in the file."""
         self._lost = ""
         """What happened to the previous file, until it is reported."""
 
@@ -370,7 +366,6 @@ class Database:
         return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def leave(self, key: AgentKey) -> None:
-        """Release the waiting messages of a closed agent, which no process owns now."""
         mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
         with self._settling(self._opened()) as session:
             rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
@@ -452,7 +447,6 @@ class Database:
             ]
 
     def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-        """Return a page of an agent's tasks, latest change first."""
         meant = _meant(key, query)
         with Session(self._opened()) as session:
             total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
@@ -471,7 +465,6 @@ class Database:
         return self._engine
 
     def changes(self, task_id: str) -> list[Change]:
-        """Return the steps of a task, oldest first."""
         with Session(self._opened()) as session:
             wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
             return [change_of(row) for row in session.exec(wanted).all()]
@@ -610,7 +603,6 @@ class Database:
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        """Recover messages without a live owner."""
         places = places_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)

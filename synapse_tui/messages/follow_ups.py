@@ -45,8 +45,6 @@ class Keeper:
 
 
 class FollowUps(Keeper):
-    """Keeps tasks open while follow-ups wait."""
-
     def __init__(
         self, tasks: TaskStore, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]
     ) -> None:
@@ -58,19 +56,16 @@ class FollowUps(Keeper):
         tasks.listeners.append(self._changed)
 
     def waiting(self, task_id: str) -> list[Task]:
-        """Return the follow-ups of a task that were not typed yet."""
         return [task for task in self._tasks.following(task_id) if task.id in self._outbox]
 
     # -- turns ---
 
     def begun(self, task: Task) -> str:
-        """Return the task of the turn that a submitted message begins."""
         followed = self._open(task.follows)
         self._watch.begun(task)
         return followed.id if followed is not None else task.id
 
     def taken(self, message_id: str, task_id: str) -> None:
-        """Note that a follow-up is being worked on, which completes its own hidden task."""
         if message_id in self._tasks and not self._tasks.get(message_id).state.final:
             self._tasks.change(
                 message_id,
@@ -81,7 +76,6 @@ class FollowUps(Keeper):
             )
 
     def keeps(self, task_id: str) -> str:
-        """Describe what a task waits for after its turn; empty if it ends with it."""
         if words := self._watch.keeps(task_id):
             return words
         if task_id in self._outbox or self.waiting(task_id):
@@ -134,7 +128,6 @@ class FollowUps(Keeper):
                 self._outbox.cancel(task.id, f"task {followed.short_id} has ended: {followed.state.value}")
 
     def _left(self, task_id: str) -> None:
-        """Handle a follow-up that was not typed."""
         task = self._open(task_id)
         if task is None or task_id in self._ending or self._works_on(task_id):
             return

@@ -46,9 +46,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 1.5
 """Seconds that a message in the composer waits for the disk before it is held."""
 OPENING = 8.0
-"""The same while the file is being opened."""
 RETRY = 1.0
-"""Seconds before a failed write is retried."""
 LINGER = 2.0
 """Seconds that a change of only a reason may wait for others."""
 REMEMBERED = timedelta(days=7)
@@ -92,7 +90,6 @@ class History:
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._database: Database | None = None
-        """Used only in the thread."""
 
     # -- notes ---
 
@@ -114,7 +111,6 @@ class History:
             self._wanted.set()
 
     def place(self, task_id: str, place: Place | None) -> None:
-        """Note a message's place in its outbox; None if it no longer waits."""
         self._pending.places[task_id] = place
         self._wanted.set()
 
@@ -176,11 +172,9 @@ class History:
         return await self.ask(lambda database: database.asked(key, self._clock() - REMEMBERED))
 
     async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """Take over the tasks of a project whose senders ended processes did not reply to."""
         return await self.ask(lambda database: database.replies_due(project, but))
 
     async def changes(self, task_id: str) -> list[Change]:
-        """Return the steps of a task, oldest first."""
         return await self.read(lambda database: database.changes(task_id))
 
     async def read(self, work: Callable[[Database], Result]) -> Result:
@@ -192,7 +186,6 @@ class History:
             raise self._failure(error, "read") from error
 
     async def forget(self, project: str, before: datetime) -> int:
-        """Remove some ended tasks of a project that are not retained."""
         late = self._clock() - REMEMBERED
         return await self.read(lambda database: database.forget(project, before, late))
 
@@ -238,7 +231,6 @@ class History:
                 self._wanted.set()
 
     async def _write(self) -> bool:
-        """Write all pending notes in one transaction."""
         batch, self._pending = self._pending, Batch()
         waiters, self._waiters = self._waiters, []
         try:
@@ -431,8 +423,6 @@ class PushJournal:
 
 
 class HistoryPushJournal(PushJournal):
-    """Writes push notifications in the same transactions as the tasks that they are about."""
-
     def __init__(self, history: History, project: str) -> None:
         self._history = history
         self._project = project

@@ -47,9 +47,7 @@ class Outbox:
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
         self._unread: set[str] = set()
-        """Those in the inbox."""
         self._length = 0
-        """Total length of the waiting texts."""
         self._front: list[str] = []
         """The first messages at the last call of `hold`."""
         self._changed_since: dict[str, None] = {}
@@ -118,7 +116,6 @@ class Outbox:
             self._change(entry.task_id, hold=entry.hold, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
-        """Remove a message that no longer waits; ignores unknown ids."""
         if self._entries.pop(task_id, None) is not None:
             self._unread.discard(task_id)
             self._order.remove(task_id)
@@ -140,7 +137,6 @@ class Outbox:
         return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
-        """Park a message that may have been sent, for a person to decide."""
         return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
 
     def read(self, task_id: str) -> Task:
@@ -159,7 +155,6 @@ class Outbox:
         )
 
     def release(self, task_id: str) -> Task:
-        """Release a parked message; one that is being typed is left alone."""
         self._waiting(task_id)
         self._change(task_id, hold=Parked.NO)
         task = self._tasks.get(task_id)
@@ -202,7 +197,6 @@ class Outbox:
             self._changed_since[task.id] = None
 
     def position(self, task_id: str) -> int:
-        """Return the position among those that will be typed, from 1; 0 in the inbox."""
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
@@ -211,7 +205,6 @@ class Outbox:
         return sum(not self.is_unread(each) for each in before)
 
     def is_parked(self, task_id: str) -> bool:
-        """Whether a person must act before the message continues."""
         return task_id in self._entries and self._entries[task_id].parked
 
     def is_unread(self, task_id: str) -> bool:

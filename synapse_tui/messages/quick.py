@@ -42,8 +42,6 @@ _VALUES = ("metadata", "messages", "artifacts")
 
 @dataclass(frozen=True, slots=True)
 class RecentTask:
-    """A task as one line."""
-
     task_id: str
     agent_id: str  # receiver
     status: str
@@ -106,7 +104,6 @@ def held_locks(
 
 
 def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
-    """Return the query for ids and times of the matching tasks, newest first, and its parameters."""
     chosen, values = conditions(wanted, "created_at", stored)
     for at, term in enumerate(terms):
         chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"

@@ -44,8 +44,6 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One notification and its outcome."""
-
     id: str  # UUID; the same in every attempt
     subscription_id: str
     task_id: str
@@ -158,8 +156,6 @@ class Place:
 
 @dataclass(slots=True)
 class Batch:
-    """The content of one transaction."""
-
     tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest by task id
     # newest by task id; None if the message no longer waits
     places: dict[str, Place | None] = field(default_factory=dict)
@@ -181,14 +177,12 @@ class Batch:
         self.push.add(newer.push)
 
     def step(self, change: Change) -> None:
-        """Add a step, dropping the oldest if there are too many."""
         if (reason := self.reasons.pop(change.task_id, None)) is not None:
             self.changes.append(reason)
         self.changes.append(change)
         del self.changes[: max(0, len(self.changes) - MAX_CHANGES)]
 
     def steps(self) -> list[Change]:
-        """Return all steps in order."""
         return sorted([*self.changes, *self.reasons.values()], key=lambda change: change.time)
 
     def put(self, snapshot: Snapshot) -> None:
@@ -200,8 +194,6 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A waiting message of an earlier session."""
-
     task: Task  # held
     # None for a task that waits only for its follow-up
     entry: OutboxEntry | None
@@ -213,8 +205,6 @@ Mark = tuple[datetime, str]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A page of tasks."""
-
     tasks: tuple[Task, ...]  # latest change first
     more: bool  # whether more follow
     total: int  # number of all matching tasks
@@ -245,8 +235,6 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A task of the history."""
-
     task: Task
     agent_type: str
     project: str
@@ -265,14 +253,11 @@ class Undelivered:
 
     @property
     def uncertain(self) -> bool:
-        """Whether it may have been sent already."""
         return self.hold is Parked.UNCERTAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of results."""
-
     records: Sequence[Record]  # newest first
     after: str  # cursor of the next page; empty for none
     left: int = 0  # tasks not in the search index yet; 0 without search terms
@@ -280,7 +265,5 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A task with all its steps, oldest first."""
-
     record: Record
     steps: Sequence[Change]

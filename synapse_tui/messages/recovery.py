@@ -27,8 +27,6 @@ def parked_by(reason: str) -> Parked:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Progress of a message."""
-
     state: TaskState
     delivery: DeliveryState
     reason: str  # for a person
@@ -61,7 +59,6 @@ def after_end(found: Standing, *, followed: bool = False, closed: bool = False) 
 
 
 def kept_text(count: int) -> str:
-    """Describe the waiting messages of closed agents; empty for none."""
     if not count:
         return ""
     if count == 1:

@@ -52,8 +52,6 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Number of an agent's tasks in one state."""
-
     agent: str
     state: str
     tasks: int
@@ -64,8 +62,6 @@ class Count:
 
 
 class Dialect(Protocol):
-    """Lists and searches tasks in one kind of database."""
-
     can_search: bool
     """Whether the index can be used; otherwise texts are scanned. False until `prepare`."""
 

@@ -41,8 +41,6 @@ _INTERRUPT = 1.0
 
 
 class PostgresDialect:
-    """PostgreSQL's implementation of `search.Dialect`."""
-
     def __init__(self, naming: Naming) -> None:
         self.can_search = True
         self._naming = naming
@@ -108,7 +106,6 @@ class PostgresDialect:
             connection.cancel_safe(timeout=_INTERRUPT)
 
     def _chosen(self, connection: Connection, wanted: Wanted, of: str) -> tuple[str, dict[str, Any]]:
-        """Return the filter; a project includes its repository on every machine."""
         agent, _, machine = wanted.agent.partition("@")
         chosen, values = conditions(
             replace(wanted, agent=agent, project=""), f"{of}created_at", lambda time: time, of=of

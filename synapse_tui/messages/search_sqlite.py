@@ -43,13 +43,10 @@ WINDOW = 500
 """Entries of one index to read before switching to the other; doubles each time."""
 
 Doc = tuple[int, str]
-"""Document number and task id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Search terms for one index."""
-
     table: str
     match: str  # FTS5 query
     parts: Sequence[re.Pattern[str]]  # all must match the folded text
@@ -57,8 +54,6 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Filter of documents, without search terms."""
-
     low: int  # lowest number, inclusive
     high: int  # highest number, exclusive
     sql: str  # further condition on `search_documents`
@@ -67,15 +62,12 @@ class Chosen:
 
 
 class Lookup:
-    """Finds documents, newest first."""
-
     def __init__(self, connection: Connection, words: Sequence[Words], chosen: Chosen) -> None:
         self._connection = connection
         self._words = words
         self._chosen = chosen
 
     def find(self, limit: int) -> list[Doc]:
-        """Return the newest documents that match all terms."""
         if self._chosen.filtered and (few := self._few()) is not None:
             return self._looked_through(few, limit)
         if len(self._words) == 1:
@@ -99,7 +91,6 @@ class Lookup:
         return [(row[0], row[1]) for row in rows]
 
     def _looked_through(self, docs: Sequence[Doc], limit: int) -> list[Doc]:
-        """Scan documents for those that match all terms."""
         found: list[Doc] = []
         for at in range(0, len(docs), WINDOW):
             some = docs[at : at + WINDOW]
@@ -236,8 +227,6 @@ _SECONDS = "(julianday(finished_at) - julianday(submitted_at)) * 86400"
 
 
 class SqliteDialect:
-    """SQLite's implementation of `search.Dialect`."""
-
     can_search = False
 
     def __init__(self) -> None:
@@ -276,7 +265,6 @@ class SqliteDialect:
         return int(connection.execute(text("SELECT COUNT(*) FROM search_pending")).scalar() or 0)
 
     def index(self, connection: Connection, most: int) -> int:
-        """Index changed tasks, newest first."""
         run = connection.execute
         pending = run(
             text(
@@ -304,7 +292,6 @@ class SqliteDialect:
         return len(pending)
 
     def tidy(self, connection: Connection, most: int) -> int:
-        """Remove some of the contents of obsolete indices."""
         run = connection.exec_driver_sql
         tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE name GLOB 'search_waste_*'")}
         for name in tables.intersection(_WASTE):
@@ -313,9 +300,7 @@ class SqliteDialect:
                     some = f"SELECT id FROM {part} WHERE id > {_HEAD} LIMIT {rows}"  # noqa: S608 - ours
                     if part in tables and run(f"DELETE FROM {part} WHERE id IN ({some})").rowcount:  # noqa: S608
                         return most
-            except (
-                OperationalError
-            ) as error:  # some builds of SQLite let no other connection write these tables
+            except OperationalError as error:  # some builds let no other connection write these tables
                 log.debug("%s is removed at once: %s", name, error)
             run(f"DROP TABLE {name}")
             return most
@@ -414,9 +399,7 @@ def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN4
         "INSERT OR IGNORE INTO search_documents VALUES"
         " (:doc, :task, :size, :project, :agent_name, :agent_type, :sender_id, :status)"
     )
-    while not connection.execute(
-        put, values
-    ).rowcount:  # the number was taken by another document at that time
+    while not connection.execute(put, values).rowcount:  # the number is taken
         values["doc"] += 1
     return {"doc": values["doc"], "long": body, "short": " ".join(sorted(set(_short_words(body))))}
 

@@ -109,7 +109,6 @@ class TaskService:
                 yield task
 
     def meant(self) -> Task:
-        """Return the task for a reply without an id."""
         running = self._running()
         if running and running in self._tasks and (task := self._tasks.get(running)).replied:
             raise NotAwaited(
@@ -233,7 +232,6 @@ class TaskService:
 
 
 def about_reply(reply: Reply) -> dict[str, object]:
-    """Return the metadata that identifies a repeated reply."""
     return {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
 
 
@@ -263,7 +261,6 @@ def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
 
 
 def reply_of(task: Task) -> Reply:
-    """Return the reply to a task: how it ended, or the agent's question."""
     text = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
     if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
         text = text_of_parts(task.messages[-1].parts)

@@ -27,8 +27,6 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Part of an artifact."""
-
     task_id: str
     artifact_id: str  # id within the task (`content.artifact_id`)
     text: str
@@ -84,7 +82,6 @@ class Subscription:
         return self._waiting.popleft()
 
     def close(self) -> None:
-        """Stop reading; idempotent."""
         self.end()
         self._leave(self)
 
@@ -148,7 +145,6 @@ class TaskStreams:
         self._publish(task_id, Chunk(task_id, artifact_id(Artifact(text), position), more, append=goes_on))
 
     def close(self) -> None:
-        """End all streams."""
         for readers in tuple(self._readers.values()):
             for reader in tuple(readers):
                 reader.close()
@@ -210,8 +206,6 @@ REPLACED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The partial answer of the running turn."""
-
     task_id: str
     position: int  # index of the artifact within the task, from 1
     turn: str  # identifies the turn
@@ -220,8 +214,6 @@ class Writing:
 
 
 class Timer(Protocol):
-    """A scheduled callback."""
-
     def cancel(self) -> None:
         """Cancel the callback."""
 
@@ -250,7 +242,6 @@ class Progress:
         self._reading: asyncio.Task[None] | None = None
         self._turn = ""
         self._seen: list[str] = []
-        """Lines of the last reading."""
         self._sent = ""
         self._sent_at = float("-inf")
 

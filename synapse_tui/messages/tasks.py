@@ -35,7 +35,6 @@ MAX_REASON = 200
 PATIENCE = 5.0
 """Timeout in seconds for loading the open tasks of earlier sessions."""
 MAX_FINISHED = 500
-"""Maximum ended tasks in memory."""
 MAX_FINISHED_SIZE = 8_000_000
 """Their maximum total characters; the last task stays whatever its size."""
 
@@ -247,7 +246,6 @@ class TaskStore:
         return new
 
     def publish(self, task_id: str) -> None:
-        """Publish a task again after its place in the outbox changed."""
         self._events.publish(TaskChanged(self._tasks[task_id]))
 
     def get(self, task_id: str) -> Task:
@@ -281,26 +279,21 @@ class TaskStore:
         )
 
     def of_message(self, caller: str, message_id: str) -> Iterator[Task]:
-        """Iterate over the tasks made from a caller's message id, from the newest on."""
         return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
 
     def answering(self, asked: str) -> list[Task]:
-        """Return the tasks that report the answer to a task, oldest first."""
         return [self._tasks[each] for each in self._by_answered[asked]]
 
     def following(self, task_id: str) -> list[Task]:
-        """Return the open follow-ups of a task, oldest first."""
         return [self._tasks[each] for each in self._by_followed[task_id]]
 
     def with_purpose(self, purpose: Purpose) -> Iterator[Task]:
-        """Iterate over tasks with a purpose, from the newest on."""
         return map(self._tasks.__getitem__, reversed(self._by_purpose[purpose]))
 
     def count(self, purpose: Purpose) -> int:
         return len(self._by_purpose[purpose])
 
     async def find(self, task_id: str) -> Task:
-        """Return a task by id or by a unique prefix of at least 8 characters."""
         try:
             return self.get(task_id)
         except TaskNotFound as error:
@@ -332,7 +325,6 @@ class TaskStore:
         return TaskPage(found.tasks, cursor, found.total)
 
     async def flush(self) -> None:
-        """Wait until all changes so far are durable."""
         await self.journal.flush()
 
     def _record(self, task: Task, why: str) -> None:
@@ -422,13 +414,11 @@ def _word(value: object) -> str | None:
 
 
 def peer_task(task: Task) -> str:
-    """Return the id of the sender's task that waits for this one; empty for none."""
     found = task.metadata.get("sender_task_id")
     return found if isinstance(found, str) else ""
 
 
 def _why(old: Task | None, new: Task) -> str:
-    """Return why a task changed; never empty."""
     if old is not None and old.reply is not new.reply and old.state is new.state:
         return _WHY_REPLY.get(new.reply, "the sender is to be told")
     if new.reason:
@@ -476,7 +466,6 @@ def make_cursor(mark: Mark) -> str:
 
 
 def read_cursor(cursor: str) -> Mark | None:
-    """Return the last task of the previous page; None for the first page."""
     if not cursor:
         return None
     try:

@@ -26,7 +26,6 @@ _JOINING = "\u0600-\u1cff"
 _VOWELS = "\u11a7\ud7b0-\ud7c6"
 _FINALS = "\u11ff\ud7cb-\ud7fb"
 _EMPTY_BRAILLE = "\u2800"
-"""It is drawn as a space."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d159\U0001d173-\U0001d17a"  # musical
@@ -52,9 +51,7 @@ _AFTER = tuple(
         ("\U0001f3fb-\U0001f3ff", f"{_PICTURE}\ufe0f"),
     )
 )
-"""Characters that each of them may follow."""
 _BEFORE = {"\u200d": re.compile(f"[{_PICTURE}{_JOINING}]"), "\u200c": re.compile(f"[{_JOINING}]")}
-"""Characters that a joiner may precede."""
 _MARKS = 8
 """Combining marks that one character may carry; more are only there to break the screen."""
 _HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")

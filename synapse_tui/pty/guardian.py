@@ -99,7 +99,6 @@ REPORTED = 3  # Consecutive failures before the user is notified
 
 
 def restart_delay(failures: int) -> float:
-    """Return the seconds to wait before the next restart."""
     return min(0.5 * 2 ** (min(failures, 10) - 1), LONGEST_DELAY) if failures else 0.0
 
 
@@ -200,7 +199,6 @@ class Guardian:
             self._try_again()
 
     def _follow(self, process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
-        """Reap the process when it exits, and replace it if it should not have."""
         loop = _running_loop()
         if loop is not None:
             self._started = loop.time()
@@ -237,7 +235,6 @@ class Guardian:
         self._timer = loop.call_later(delay, self._start)
 
     def _send(self) -> None:
-        """Write pending lines; the rest waits for the next call if the pipe is full."""
         if self._process is None or self._process.stdin is None:
             return
         descriptor = self._process.stdin.fileno()

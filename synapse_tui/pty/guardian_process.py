@@ -115,7 +115,6 @@ def _session(pid: int) -> int:
 
 
 def start_time(pid: int) -> str:
-    """Return the start time of a process; empty if it is gone."""
     row = read_row(pid)
     return row.key.start if row else ""
 
@@ -153,7 +152,6 @@ _NAMES = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_SPOOL")
 
 
 def mark_of(pid: int) -> Mark | None:
-    """Return the mark of a process; None if there is none or it cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - pathlib doubles the start time
             words = file.read().split(b"\0")
@@ -195,8 +193,6 @@ def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
 
 
 class Family:
-    """Session leaders with everything that belongs to them."""
-
     def __init__(
         self,
         leaders: Iterable[ProcessKey],
@@ -245,7 +241,6 @@ class Family:
         return ours, strangers
 
     def signal(self, number: int) -> set[ProcessKey]:
-        """Send a signal to all live members and return them."""
         living = self.members(read_table())
         self._roots |= living
         send(number, living)
@@ -278,7 +273,6 @@ def end_family(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End the sessions with SIGHUP, SIGTERM and SIGKILL."""
     for number, seconds in stages:
         until = clock() + seconds
         left = family.signal(number)
@@ -290,8 +284,6 @@ def end_family(
 
 
 class Watch:
-    """The session leaders named by the parent, with everything that belongs to them."""
-
     def __init__(self) -> None:
         self.leaders: dict[int, ProcessKey] = {}
         self._agents: dict[int, Mark | None] = {}
@@ -299,7 +291,6 @@ class Watch:
         self._partial = b""
 
     def feed(self, data: bytes) -> None:
-        """Process input from the parent, ignoring invalid lines."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             word, _, start = line[1:].decode(errors="replace").partition(" ")
@@ -332,7 +323,6 @@ class Watch:
 
 
 def run(descriptor: int) -> None:
-    """Read from the parent until it exits, then end the remaining sessions."""
     watch = Watch()
     while True:
         ready, _, _ = select.select([descriptor], [], [], RESCAN if watch.leaders else None)

@@ -51,7 +51,6 @@ async def end_family(
 
 
 def describe(key: ProcessKey) -> str:
-    """Describe a process by its pid and, if known, its name."""
     try:
         return f"{key.pid} {Path(f'/proc/{key.pid}/comm').read_text('utf-8', 'replace').strip()}"
     except OSError:
@@ -76,8 +75,6 @@ def reap(pid: int) -> ExitStatus | None:
 
 
 class ExitWatch:
-    """Reaps a child and calls back once when it exits."""
-
     def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None]) -> None:
         self._pid = pid
         self._on_exit = on_exit
@@ -90,7 +87,6 @@ class ExitWatch:
             self._timer = self._loop.call_soon(self._poll)
 
     def check(self) -> None:
-        """Check now, for example after the terminal hung up."""
         status = reap(self._pid)
         if status is not None:
             self.close()
@@ -149,7 +145,6 @@ class WriteQueue:
             self._flush()
 
     async def drain(self) -> None:
-        """Wait until the kernel has accepted everything, or the queue is closed."""
         if self.pending:
             future = asyncio.get_running_loop().create_future()
             self._drained.append(future)
@@ -161,7 +156,6 @@ class WriteQueue:
         return waiting
 
     def close(self) -> None:
-        """Drop queued data and later writes."""
         self._closed = True
         self._queue.clear()
         self.pending = 0
@@ -179,7 +173,6 @@ class WriteQueue:
             self._loop.add_writer(self._descriptor, self._flush)
 
     def _write_first(self) -> bool:
-        """Write the start of the queue. Returns False if nothing more is accepted for now."""
         first = self._queue[0]
         try:
             count = os.write(self._descriptor, first[:CHUNK])
@@ -201,7 +194,6 @@ class WriteQueue:
         return True
 
     def _settle(self) -> None:
-        """The queue is empty: stop watching the descriptor and wake `drain`."""
         if self._loop is not None:
             self._loop.remove_writer(self._descriptor)
             self._loop = None
@@ -437,7 +429,6 @@ class PtyProcess:
             yield terminal
 
     async def drain(self) -> None:
-        """Wait until the kernel has accepted everything written, or the program has exited."""
         await self._queue.drain()
 
     def resize(self, columns: int, lines: int) -> None:
@@ -524,7 +515,6 @@ class PtyProcess:
         self._timer = asyncio.get_running_loop().call_later(delay, callback)
 
     def _finish(self, status: ExitStatus) -> None:
-        """All output is read: close the terminal and report the exit."""
         if self.exit is not None:
             return
         self.exit = status

@@ -149,7 +149,6 @@ class ReadScheduler:
             self._wait(source)
 
     def _wait(self, source: _Source) -> None:
-        """Postpone a source to the next tick."""
         asyncio.get_running_loop().remove_reader(source.descriptor)
         self._waiting.append(source)
         self._schedule()
@@ -179,7 +178,6 @@ class ReadScheduler:
         source.used += seconds
 
     def _hand_on(self, source: _Source, data: bytes) -> bool:
-        """Deliver data and charge the time. Returns whether some of it is not consumed."""
         started = self._clock()
         try:
             source.unfinished = bool(source.on_data(data))

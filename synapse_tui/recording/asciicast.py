@@ -26,13 +26,11 @@ MARKER: Literal["m"] = "m"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file."""
-
     columns: int  # Initial width of the terminal, in cells
     lines: int
     timestamp: int = 0  # Start of the recording, seconds since the epoch; 0 if unknown
     title: str = ""
-    # `TERM` and `SHELL` of the recorded program, if known
+    # `TERM` and `SHELL` of the recording process, if known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -64,7 +62,6 @@ class CastEncoder:
 
     @staticmethod
     def resized(time: float, columns: int, lines: int) -> str:
-        """Return the line for a change of size, in cells."""
         return _event(time, RESIZE, f"{columns}x{lines}")
 
     @staticmethod
@@ -134,7 +131,6 @@ class ScreenRecorder:
         self._put(_Item(self._elapsed(), OUTPUT, data))
 
     def resized(self, columns: int, lines: int) -> None:
-        """Add a change of the terminal's size, in cells."""
         self._put(_Item(self._elapsed(), RESIZE, b"", (columns, lines)))
 
     def marker(self, text: str) -> None:

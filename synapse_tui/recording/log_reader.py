@@ -34,8 +34,6 @@ LogItem = Begun | Resized | Output
 
 
 class LogFile:
-    """One log file, with its file of times if there is one."""
-
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
         self._log: BinaryIO = path.open("rb")
@@ -59,7 +57,6 @@ class LogFile:
         return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino) or now.st_size < self._at
 
     def read(self, *, final: bool) -> Iterator[LogItem]:
-        """Yield what was added since the last call."""
         self._open_times()
         for record in self._new_records():
             yield from self._of_record(record)
@@ -195,7 +192,6 @@ class LogCast:
             yield self._encoder.resized(time, columns, lines)
 
     def _head(self, time: float, size: tuple[int, int]) -> Iterator[str]:
-        """Yield the header, once."""
         if self._size is None:
             self._size = size
             yield self._encoder.header(Header(*size, int(time), self._title))

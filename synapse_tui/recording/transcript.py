@@ -25,8 +25,6 @@ _KEPT = 1000
 
 
 class PaintedText:
-    """Combines snapshots of one alternate screen into its text."""
-
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._rows = StitchedRows(self._screen())
@@ -106,7 +104,6 @@ class Transcript:
         return _without_blanks(lines)
 
     def _begin(self, columns: int, lines: int) -> Terminal:
-        """Start another process, collecting the last one's screen."""
         self._said += self.screen()
         self._terminal = terminal = Terminal(columns, lines, _SCROLLBACK, listener=self._heard)
         terminal.half_blanks = self._half_blanks
@@ -208,7 +205,6 @@ def _logical(rows: Iterable[Row], columns: int) -> list[str]:
 
 
 def _is_again(line: str, again: deque[str]) -> bool:
-    """Whether a line is the next expected repetition; any other line ends the repetition."""
     if again and again[0] == line:
         again.popleft()
         return True

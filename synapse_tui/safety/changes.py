@@ -19,7 +19,6 @@ Range = tuple[int, int]
 
 
 def lines_of_texts(before: str, after: str) -> str:
-    """Return the lines of `after` that differ from `before`."""
     old, new = before.splitlines(), after.splitlines()
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
@@ -52,7 +51,6 @@ def lines_of_hunks(hunks: Sequence[Mapping[str, object]]) -> str:
 
 
 def written(ranges: Iterable[Range]) -> str:
-    """Format ranges, sorted and merged."""
     joined: list[Range] = []
     for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:
@@ -143,8 +141,6 @@ def compare(before: Snapshot, now: Snapshot) -> Difference | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A running tool call."""
-
     files: Mapping[str, Snapshot]
     task_id: str = ""  # task in which it began; empty for none
     intent: str = ""

@@ -309,7 +309,6 @@ class LockDatabase:
         return self._transact(record, f"record {self._naming.files}")
 
     def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
-        """Return modifications, newest first."""
         asked = query or ModificationQuery()
         chosen = select(ModificationRow).order_by(col(ModificationRow.id).desc()).limit(asked.limit)
         if asked.file:
@@ -328,7 +327,6 @@ class LockDatabase:
             return [self._modification(row) for row in session.exec(chosen).all()]
 
     def last_modification(self) -> int:
-        """Return the number of the newest modification; 0 for none."""
         with self._session() as session:
             return int(session.exec(select(func.max(ModificationRow.id))).one() or 0)
 
@@ -376,7 +374,6 @@ class LockDatabase:
         return self.acquire_locks([file], holder, intent=intent)
 
     def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
-        """Take the locks of several files, all or none."""
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 

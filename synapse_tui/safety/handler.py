@@ -159,8 +159,6 @@ MAX_NAMED = 15  # maximum changed files named to an agent
 
 @dataclass(slots=True)
 class _Known:
-    """What hooks have reported about one agent."""
-
     seen: int  # number of the last change that it knows
     files: set[str] = field(default_factory=set)  # files that it has read or written
     calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # running tool calls
@@ -234,7 +232,6 @@ class HookHandler:
             self._events.publish(LocksChanged(agent_id))
 
     async def _before(self, writer: Writer, event: HookEvent, known: _Known) -> bytes:
-        """Take the locks of all files of a tool call, or deny it."""
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
@@ -256,7 +253,6 @@ class HookHandler:
         return b""
 
     async def _after(self, writer: Writer, event: HookEvent, known: _Known) -> None:
-        """Record the changes of a finished tool call, and release its locks."""
         paths = self._paths(event, event.writes)
         known.files.update(paths, self._paths(event, map(FileWrite, event.reads)))
         call = known.calls.pop(event.call, Call({}))
@@ -327,7 +323,6 @@ class HookHandler:
         return f"- {self._keys.shown(file)} was {told_change(changes[0], now, who)}"  # the newest one
 
     def _paths(self, event: HookEvent, writes: Iterable[FileWrite]) -> dict[str, Path]:
-        """Map keys to the files of an event; invalid names are skipped."""
         found: dict[str, Path] = {}
         for write in writes:
             try:

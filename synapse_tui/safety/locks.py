@@ -67,8 +67,6 @@ class Modification:
 
 @dataclass(frozen=True, slots=True)
 class ModificationQuery:
-    """Filter of modifications."""
-
     file: str = ""  # empty for all
     agent_id: str = ""  # empty for all
     but: str = ""  # excluded agent; empty for none
@@ -102,7 +100,6 @@ def told_change(change: Modification, now: datetime, who: str = "") -> str:
 
 
 def local_task(agent_id: str, time: datetime) -> str:
-    """Return the task id of a modification without a task."""
     return f"local-{agent_id.removeprefix('synapse-')}-{time:%Y%m%d%H%M%S}"
 
 
@@ -126,7 +123,6 @@ class FileKeys:
         return self.of_real(Path(real))
 
     def of_real(self, path: Path) -> str:
-        """Return the key of a resolved path."""
         name = path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
         name = unicodedata.normalize("NFC", name)
         return self._prefix + (name.casefold() if self._folds else name)

@@ -170,7 +170,6 @@ class FileSafety:
 
     @property
     def socket(self) -> Path | None:
-        """Socket for hooks; None if not listening."""
         return self._server.path if self._server is not None and self.enabled else None
 
     async def hooks_for(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
@@ -226,11 +225,9 @@ class FileSafety:
         return await self._consent.answer(dialect, answer) if dialect is not None else None
 
     async def locks(self) -> Sequence[Lock]:
-        """Return the active locks of this project, oldest first."""
         return await self.store.ask(lambda store: store.locks())
 
     async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
-        """Return modifications, newest first."""
         return await self.store.ask(lambda store: store.modifications(query))
 
     async def break_lock(self, file: str) -> Lock | None:
@@ -339,8 +336,6 @@ Handle = Callable[[str, HookEvent], Awaitable[bytes]]
 
 
 class HookServer:
-    """Listens on a private Unix socket."""
-
     def __init__(self, path: Path, handle: Handle, *, uid: int | None = None) -> None:
         self.path = path
         self._handle = handle

@@ -25,7 +25,6 @@ _WIDE_FIRST = re.compile(f"[^{WIDE_TAIL}](?:{JOIN}[\\s\\S])*{WIDE_TAIL}")
 
 
 def cell_count(text: str) -> int:
-    """Count the cells of a coded text."""
     return len(text) - 2 * text.count(JOIN)
 
 
@@ -59,7 +58,6 @@ def cut_cells(text: str, start: int, end: int) -> str:
 
 
 def begins_wide(text: str) -> bool:
-    """Whether the first cell of a coded text belongs to a wide character."""
     return _WIDE_FIRST.match(text) is not None
 
 
@@ -122,7 +120,6 @@ def _newest(tables: Mapping[str, Iterable[tuple[int, int]]]) -> Ranges:
 
 
 def _without(ranges: Ranges, holes: Ranges) -> Ranges:
-    """Return the code points of `ranges` outside of `holes`; both are sorted."""
     result = []
     for first, last in ranges:
         at = first
@@ -199,7 +196,6 @@ def legacy_segments() -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def char_width(char: str) -> int:
-    """Return the cells of a code point: 0, 1 or 2."""
     return max(0, wcwidth(char))
 
 
@@ -245,7 +241,6 @@ def _is_in(char: str, *ranges: tuple[int, int]) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_extend(char: str) -> bool:
-    """Whether a character may extend the cluster before it."""
     return _is_extender(char) or _is_in(char, _REGIONAL, *_PICTOGRAPHS, *_INDIC)
 
 
@@ -271,13 +266,11 @@ def extends(cluster: str, char: str) -> bool:
 
 
 def last_cluster(text: str) -> str:
-    """Return the last cluster of a text."""
     *_, match = SEGMENTS.finditer(text, max(0, len(text) - 2 * MAX_CLUSTER))
     return match.group() if match.lastindex == 3 else match.group()[-1]
 
 
 def encode(text: str) -> str:
-    """Return text in the coding of this module."""
     return SEGMENTS.sub(_encode_match, text)
 
 
@@ -294,7 +287,6 @@ def _encode_match(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def encode_wide(text: str) -> str:
-    """Encode wide characters of one code point each."""
     return WIDE_TAIL.join(text) + WIDE_TAIL
 
 

@@ -62,7 +62,6 @@ class Colors:
         return 299 * red + 587 * green + 114 * blue < 128_000
 
     def dynamic(self, number: int) -> Rgb:
-        """Return the colour for OSC 10 to 19."""
         own = self.own.get(number)
         if own is not None:
             return own

@@ -142,8 +142,6 @@ _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """A key that was pressed, repeated or released."""
-
     # Kitty's name of the key (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the character it
     # types without Shift (`a`, `1`, `ä`); empty if it is unknown or the text comes from an input method
     key: str
@@ -324,7 +322,6 @@ def _other_special(event: KeyEvent, level: int) -> bool:
 
 
 def _well_known(event: KeyEvent) -> bool:
-    """Whether the legacy encoding is unambiguous: Alt alone, or Ctrl with a control code."""
     if event.super or event.hyper or event.meta:
         return False
     if not event.ctrl:

@@ -47,12 +47,10 @@ _TO_COLUMN = _ToColumn()
 
 
 def clean(text: str) -> str:
-    """Return a text without characters that control a terminal or reorder its row."""
     return _UNSAFE.sub("", text)
 
 
 def cells(line: Line) -> list[str]:
-    """Return the text of each cell of a line; the second cell of a wide character is empty."""
     out: list[str] = []
     for text, _, _ in line.coded_runs():
         if text.isascii() and text.isprintable():

@@ -269,18 +269,15 @@ Call = tuple[Handler, tuple[int, ...]]  # A method of the screen and its paramet
 
 
 def bound(screen: Screen, handler: Handler) -> Handler:
-    """Bind a method to a screen, respecting overrides in subclasses."""
     own = getattr(screen, handler.__name__, None)
     return partial(handler, screen) if own is None else cast("Handler", own)
 
 
 def numbers_of(parameters: str) -> tuple[int, ...]:
-    """The parameters of a control sequence; omitted ones are 0."""
     return tuple(min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";"))
 
 
 def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
-    """Return the call for a control sequence; None if it is unknown or malformed."""
     found = CONTROL_SEQUENCES.get(prefix + intermediates + final)
     if found is None or ":" in parameters:
         return None
@@ -347,7 +344,6 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Use a screen; methods overridden in subclasses are respected."""
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
@@ -413,7 +409,6 @@ class Stream(pyte.ByteStream):
         self._remember_end(text)
 
     def _resume(self, text: str) -> int:
-        """Complete what the last piece of text left open. Returns the index to continue at."""
         pending, self._pending = self._pending, ""
         if self._string:
             return self._escape_in_string(text, 0) if pending else self._in_string(text, 0)
@@ -562,7 +557,6 @@ class Stream(pyte.ByteStream):
         return self._after_text and not start
 
     def _remember_end(self, text: str) -> None:
-        """Remember whether the text, without an incomplete sequence, ends in a graphic character."""
         end = len(text) - len(self._pending)
         if end > 0:
             self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
@@ -611,7 +605,6 @@ class Stream(pyte.ByteStream):
         return len(text)
 
     def _replay(self, sequence: str, text: str, index: int) -> int:
-        """Run a sequence assembled from the characters before `index`."""
         if sequence[1:] in _INTRODUCERS:
             self._string = sequence[1]
             return self._in_string(text, index)
@@ -657,7 +650,6 @@ class Stream(pyte.ByteStream):
         return self._walk("\x1b", text, index)
 
     def _keep(self, part: str) -> None:
-        """Store a part of a string whose content is needed, up to the limit."""
         self._string_size += len(part)
         if self._string in "]P" and self._string_size <= MAX_STRING:
             self._string_parts.append(part)
@@ -698,7 +690,6 @@ def _is_complete(sequence: str) -> bool:
 
 
 def _ends_in_text(text: str, end: int) -> bool:
-    """Whether the character before `end` is a graphic one, not the end of a sequence."""
     if text[end - 1] < " " or text[end - 1] == "\x7f":
         return False
     escape = text.rfind("\x1b", 0, end)

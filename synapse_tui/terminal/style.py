@@ -39,14 +39,6 @@ class Style:
     Attributes:
         fg: Foreground: -1 default, 0-255 palette, `RGB | 0xRRGGBB`.
         bg: Background, likewise.
-        bold: SGR 1.
-        dim: SGR 2.
-        italic: SGR 3.
-        blink: SGR 5 or 6.
-        reverse: SGR 7.
-        hidden: SGR 8.
-        strike: SGR 9.
-        overline: SGR 53.
         underline: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed (SGR 4, 4:n, 21).
         underline_color: Colour of the underline (SGR 58); -1 follows the foreground.
         link: URI of the hyperlink (OSC 8).
@@ -218,18 +210,14 @@ _NOTHING: Change = (EVERYTHING, 0)
 
 
 class SgrParser:
-    """Parses parameters of SGR sequences, with a cache."""
-
     def __init__(self) -> None:
         self.known: dict[str, Change] = {}
 
     def change(self, parameters: str) -> Change:
-        """Return the effect of the parameters between `CSI` and `m`."""
         known = self.known.get(parameters)
         return self.learn(parameters) if known is None else known
 
     def learn(self, parameters: str) -> Change:
-        """Parse parameters that are not in the cache."""
         if len(self.known) >= _KEPT:
             self.known.clear()
         result = self.known[parameters] = parse(parameters)
@@ -310,13 +298,11 @@ def _direct(red: str, green: str, blue: str) -> int:
 
 
 def _byte(text: str) -> int:
-    """Parse a colour component or palette index, clamped to 255."""
     digits = text.lstrip("0") or "0"
     return min(int(digits), 255) if len(digits) < 10 and digits.isdecimal() else 255
 
 
 def _odd(item: str) -> Change:
-    """Parse a parameter with sub-parameters or leading zeros; unknown ones change nothing."""
     if ":" not in item:
         return _SIMPLE.get(item.lstrip("0") or "0", _NOTHING)
     name, *rest = item.split(":")

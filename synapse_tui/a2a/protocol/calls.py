@@ -46,7 +46,6 @@ class Call:
         base_url: The URL by which the caller reached the server, without a trailing slash.
         version: Protocol version named by the caller, `MAJOR.MINOR`.
         extensions: URIs of the requested extensions.
-        files: The files of a large body, if any.
     """
 
     agent: HostedAgent
@@ -133,7 +132,7 @@ async def find_task(call: Call, task_id: str) -> Task:
 # -- extensions (A2A section 4.6; docs/a2a.md) ---
 
 
-# By convention these are URLs; nobody can ever own one below `.invalid` (RFC 2606).
+# By convention these are URLs; names below `.invalid` can never be registered (RFC 2606).
 SYNAPSE = "https://synapse-tui.invalid/a2a/v1"  # the extension that every agent supports
 
 

@@ -24,7 +24,6 @@ from synapse_tui.addresses import identity_of
 from .calls import SYNAPSE, Call, call_from
 
 CardShape = Literal["1.0", "0.3", "dual"]
-"""The fields of a card: those of one protocol version, or of both."""
 
 _API_KEY = {"description": f"A key of this agent's owner in the header {KEY_HEADER}", "name": KEY_HEADER}
 _BEARER = {"description": "The same key as a bearer token", "scheme": "Bearer"}

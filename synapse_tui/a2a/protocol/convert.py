@@ -58,14 +58,7 @@ def state_of(number: pb.TaskState) -> TaskState | None:
 def task_proto(
     task: Task, files: Files = NO_FILES, *, history: int | None = None, artifacts: bool = True
 ) -> pb.Task:
-    """Convert a task.
-
-    Args:
-        task: The snapshot.
-        files: Contents of its files.
-        history: Maximum number of messages, newest first; None for all (section 3.2.4).
-        artifacts: Whether to include artifacts.
-    """
+    """Convert a task with the newest `history` messages; None for all (section 3.2.4)."""
     messages = task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
     shown = messages if history is None else messages[max(0, len(messages) - history) :]
     return pb.Task(

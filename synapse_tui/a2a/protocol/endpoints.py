@@ -89,12 +89,8 @@ _COMMENT = b": keep-alive\r\n\r\n"
 class EventStream(Response):
     """A stream of server-sent events that ends when the server stops or the client disconnects.
 
-    The SDK's response is stopped by a process-wide flag; here each server has its own.
-
-    Args:
-        events: Whatever `sse_starlette` accepts: dictionaries, strings or its own events. Closed at the end.
-        stopping: Set on shutdown.
-        first: An event already taken from `events`.
+    The SDK's response is stopped by a process-wide flag; here each server has its own. Events are whatever
+    `sse_starlette` accepts; `first` is one that was already taken from them.
     """
 
     media_type = "text/event-stream"
@@ -128,7 +124,6 @@ class EventStream(Response):
                 await self._events.aclose()
 
     async def _send_all(self, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Send the events. Returns whether the client has read them all."""
         coming = _spawn(self._next())
         try:
             while True:

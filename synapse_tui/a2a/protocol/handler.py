@@ -125,7 +125,6 @@ class Handler(RequestHandler):
                     self._retries.answered(step.task)
 
     async def _begin(self, params: pb.SendMessageRequest, call: Call) -> Turn:
-        """Accept a message, unless it is a retry."""
         draft = draft_of(params, call)
         followed = await _followed(call, draft.request) if draft.request.follows else None
         task, new = self._retries.find(call.agent, draft.request), False
@@ -378,7 +377,6 @@ async def update_of(step: Step) -> TaskUpdate | None:
 
 
 async def _ended(call: Call, turn: Turn, task: Task) -> Task:
-    """Wait until a turn is over or the server stops."""
 
     async def last(task: Task) -> Task:
         async with aclosing(steps(turn.events, task, turn)) as found:
@@ -523,9 +521,9 @@ def page_of_configs(
 async def pushed(
     configuration: pb.SendMessageConfiguration, call: Call, task_id: str
 ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Add a message's configuration before its task is created; yields a function that removes it.
+    """Add a message's configuration before its task is created, and remove it if the task is not created.
 
-    It is also removed if the task is not created.
+    Yields a function that removes it.
     """
     made: PushConfig | None = None
     if (config := _config_for(task_id, configuration, call)) is not None:

@@ -137,7 +137,6 @@ class OldJsonRpc(JSONRPC03Adapter):
 
 
 def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
-    """What is wrong with the parameters of a call; empty if nothing."""
     try:
         call = model.model_validate(body)
     except ValidationError as error:

@@ -41,7 +41,6 @@ def _encode(change: Change, protocol: PushProtocol, files: Files) -> Mapping[str
 
 
 def _stream_response(change: Change, files: Files) -> pb.StreamResponse:
-    """A change as an event of a stream (A2A section 4.3.3)."""
     task = change.task
     if change.kind == "status":
         return pb.StreamResponse(status_update=status_event(task))

@@ -90,14 +90,7 @@ class Encoder(Protocol):
 class Notifier:
     """Determines which subscriptions to notify of a changed task, and how.
 
-    Args:
-        subscriptions: All subscriptions.
-        put: Queues a notification.
-        clock: Returns the current time, aware.
-        make_id: Returns UUIDs.
-
-    Attributes:
-        encoder: Must be set before the first notification.
+    `encoder` must be set before the first notification.
     """
 
     def __init__(

@@ -39,13 +39,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class PushSender:
-    """Makes attempts.
-
-    Args:
-        policy: Decides which addresses may be called.
-        certificates: Certificates to trust for HTTPS; None for the system's.
-        timeout: Seconds for an attempt.
-    """
+    """Makes attempts of at most `timeout` seconds, to addresses that the policy allows."""
 
     def __init__(
         self,

@@ -46,18 +46,7 @@ MAX_EARLY = 10_000
 
 
 class PushService:
-    """Manages push configurations and webhooks, and sends notifications of tasks.
-
-    Args:
-        events: Publishes changes of tasks and agents.
-        policy: Decides which URLs may be called.
-        journal: Stores subscriptions and notifications.
-        agents: The agents of this host, by id.
-        network: Certificates to trust for HTTPS.
-        send: Makes attempts; by default `push.sender`.
-        backoff: The delays between attempts.
-        clock: Returns the current time, aware.
-    """
+    """Manages push configurations and webhooks, and sends notifications of tasks."""
 
     def __init__(
         self,
@@ -94,10 +83,9 @@ class PushService:
     # -- lifecycle ---
 
     def load(self, after: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Start loading what earlier processes left; called after the first frame.
+        """Start loading what earlier processes left, `after` the HTTP modules are imported.
 
-        Args:
-            after: Returns when the HTTP modules are imported.
+        Called after the first frame.
         """
         if self._loading:
             return
@@ -138,9 +126,6 @@ class PushService:
 
     async def create(self, config: PushConfig, *, sender_id: str = "") -> PushConfig:
         """Add a push configuration or replace the one with its id; call it before creating the task.
-
-        Returns:
-            The configuration as `get` returns it, with its id.
 
         Raises:
             TargetRefused: Its URL may not be called, or the request comes from an agent.
@@ -186,14 +171,7 @@ class PushService:
     # -- webhooks of agents (the dialect) ---
 
     async def add_webhook(self, request: WebhookRequest) -> Webhook:
-        """Add a webhook.
-
-        Raises:
-            TargetRefused: Its URL may not be called.
-            InvalidValue: An event is unknown, or the secret is too long.
-            PushLimit: The agent has too many webhooks.
-            HistoryError: It cannot be stored.
-        """
+        """Add a webhook; raises the same errors as `create`."""
         events = check_events(request.events)
         check_header(request.secret, "secret")
         await self.policy.check(request.url)
@@ -311,7 +289,6 @@ class PushService:
                 self._worker.put(new[delivery.subscription_id], delivery, noted=True)
 
     async def _loaded(self) -> None:
-        """Wait until the subscriptions are loaded."""
         self.load()
         try:
             async with asyncio.timeout(LOAD_TIMEOUT):

@@ -69,12 +69,9 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """A webhook to create.
+    """A webhook to create, by default for the events of the end of a task.
 
-    Attributes:
-        events: By default those of the end of a task.
-        secret: Key for signatures; may be empty.
-        persist: Whether it outlives the agent.
+    With a `secret`, notifications are signed. With `persist`, it outlives the agent.
     """
 
     agent_id: str
@@ -155,11 +152,7 @@ def check_events(events: Sequence[str]) -> tuple[str, ...]:
 
 
 class Subscriptions:
-    """All subscriptions, indexed by task, by agent and by id.
-
-    Args:
-        note: Called with the id and the new state of each changed subscription; None if it was removed.
-    """
+    """All subscriptions, indexed by task, by agent and by id; `note` is called with each change."""
 
     def __init__(self, note: Callable[[str, Subscription | None], None]) -> None:
         self._note = note
@@ -174,7 +167,7 @@ class Subscriptions:
         return self._by_id.get(subscription_id)
 
     def add(self, subscription: Subscription) -> Subscription:
-        """Add a subscription, replacing the one with the same task and caller's id; the id is taken over."""
+        """Add a subscription. One with the same task and caller's id is replaced, and its id reused."""
         kind, limit = ("task", MAX_OF_TASK) if subscription.task_id else ("agent", MAX_OF_AGENT)
         group, key = _place(subscription)
         members = self._groups.get(group, {})

@@ -50,7 +50,6 @@ class Backoff:
     """Exponential backoff: `first` seconds, then twice as long each time up to `longest`.
 
     Attributes:
-        attempts: Maximum number of attempts.
         max_age: Maximum age of a notification.
         longest_asked: Maximum delay in seconds that a receiver may request.
         jitter: Returns a number from 0 to 1, to spread the calls to a receiver that comes back.
@@ -73,12 +72,7 @@ class Backoff:
 
 
 class ReceiverQueue:
-    """The notifications waiting for one receiver, oldest first; those of a task stay in order.
-
-    Attributes:
-        current: Id of the notification being sent; empty if none.
-        changed: Set when a notification is added or removed.
-    """
+    """The notifications waiting for one receiver, oldest first; those of a task stay in order."""
 
     def __init__(self) -> None:
         self.current = ""
@@ -161,12 +155,7 @@ class ReceiverQueue:
 class PushWorker:
     """Sends notifications, retrying until they are delivered or have failed for good.
 
-    Args:
-        send: Makes one attempt.
-        find: Returns a subscription by id; None if it was removed.
-        note: Called with each new state of a notification.
-        backoff: The delays between attempts.
-        clock: Returns the current time, aware.
+    `find` returns a subscription, or None if it was removed; `note` is called with each new state.
     """
 
     def __init__(

@@ -16,8 +16,6 @@ REPLACED = "newer instructions take its place"
 
 
 class Briefing:
-    """The instructions that an agent gets about the other agents."""
-
     def __init__(
         self,
         tasks: TaskStore,
@@ -46,7 +44,6 @@ class Briefing:
 
     @property
     def last(self) -> Task | None:
-        """Return the latest instructions, queued or sent, that were not taken back."""
         return next(self._tasks.with_purpose(Purpose.INSTRUCTIONS), None)
 
     def carries(self, task_id: str) -> bool:

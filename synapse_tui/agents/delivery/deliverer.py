@@ -43,8 +43,6 @@ COMPOSER_BACK = 1.5  # seconds after a dialog within which the composer must be 
 
 @dataclass(slots=True)
 class Unsent:
-    """A message that is, or may be, unsent in the composer."""
-
     task_id: str
     text: str
     entered: bool
@@ -128,7 +126,6 @@ class Admission:
         return Hold("tries again", left) if left > 0 else None
 
     def _begins_in(self) -> float:
-        """Return the seconds in which the turn of the user's last prompt may still begin."""
         begin = self._profile.submit.begin
         if not begin or self._prompted_at == float("-inf"):
             return 0.0
@@ -229,7 +226,6 @@ class Settlement:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue with the messages of a `state`; they are in the outbox already."""
         self.covered, self.standing = (
             Unsent(**state[name]) if state.get(name) else None for name in ("covered", "standing")
         )
@@ -254,7 +250,6 @@ class Settlement:
     # -- after a dialog ---
 
     async def look(self, message: Unsent, commit: Commit) -> TypingResult:
-        """Submit the message if it is still in the composer."""
         await self._taken_in(message)
         deadline = self._view.now() + COMPOSER_BACK
         while self._view.alive and not dialog_open(self._view):
@@ -271,7 +266,6 @@ class Settlement:
         return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
 
     async def take_back(self, message: Unsent) -> TypingResult:
-        """Remove the text from the composer, so that the user can type again."""
         await self._taken_in(message)
         if not self._typist.stands(message.text):
             return self._vanished(message)
@@ -294,8 +288,6 @@ NOT_STARTED = "the agent has not started yet"
 
 
 class Delivery:
-    """Delivers the messages of one outbox."""
-
     def __init__(
         self,
         view: AgentTerminal,
@@ -339,11 +331,9 @@ class Delivery:
             self._keyboard.hold()
 
     def state(self) -> dict[str, Any]:
-        """Return the JSON state with which another host continues after `rest`."""
         return self._settlement.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `state`; its messages are in the outbox already."""
         self._settlement.resume(state)
         if left := self._settlement.covered or self._settlement.standing:
             self._turns.prepare(self._collector(left.text))
@@ -365,7 +355,6 @@ class Delivery:
             self._settlement.covered = Unsent(typing, "", entering)
 
     def abandon(self) -> None:
-        """Forget the contents of the composer: the process has ended."""
         self._settlement.abandon()
         self._turns.end_all(TaskState.FAILED, EXITED)
 
@@ -546,7 +535,6 @@ class Delivery:
     # -- interrupts and cancellation ---
 
     async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
-        """Interrupt the running turn and cancel its task with that reason."""
         if not self._started and self._view.report.state is not AgentState.READY:
             # A dialog now is about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)

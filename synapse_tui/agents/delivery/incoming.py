@@ -46,8 +46,6 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as received."""
-
     content: bytes = field(repr=False)  # empty if it is in a file
     name: str = ""  # as given by the sender, untrusted; may be empty
     media_type: str = ""  # empty if unknown

@@ -25,8 +25,6 @@ class MessageStyle:
 
 
 class Intake:
-    """Creates tasks from messages and puts them into the outbox."""
-
     def __init__(
         self, agent_id: str, profile: Profile, tasks: TaskStore, outbox: Outbox, style: MessageStyle
     ) -> None:

@@ -96,7 +96,6 @@ class Interrupter:
         return self._view.report.state is AgentState.PROCESSING or not deadly
 
     async def _deny(self) -> bool:
-        """Dismiss open dialogs, never approving one."""
         for _ in range(DENIALS):
             if not self._asked():
                 return True
@@ -164,7 +163,6 @@ class Interrupter:
         return next((proof.text for proof in submitted if proof.restored(reading.draft)), "")
 
     async def clear_restored(self, submitted: Iterable[Proof]) -> str:
-        """Clear the composer if it contains a text submitted before the interrupt."""
         async with self._alone():
             return await self._clear_restored(submitted)
 

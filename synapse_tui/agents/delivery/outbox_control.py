@@ -55,7 +55,6 @@ class OutboxControl:
         ]
 
     def unread(self) -> Sequence[WaitingMessage]:
-        """Return the messages in the inbox, oldest first."""
         unread = [
             WaitingMessage(task, self._outbox.entry(task.id), 0)
             for task in self._outbox
@@ -71,7 +70,6 @@ class OutboxControl:
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
-        """Mark a message in the inbox as read, which ends it."""
         return self._outbox.read(self._tasks.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
@@ -107,7 +105,6 @@ class OutboxControl:
         return task
 
     def move(self, task_id: str, position: int) -> Task:
-        """Move a message to a position, from 1; a position past the end means the end."""
         found = self.find(task_id)
         if found.unread:
             raise MessageError(
@@ -135,7 +132,6 @@ class OutboxControl:
         self._wake()
 
     async def saved(self, task: Task) -> Task:
-        """Wait until a message is durable."""
         try:
             await self._tasks.flush()
         except HistoryError as error:
@@ -158,8 +154,6 @@ class OutboxControl:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Snapshot of an agent: what it does and what its messages wait for."""
-
     report: StateReport
     since: datetime  # start of the state, aware
     seconds: float
@@ -176,7 +170,6 @@ class Explanation:
 
     @property
     def held(self) -> int:
-        """Number of waiting messages on which a person must act."""
         return sum(message.entry.parked for message in self.waiting)
 
     @property

@@ -23,15 +23,13 @@ IDLE = 0.3  # seconds of idleness after which an agent has nothing more to draw
 LOOK_AGAIN = 0.05  # seconds between two checks whether it has read its input
 TAKES_IN = 10.0  # timeout of the whole wait, in seconds
 CLEAR_PAUSE = 0.3
-# maximum presses of the clear key without an effect that can be read, and seconds between them
+# maximum presses of the clear key, `CLEAR_PAUSE` apart, without an effect that can be read
 MAX_CLEARS = 20
 MOST_ROWS = 500  # maximum presses if each clears a row
 CLEARED = 1.0  # seconds within which the composer must be empty after a clear key
 
 
 class Composing:
-    """Reads one agent's composer, and waits for changes of it."""
-
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
@@ -88,7 +86,6 @@ class Composing:
                 return
 
     async def taken_in(self) -> bool:
-        """Wait until the agent has read and drawn all its input."""
         deadline = self._view.now() + TAKES_IN
         while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
             if self._view.now() >= deadline:
@@ -158,8 +155,6 @@ ENTER_READ = 0.5
 
 
 class Enter:
-    """Presses Enter once the agent reads it."""
-
     def __init__(self, view: AgentTerminal, profile: Profile) -> None:
         self._view = view
         self._key = profile.submit.enter
@@ -194,8 +189,6 @@ Commit = Callable[[], Awaitable[None]]
 
 
 class Typed(StrEnum):
-    """Outcome of typing a message."""
-
     SUBMITTED = "submitted"
     REMOVED = "removed"  # not in the composer, and not submitted
     BLOCKED = "blocked"  # a dialog opened; the text may be in the composer under it
@@ -214,8 +207,6 @@ class TypingResult:
 
 
 class _Mark(NamedTuple):
-    """The screen when Enter was pressed."""
-
     since: float
     tail: str
 
@@ -228,8 +219,6 @@ class _Stop(Exception):
 
 
 class _Gone(_Stop):
-    """The text is no longer in the composer when Enter is about to be pressed."""
-
     def __init__(self) -> None:
         super().__init__(Typed.LEFT, "the composer does not show the message")
 
@@ -262,10 +251,7 @@ class Typist(Composing):
         return await self._enter.rest_in_turn()
 
     async def keys_are_shown(self) -> bool:
-        """Whether the agent has had time to draw a draft that the user typed recently.
-
-        Otherwise a composer that looks empty may just be out of date.
-        """
+        """Whether a recently typed draft would be on the screen; until then "empty" may be out of date."""
         if not self._keyboard.drafting or self._view.now() - self._keyboard.last_key >= LATE:
             return True
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
@@ -277,7 +263,6 @@ class Typist(Composing):
 
     @property
     def gave_up(self) -> bool:
-        """Whether the last text was removed on request."""
         return bool(self._given_up)
 
     def give_up(self, reason: str) -> None:
@@ -286,7 +271,6 @@ class Typist(Composing):
         self._view.wake()
 
     def settles_in(self) -> float:
-        """Return the seconds until the user's keys may follow the last message."""
         submit, passed = self._profile.submit, self._view.now() - self._went_at
         begins = submit.begin - passed if self._view.report.since <= self._went_since else 0.0
         settles = min(SETTLES - passed, submit.settle - self._view.empty_for()) if submit.settle else 0.0

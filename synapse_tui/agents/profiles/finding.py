@@ -125,8 +125,6 @@ def load_profiles(
 
 
 class _Loader:
-    """Collects profiles; later folders override earlier ones by name."""
-
     def __init__(self, environ: Mapping[str, str], last: ProfileSet | None) -> None:
         self.profiles: dict[str, Profile] = {}
         self.problems: list[ProfileError] = []
@@ -136,7 +134,6 @@ class _Loader:
         self._last = last.read if last is not None else {}
 
     def folder(self, folder: Path, origin: Origin, trust: TrustStore | None = None) -> None:
-        """Load a folder; with a trust store, only trusted files."""
         for path in _files(folder, self.problems, own=origin == "user"):
             data = _read(path, self.problems, own=origin == "user")
             if data is None:

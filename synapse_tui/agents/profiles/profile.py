@@ -39,8 +39,6 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """How a message is put into the composer and submitted."""
-
     method: PasteMethod = "paste"  # `paste`: one bracketed paste; `typed`: plain characters
     pause: float = 0.4  # seconds between the text and `enter`, which is a separate write
     enter: bytes = b"\r"  # the bytes that submit
@@ -155,8 +153,6 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """Differences from other terminal programs."""
-
     term_program: tuple[str, str] = ("", "")
     alternate_screen: bool = False
     idle_output: bool = False

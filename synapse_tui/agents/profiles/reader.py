@@ -56,13 +56,10 @@ _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(slots=True)
 class Faults:
-    """Collects the errors of one file."""
-
     path: Path
     found: list[ProfileError] = field(default_factory=list)
 
     def add(self, node: Node | None, reason: str) -> None:
-        """Add an error at a node; None for the whole file."""
         line = node.start_mark.line + 1 if node is not None else 0
         self.found.append(ProfileError(self.path, line, reason))
 
@@ -94,7 +91,6 @@ class Section:
         return f"{self.name}.{key}" if self.name else key
 
     def has(self, key: str) -> bool:
-        """Whether the key is present and not null."""
         return self._node(key) is not None
 
     def _node(self, key: str) -> Node | None:
@@ -153,7 +149,6 @@ class Section:
         return self.flag(key, default=False) if self.has(key) else None
 
     def maybe_number(self, key: str) -> float | None:
-        """Read a number of seconds."""
         return self.number(key, 0.0) if self.has(key) else None
 
     def choice(self, key: str, words: Sequence[Word], default: Word) -> Word:
@@ -209,7 +204,6 @@ class Section:
         return {name: section.text(name) for name in section._values}
 
     def section(self, key: str) -> Section:
-        """Return a nested mapping, empty if missing."""
         node = self._node(key)
         if node is not None and not isinstance(node, MappingNode):
             self._fault(node, key, "a mapping")
