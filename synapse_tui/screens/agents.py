@@ -114,7 +114,6 @@ class AgentActions:
             close()
 
     def action_restart_agent(self, agent_id: str = "") -> None:
-        """Restart an agent, asking first if it is running."""
         found = self._find(agent_id)
         if found is None:
             return
@@ -256,7 +255,6 @@ def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> lis
 
 
 def _row(name: str, value: str, width: int) -> Part:
-    """Render a name and its value, wrapped below itself."""
     room = max(_LEAST_CELLS, width - _NAME_CELLS - 2)
     lines = chop_cells(value, room) or [""]
     if len(lines) > _LINES:
@@ -293,8 +291,6 @@ class Rename(Form[str]):
 
 
 class InterruptDialog(Form[bool]):
-    """Interrupts an agent, optionally with a message."""
-
     VERB: ClassVar[str] = "Interrupt"
     VARIANT: ClassVar[ButtonVariant] = "error"
     BOX_CLASSES: ClassVar[str] = "-danger"

@@ -72,6 +72,5 @@ class Appearance:
         self._suit()
 
     def follow_setting(self) -> None:
-        """Apply the theme in the settings, overriding one chosen for this session."""
         self._chosen = self._fixed = None
         self._suit()

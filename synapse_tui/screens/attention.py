@@ -11,7 +11,9 @@ GAP_SECONDS = 3.0  # minimum time between notifications; doubled each time more 
 LONGEST_GAP = 48.0
 QUIET_SECONDS = 60.0  # time without notifications after which the minimum gap applies again
 REPEAT_SECONDS = 30.0  # period within which an agent repeating the same call is ignored
-AGENT_SECONDS = 5.0  # period within which any second call of an agent is ignored: it may ring when it asks
+AGENT_SECONDS = (
+    5.0  # period within which a second call of an agent is ignored: an agent that asks may also ring
+)
 TEXT_CELLS = 100  # maximum length of an agent's text
 TITLE = "synapse"
 

@@ -41,8 +41,8 @@ from .messages import MessageActions, MessageDetail
 from .shell import Shell
 
 CALLS = {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
-"""States that call for the user, and the text if the agent gives none."""
-FINISHED_SECONDS = 1.5  # how long an agent must be idle before a call: some only fetch the next message
+"""States that need the user, and the text if the agent gives none."""
+FINISHED_SECONDS = 1.5  # idle time before the user is notified; some agents only fetch the next message
 Pending = Awaitable[None] | None
 AnyScreen = TypeVar("AnyScreen")
 
@@ -123,7 +123,7 @@ class EventReader:
         return None
 
     def _finished(self, agent_id: str) -> None:
-        """Call the user if an agent is still idle and has not been looked at."""
+        """Notify the user if an agent is still idle and has not been looked at."""
         session = self._host.agents.get(agent_id)
         if session is not None and session.report.state is AgentState.READY and session.unseen:
             self._call(agent_id, "has finished")
@@ -253,6 +253,5 @@ class EventReader:
         return agent_id == self._main.active and self._app.app_focus
 
     def _call(self, agent_id: str, what: str) -> None:
-        """Call the user unless they are looking at the agent."""
         if not self._looked_at(agent_id):
             self._attention.call(self._app.label(agent_id), what)

@@ -33,8 +33,6 @@ _MENTION = re.compile(r"[@＠](\S+)\s+(\S.*)", re.DOTALL)
 
 
 class ExternalActions:
-    """Actions on external agents, identified by their aliases."""
-
     def __init__(self, app: Shell, messages: MessageActions) -> None:
         self._app = app
         self._main = app.main
@@ -191,7 +189,6 @@ class AddExternal(Form[str]):
             self._show(None)
 
     def submit(self) -> None:
-        """Fetch the card, or add the agent if its card is shown."""
         offer = self._offer
         if offer is not None:
             self.attempt(lambda: self._added(offer))

@@ -198,7 +198,6 @@ class FileDialog(Dialog[str]):
         self.look()
 
     def look(self) -> None:
-        """Reload the lock and the changes."""
         self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -277,7 +276,6 @@ class RecentChanges(ListDialog):
         self.look()
 
     def look(self) -> None:
-        """Reload the changes."""
         self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -289,7 +287,6 @@ class RecentChanges(ListDialog):
 
 
 def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
-    """Describe a lock: holder, start, remaining time and purpose."""
     if lock is None:
         return Content.styled("not locked", "$ink-muted")
     left = int((lock.expires_at - now).total_seconds())

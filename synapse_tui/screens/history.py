@@ -60,8 +60,6 @@ SPANS: Mapping[str, tuple[str, timedelta | None]] = {
 
 
 class HistoryActions:
-    """Shows the history, sends its tasks again and exports it."""
-
     def __init__(self, app: Shell, messages: MessageActions) -> None:
         self._app = app
         self._messages = messages

@@ -161,8 +161,6 @@ def _missing_row(profile: Profile, width: int) -> Content:
 
 
 class NewAgent(Form[str]):
-    """Opens an agent; closes with its id."""
-
     VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
     SUBTITLE: ClassVar[str] = "↑↓ profile · Tab next field · Enter opens · Esc cancels"

@@ -152,8 +152,6 @@ def _highlight(matcher: Matcher, title: str) -> Content:
 
 
 class Palette(Dialog[Offer]):
-    """Closes with the chosen offer."""
-
     TITLE_TEXT: ClassVar[str] = "Commands"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter does it · Esc leaves"
     AUTO_FOCUS = "#query"

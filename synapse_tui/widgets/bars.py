@@ -45,7 +45,7 @@ class StatusBar(SegmentBar):
     notice: var[str] = var("")
     level: var[Level] = var("information")
     agents: reactive[Sequence[AgentView]] = reactive(())  # those that need the user are shown at the right
-    active: reactive[str] = reactive("")  # not listed, since its state is visible in its pane
+    active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
     progress: reactive[str] = reactive("")  # startup progress, if any
 
     _expiry: Timer | None = None
@@ -146,9 +146,7 @@ class TipBar(SegmentBar):
     DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
 
     keymap: reactive[Keymap] = reactive(Keymap)
-    wrote: reactive[bool] = reactive(
-        False
-    )  # whether a message has been sent, after which the next tip is shown
+    wrote: reactive[bool] = reactive(False)  # whether a message has been sent; selects the next tip
 
     def begin(self) -> None:
         self.add_class("-shown")

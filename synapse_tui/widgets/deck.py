@@ -181,7 +181,6 @@ class Deck(FaultTolerant, Container):
         return next((pane for pane in self.panes if pane.agent_id == agent_id), None)
 
     def tiles(self, size: Size) -> dict[Widget, Tile]:
-        """Return the tiles of the visible panes for a deck of the given size."""
         panes = [pane for pane in self.panes if pane.display or pane.is_attached]
         ids = [pane.agent_id for pane in panes]
         layout: Layout = "tabs" if self.zoomed else self.arrangement
@@ -267,8 +266,6 @@ LEAST_HEIGHT = 10
 
 
 class TooSmall(Widget, can_focus=False):
-    """Shows the minimum terminal size."""
-
     DEFAULT_CSS = """
     TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center;
                background: ansi_default; color: ansi_default; }

@@ -30,7 +30,7 @@ from .text import one_line, shorten
 from .views import delivery_mark, party
 
 AROUND = 200  # characters examined before and after a match
-HEAD = 2000  # characters of a text searched for accent-folded matches
+HEAD = 2000  # characters of a text searched after Unicode normalization (NFKC)
 BEFORE = 0.3  # maximum share of the line before the match
 
 Run = tuple[str, bool]  # text, and whether it matches the search
@@ -196,7 +196,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
             self.post_message(self.Marked(self.marked))
 
     def change(self, task: Task) -> bool:
-        """Update a task; return whether it is listed."""
         for at, row in enumerate(self.rows):
             if row.task.id == task.id:
                 ended = task.updated_at if task.state.final else None

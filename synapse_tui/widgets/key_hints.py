@@ -141,8 +141,6 @@ HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
 
 
 class SidebarKeys(SegmentBar):
-    """Clickable key hints of the list with the id `section`."""
-
     DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
 
     section: var[str] = var(MESSAGES)

@@ -42,8 +42,6 @@ SLICE = 0.004
 
 
 class Painter(Protocol):
-    """A pane, as used by the clock."""
-
     def held_until(self, now: float) -> float:
         """Return the loop time until which the child delays its frame; not in the future if it does not."""
 
@@ -55,8 +53,6 @@ class Painter(Protocol):
 
 
 class FrameClock:
-    """Schedules the frames of all panes."""
-
     def __init__(
         self,
         write: Callable[[str], None],
@@ -90,7 +86,6 @@ class FrameClock:
         self._arm()
 
     def _tick_after(self, moment: float) -> float:
-        """Return the first tick at or after a time; all panes share the ticks."""
         return math.ceil(moment / self._interval - 1e-3) * self._interval
 
     @property
@@ -192,7 +187,6 @@ class PaneOutput:
 
     @classmethod
     def of(cls, app: App[Any]) -> PaneOutput:
-        """Return the output of an app, creating it on first use."""
         output = app.__dict__.get(_ATTRIBUTE)
         if not isinstance(output, cls):
             output = app.__dict__[_ATTRIBUTE] = cls(app)

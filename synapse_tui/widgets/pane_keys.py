@@ -56,7 +56,6 @@ class PaneKeys:
         return True
 
     def paste(self, text: str) -> None:
-        """Handle pasted text; ignored in scroll mode."""
         if self._view.scroll_mode is not None:
             return
         if self._interceptor is None:

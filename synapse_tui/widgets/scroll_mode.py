@@ -95,8 +95,6 @@ class LineSearch:
 
 
 class Unit(StrEnum):
-    """The granularity of a selection."""
-
     CELL = "cell"
     WORD = "word"
     LINE = "line"
@@ -122,7 +120,6 @@ class Selection:
         return self.start < self.end
 
     def extend(self, point: Point) -> None:
-        """Extend the selection from its anchor to a point, both included."""
         first, last = self._around(point)
         self.start = min(first, self._anchor[0])
         self.end = max(last, self._anchor[1])
@@ -163,8 +160,6 @@ class Selection:
 
 
 class Outcome(Enum):
-    """The result of a key."""
-
     STAY = auto()
     LEAVE = auto()
     COPY = auto()  # copy the selection, then leave

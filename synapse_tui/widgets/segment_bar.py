@@ -137,8 +137,6 @@ def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
 
 
 class Section(SegmentBar):
-    """A title, with some text at the right."""
-
     DEFAULT_CSS = "Section { background: $dialog; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
 
     count: reactive[str] = reactive("")

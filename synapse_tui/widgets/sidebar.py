@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Messages in display order."""
-
     tasks: Sequence[Task] = ()  # most relevant last
     # by task id: position (from 1) and number of messages waiting for the same agent
     places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
@@ -162,8 +160,6 @@ ExternalCommand = Literal["open_external", "external_card", "remove_external"]
 
 
 class CommandList(FaultTolerant, Choices):
-    """Rows with key commands."""
-
     @dataclass
     class Commanded(Message):
         view: CommandList
@@ -193,8 +189,6 @@ class MessageList(CommandList):
 
 
 class ExternalList(CommandList):
-    """External agents; Enter opens the conversation."""
-
     BINDINGS: ClassVar = [
         ("c", "command('external_card')", "Card"),
         ("x,delete", "command('remove_external')", "Remove"),
@@ -239,7 +233,7 @@ class Sidebar(FaultTolerant, Vertical):
         command: MessageCommand
 
     class Left(Message):
-        """The user wants to return to the pane."""
+        pass
 
     agents: var[Sequence[AgentView]] = var(())
     active: var[str] = var("")
@@ -366,7 +360,6 @@ class Sidebar(FaultTolerant, Vertical):
             view.scroll_to(y=offset, animate=False)
 
     def enter(self) -> None:
-        """Focus the messages or, if there are none, the agents."""
         target = "#messages" if self.listing.tasks else "#agents"
         # Immediately, so that the next keys do not reach an agent.
         self.screen.set_focus(self.query_one(target, OptionList), scroll_visible=False)

@@ -75,7 +75,6 @@ DEFAULT_HIGHLIGHTS = {
 
 @lru_cache(maxsize=4096)
 def rich_color(code: int) -> RichColor:
-    """Convert a colour code of the terminal."""
     if code == DEFAULT_COLOR:
         return RichColor.default()
     if code & RGB:
@@ -219,8 +218,6 @@ Span = tuple[int, int, Highlight]  # first column, column after the last, highli
 
 
 class Piece(NamedTuple):
-    """Part of a row drawn with one pen."""
-
     text: str  # encoded as in `terminal/cells.py`
     cells: int
     pen: Pen
@@ -307,7 +304,6 @@ def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span
 
 
 def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
-    """Yield the parts of the pieces in the cells from `start` up to `end`."""
     position = 0
     for piece in pieces:
         first, last = max(start - position, 0), min(end - position, piece.cells)
@@ -380,7 +376,6 @@ def color_code(color: Color) -> int:
 
 
 def highlights_of(widget: Widget) -> dict[Highlight, HighlightColors]:
-    """Return the highlight colours of the theme."""
     colors = dict(DEFAULT_HIGHLIGHTS)
     for highlight, name in _CLASSES.items():
         styles = widget.get_component_styles(name)

@@ -316,7 +316,7 @@ class TerminalView(Widget, can_focus=True):
             self.session.terminal.cell_pixels = pixels
 
     def _offer_size(self) -> None:
-        """Resize the terminal now, then at most every SETTLE_TIME; not while hidden."""
+        """Resize the terminal now and debounce further changes by SETTLE_TIME; does nothing while hidden."""
         if not self.size:
             return
         self._wanted_size = (self.size.width, self.size.height)
@@ -389,7 +389,9 @@ class TerminalView(Widget, can_focus=True):
         moved = self._painter.scroll(scroll, placement)
         if moved:
             rows -= set(range(scroll.top, scroll.bottom + 1))
-            rows |= scroll.rows  # including rows outside the scroll, which moved on the terminal too
+            rows |= (
+                scroll.rows
+            )  # rows that did not scroll with the region but were moved by it on the terminal
         return moved
 
     def _absorb(self) -> Iterable[int]:
@@ -506,7 +508,6 @@ class TerminalView(Widget, can_focus=True):
         return self.has_focus and self.is_attached and self.app.screen is self.screen
 
     def _move_cursor_block(self) -> set[int]:
-        """Move the cursor block; return the changed rows."""
         cursor = self.viewport.terminal.cursor
         row = cursor.y + self.viewport.offset
         shown = cursor.visible and row < self.viewport.height and not self._has_outer_cursor
@@ -565,7 +566,6 @@ class TerminalView(Widget, can_focus=True):
             self._keys.give_back()
 
     def give_back(self) -> None:
-        """Forward the held keys of a mention to the agent."""
         self._keys.give_back()
 
     def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
@@ -575,7 +575,6 @@ class TerminalView(Widget, can_focus=True):
     # Keys and pastes
 
     def on_key(self, event: events.Key) -> None:
-        """Handle a key, unless it is reserved for the application."""
         if self.reserved(event.key):
             return
         event.stop()

@@ -131,7 +131,6 @@ def pad(text: str, width: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 agent`, `3 agents`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

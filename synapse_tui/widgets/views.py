@@ -37,8 +37,6 @@ SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a state is displayed."""
-
     glyph: str
     colour: str  # a theme variable
     word: str
@@ -100,7 +98,7 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
     return _UNREAD if unread else _DELIVERIES[delivery]
 
 
-HELD_LONG = 120.0  # seconds after which a held message calls for the user
+HELD_LONG = 120.0  # seconds after which a held message needs the user's attention
 _KIND = re.compile(r"^(?:permission|question|dialog): ")
 _PARTS = re.compile(r"\s+[·|–—-]\s+")
 # state words that agents add to their titles; the pane shows its own
@@ -110,8 +108,6 @@ _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """Snapshot of an agent for the widgets."""
-
     agent_id: str
     number: int  # position, from 1
     label: str  # name or type, with the port if ambiguous

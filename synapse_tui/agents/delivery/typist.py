@@ -23,7 +23,7 @@ IDLE = 0.3  # seconds of idleness after which an agent has nothing more to draw
 LOOK_AGAIN = 0.05  # seconds between two checks whether it has read its input
 TAKES_IN = 10.0  # timeout of the whole wait, in seconds
 CLEAR_PAUSE = 0.3
-# maximum presses of the clear key without an effect that can be read, and seconds between them
+# maximum presses of the clear key, `CLEAR_PAUSE` apart, without an effect that can be read
 MAX_CLEARS = 20
 MOST_ROWS = 500  # maximum presses if each clears a row
 CLEARED = 1.0  # seconds within which the composer must be empty after a clear key
@@ -251,6 +251,7 @@ class Typist(Composing):
         return await self._enter.rest_in_turn()
 
     async def keys_are_shown(self) -> bool:
+        """Whether a recently typed draft would be on the screen; until then "empty" may be out of date."""
         if not self._keyboard.drafting or self._view.now() - self._keyboard.last_key >= LATE:
             return True
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
