@@ -10,7 +10,7 @@ from typing import Any
 
 class Outcome(StrEnum):
     OK = "ok"
-    FAILED = "failed"  # The agent does not behave as its profile says
+    FAILED = "failed"  # The agent does not behave as in its profile
     NOT_SHOWN = "not shown"
     """Inconclusive: the model or the agent's configuration did not produce the situation."""
     SKIPPED = "skipped"

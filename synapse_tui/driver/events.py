@@ -69,13 +69,7 @@ RELEASE = "<release>"  # key name of every release: not a valid name in bindings
 
 
 class TerminalKey(events.Key):
-    """A key with everything that the terminal reported; widgets can treat it as `events.Key`.
-
-    Handled by `on_key` like its base.
-
-    Attributes:
-        raw: The original bytes.
-    """
+    """A key with everything that the terminal reported and its original bytes; handled by `on_key`."""
 
     def __init__(self, event: KeyEvent, raw: bytes = b"") -> None:
         super().__init__(textual_name(event), textual_character(event))

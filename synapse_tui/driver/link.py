@@ -51,11 +51,7 @@ class LinkListener:
 
 
 class TerminalLink:
-    """Manages a terminal from `open` to `close`; its user may change in between.
-
-    Attributes:
-        listener: Receives the input; None drops it.
-    """
+    """Manages a terminal from `open` to `close`. `listener` may change in between; None drops input."""
 
     def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.outer = OuterTerminal()

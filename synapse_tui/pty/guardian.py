@@ -105,7 +105,7 @@ def restart_delay(failures: int) -> float:
 class Guardian:
     """Reports live session leaders to a guardian process, which the first one starts (some milliseconds).
 
-    If the guardian exits while there are leaders it is restarted, with increasing delays if it keeps failing.
+    If the guardian exits while there are leaders it is restarted, with increasing delays on repeated failures.
     This needs the event loop to be running.
     """
 
@@ -139,7 +139,7 @@ class Guardian:
         return guardian
 
     def hand_over(self) -> GuardianHandle:
-        """Detach the guardian for `adopt`; its pipe survives execve(2), so it keeps watching."""
+        """Detach the guardian for `adopt`; its pipe survives execve(2), so it continues watching."""
         process = self._let_go()
         leaders, self._leaders = self._leaders, {}
         if process is None or process.stdin is None or process.poll() is not None:

@@ -32,7 +32,7 @@ class _Source:
     on_data: Callable[[bytes], object]
     on_hangup: Callable[[], None]
     rate: float = FIRST_RATE
-    used: float = 0.0  # Recently used seconds, halved every tick; who used least is served first
+    used: float = 0.0  # Recently used seconds, halved every tick; the lowest is served first
     unfinished: bool = False
     """The last data was not fully consumed, and must be before more is read."""
     look_again: float = 0.0  # Looks read nothing until then

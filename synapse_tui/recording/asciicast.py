@@ -99,8 +99,7 @@ class ScreenRecorder:
         on_gap: Called when output was left out: everything must be repainted, through `output`.
         on_error: Called once when the file cannot be written any more, which ends the recording.
 
-    Raises:
-        SynapseError: The file exists already, or cannot be created.
+    Raises SynapseError if the file exists already or cannot be created.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class ScreenRecorder:
         self._put(_Item(self._elapsed(), MARKER, text.encode("utf-8", "replace")))
 
     async def close(self) -> None:
-        """Wait until everything is written; nothing may be added afterwards."""
+        """Finish the file; nothing may be added afterwards."""
         await self._queue.close()
         try:
             await asyncio.to_thread(self._finish)

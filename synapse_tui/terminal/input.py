@@ -419,13 +419,8 @@ class MouseEvent:
 def encode_mouse(event: MouseEvent, modes: Modes, *, cell_size: tuple[int, int] = (8, 16)) -> bytes:
     """Return the report to send to the child for a mouse event.
 
-    Cursor keys for the wheel on the alternate screen with ?1007. Empty if the child did not ask for the
-    event, or its encoding cannot express the position.
-
-    Args:
-        event: The event, in cells of the child's screen.
-        modes: The child's modes.
-        cell_size: Width and height of a cell in pixels (?1016), as in size reports.
+    With ?1007 the wheel sends cursor keys on the alternate screen. Empty if the child did not ask for the
+    event, or its encoding cannot express the position. `cell_size` is in pixels (?1016), as in size reports.
     """
     if not modes.mouse:
         return _alternate_scroll(event, modes)

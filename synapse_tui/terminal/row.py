@@ -330,11 +330,7 @@ class Cell:
 
 
 class Line:
-    """A live view of one row, until the row leaves the screen.
-
-    Attributes:
-        wrapped: The line continues the one above it, without a line break between them.
-    """
+    """A live view of one row, until the row leaves the screen."""
 
     __slots__ = ("_columns", "_row", "_table")
 

@@ -50,12 +50,7 @@ def strip_blanks(text: str, spans: Sequence[int]) -> str:
 
 
 class Joiner:
-    """Joins wrapped rows into one line, in time linear in their length.
-
-    Attributes:
-        cells: Number of cells in the line.
-        length: Characters of its coded text.
-    """
+    """Joins wrapped rows into one line, in linear time; `length` counts characters of the coded text."""
 
     def __init__(self, line: Packed, tail: int) -> None:
         self._texts = [line.text]

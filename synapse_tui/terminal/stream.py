@@ -107,7 +107,7 @@ _KEYCAPS = frozenset("0123456789#*")
 
 
 class HalfBlanks:
-    """Removes blanks that stand for the right half of a wide character from a program's output.
+    """Removes blanks written for the right half of a wide character from a program's output.
 
     Some programs reserve two cells for an emoji with a variation selector (U+FE0F), write the emoji, and
     write a blank for its second cell without moving the cursor: ratatui does, for terminals that show such an
@@ -315,7 +315,7 @@ class Stream(pyte.ByteStream):
     """Parses output of a child and drives one screen.
 
     Attributes:
-        half_blanks: Removes blanks that stand for half a character; None disables it.
+        half_blanks: Removes blanks written for half a character; None disables it.
     """
 
     screen: Screen
