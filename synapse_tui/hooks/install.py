@@ -152,7 +152,7 @@ class HookInstaller:
         _write(path, _text(content, now))
         self._memory(path).unlink(missing_ok=True)
 
-    # -- what files were before ---
+    # -- former contents of files ---
 
     def _memory(self, path: Path) -> Path:
         return self._state / f"before-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.json"

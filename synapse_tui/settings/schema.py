@@ -115,19 +115,19 @@ def _words(value: object) -> list[str]:
 
 
 def _keys(value: object) -> list[str]:
-    from .keys import read_keys  # noqa: PLC0415 - seldom needed
+    from .keys import read_keys  # noqa: PLC0415 - rarely needed
 
     return [str(key) for key in read_keys(value)]
 
 
 def _leader(value: object) -> str:
-    from synapse_tui.keymap import read_leader  # noqa: PLC0415 - seldom needed
+    from synapse_tui.keymap import read_leader  # noqa: PLC0415 - rarely needed
 
     return read_leader(value)
 
 
 def _bindings(value: object) -> dict[str, list[str]]:
-    from synapse_tui.keymap import read_bindings  # noqa: PLC0415 - seldom needed
+    from synapse_tui.keymap import read_bindings  # noqa: PLC0415 - rarely needed
 
     return read_bindings(value)
 
@@ -541,7 +541,7 @@ def problem_of(url: str) -> DatabaseNameError | None:
             "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
         )
     try:
-        urlsplit(url).port  # noqa: B018 - raises where it is none
+        urlsplit(url).port  # noqa: B018 - raises ValueError if invalid
     except ValueError:
         return DatabaseNameError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
     return None

@@ -97,7 +97,7 @@ class FileWatch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- by the kernel ---
+    # -- inotify ---
 
     def _arm(self, wanted: set[Path]) -> bool:
         """Watch exactly the folders that contain the files or may contain them later.
@@ -141,7 +141,7 @@ class FileWatch:
             self._begin_looking()
         await self.look()
 
-    # -- by looking ---
+    # -- polling ---
 
     def _begin_looking(self) -> None:
         if self._kernel is not None:

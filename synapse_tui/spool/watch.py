@@ -173,7 +173,7 @@ class _Seen:
             if not self._looks:
                 return False
             self._looks -= 1
-            names = os.listdir(folder)  # noqa: PTH208 - the same
+            names = os.listdir(folder)  # noqa: PTH208 - same reason
         except OSError:
             return True
         return HOST_FILE not in names or any(name.endswith(REQUEST) for name in names)
