@@ -230,7 +230,6 @@ def read_leader(value: object) -> str:
 
 
 def read_bindings(value: object) -> dict[str, list[str]]:
-    """Validate the `tui.keys` setting: action names mapped to their keys."""
     if not isinstance(value, Mapping):
         raise ValueError('must be a table of actions and their keys: {"zoom": "f11, leader z"}')
     bindings = {_action_id(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
@@ -300,9 +299,8 @@ def _without(action: Action, key: str) -> Action:
 
 def _check_conflicts(bindings: Bindings) -> None:
     taken: dict[str, str] = {}
-    actions = sorted(
-        ACTIONS, key=lambda action: action.id in bindings
-    )  # so that an error names the user's binding
+    # The user's bindings come last, so that an error names them.
+    actions = sorted(ACTIONS, key=lambda action: action.id in bindings)
     for action in (_with_keys(each, bindings) for each in actions):
         for key in (*action.keys, *(f"{LEADER} {each}" for each in action.leader)):
             if key in taken:

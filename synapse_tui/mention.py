@@ -82,8 +82,6 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """The result of a key or a paste."""
-
     forward: tuple[T | Pasted, ...] = ()
     message: Mention | None = None  # the message to send
 
@@ -147,7 +145,6 @@ class Draft(Generic[T]):
             self._leading.append(token)
 
     def remove(self, start: int, end: int) -> None:
-        """Remove units and move the cursor to `start`."""
         del self._units[start:end]
         self.cursor = start
 
@@ -596,9 +593,8 @@ class MentionInterceptor(Generic[T]):
     def observe(self, composer: ComposerView) -> None:
         """Read the agent's screen; called with every key, and ideally after output too."""
         if composer.draft:
-            self._unsettled_until = float(
-                "-inf"
-            )  # the typed text is on the screen, so the screen can be trusted
+            # The typed text is on the screen, so the screen can be trusted.
+            self._unsettled_until = float("-inf")
 
     def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
         self.observe(composer)

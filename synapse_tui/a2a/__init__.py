@@ -1,5 +1,5 @@
-"""The A2A side of an agent: its HTTP server, the client that reaches others, and the security in front.
+"""The A2A side of an agent: its HTTP server with the guard in front, and the clients for other agents.
 
-Nothing is imported here: `server`, `routes` and `client` load FastAPI, uvicorn and httpx and are imported
-late, in a thread; `agent`, `sockets`, `signing`, `dialect` and `light` are cheap.
+Imports nothing: `server`, `routes` and `async_client` load FastAPI, uvicorn and httpx, and are imported late,
+in a thread.
 """

@@ -1,10 +1,11 @@
-"""Who is let in: keys, the exception for the person's own processes, and how many requests each may make.
+"""Access rules: keys, the exception for the user's own processes, and rate limits.
 
-The person's own processes need no key: they could read the settings anyway. They are known by three marks
-together: the connection comes from this machine, the kernel says that the socket at its other end is the same
-user's, and the request was made by a name of the loopback interface and was not forwarded (a tunnel or a
-reverse proxy runs as the same user, but speaks for others). Whoever lacks one of them needs a key, whatever
-the settings say. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHOST` everyone does.
+The user's own processes need no key, since they could read the settings anyway. A request counts as theirs if
+it comes from this machine, the kernel reports the peer socket as owned by the same user, and it was made by a
+loopback name and not forwarded: all three, because a tunnel or reverse proxy runs as the same user but serves
+others. Where the system does not report owners, that check is skipped unless keys are required. All other
+callers need a key, whatever the settings. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHOST`
+every caller does.
 """
 
 from __future__ import annotations
@@ -29,16 +30,11 @@ if TYPE_CHECKING:
     from synapse_tui.settings import Settings
 
 MAX_CALLERS = 2000
-"""Buckets that are kept; the one that was not used for longest is forgotten first."""
+"""Number of token buckets; the least recently used is evicted first."""
 
 
 class TokenBuckets:
-    """A bucket of tokens for each caller: a minute's worth at once, then as many as flow in.
-
-    Args:
-        clock: Gives seconds; never goes back.
-        most: Buckets that are kept.
-    """
+    """Token buckets by caller, each with a capacity of one minute's worth."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, most: int = MAX_CALLERS) -> None:
         self._clock = clock
@@ -46,7 +42,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str, per_minute: int) -> int:
-        """Take a token."""
+        """Take a token. Returns 0, or the seconds until the next one is available."""
         if per_minute <= 0:
             return 0
         tokens = self._tokens(caller, per_minute)
@@ -66,16 +62,13 @@ class TokenBuckets:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller of a request; `scope["state"]["principal"]` of each one that the gate lets in.
+    """The caller of a request; `scope["state"]["principal"]` in each request that the guard admits.
 
     Attributes:
-        name: The name of its key, or the id of the agent that signed; empty for the person who owns the
-            agents.
-        admin: Whether it may do what only the person may do: see everybody's tasks, order the outbox, read
-            the inbox, watch, keep webhooks and external agents.
-        verified: Whether a key, a signature or the kernel proves who it is; where it is False, the system
-            does not tell whose process calls.
-        max_priority: The highest priority of the messages that it may send.
+        name: The name of its key, or the id of the agent that signed; empty for the person.
+        admin: Whether it has the person's permissions: see all tasks, reorder the outbox, read the inbox,
+            watch, manage webhooks and external agents.
+        verified: Whether a key, a signature or the kernel proves who it is.
     """
 
     name: str = ""
@@ -88,13 +81,13 @@ class Principal:
 
 
 PERSON = Principal("", admin=True, verified=True)
-"""The person who owns the agents: a process of the same user on this machine, or the application itself."""
+"""The person who owns the agents, by a process of the same user or in the application itself."""
 NOBODY = Principal()
-"""Who has proved nothing and may read a card at the most."""
+"""An unauthenticated caller; it may read a card at most."""
 
 
 def signed_by(sender_id: str) -> Principal:
-    """The caller that a valid signature proves: an agent of this host, or its person."""
+    """The principal of a valid signature: an agent of this host, or its person."""
     return PERSON if sender_id == USER.sender_id else Principal(sender_id, verified=True)
 
 
@@ -102,27 +95,26 @@ log = logging.getLogger(__name__)
 
 CHALLENGE = 'Bearer realm="synapse-tui"'
 FAILURES = 60
-"""Wrong keys a minute that one address may try."""
+"""Wrong keys per minute and address."""
 LOGGED = 120
-"""Refusals a minute that are written to the log."""
+"""Refusals logged per minute."""
 REFRESH = 1.0
-"""Seconds for which the rules hold before it is looked whether they have changed."""
+"""Minimum seconds between two checks of the settings."""
 _ADMIN = "admin"
 _PREFIX = "env.SYNAPSE_"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """What the settings say about callers.
+    """The settings that govern callers.
 
     Attributes:
-        enabled: Whether keys are demanded (`SYNAPSE_AUTH_ENABLED`).
-        keys: Those of callers.
-        admin_keys: Those that may do all that the person may do.
-        allow_localhost: Whether the person's own processes need none all the same.
-        fault: Why nobody can be let in by a key; empty when all is well.
-        rate: Requests a minute of a caller with a key; 0 for any number.
-        local_rate: Those of the person and of agents.
+        enabled: Whether keys are required (`SYNAPSE_AUTH_ENABLED`).
+        admin_keys: Keys with the person's permissions.
+        allow_localhost: Whether the person's own processes are exempt.
+        fault: Why no key is accepted; empty if keys are usable.
+        rate: Requests per minute for a caller with a key; 0 means unlimited.
+        local_rate: The same for the person and the agents.
     """
 
     enabled: bool = False
@@ -135,7 +127,7 @@ class AccessRules:
 
     @classmethod
     def of(cls, settings: Settings) -> AccessRules:
-        """The rules of settings; where one that keeps callers out cannot be read, nobody is let in."""
+        """Read the rules from the settings. If a guard setting cannot be read, no caller is admitted."""
         rules = cls(
             enabled=settings.flag(f"{_PREFIX}AUTH_ENABLED"),
             keys=read_keys(settings.words(f"{_PREFIX}API_KEYS")),
@@ -150,7 +142,6 @@ class AccessRules:
         return replace(rules, fault=rules.find_fault())
 
     def find_fault(self) -> str:
-        """What is wrong with the keys; empty when nothing is."""
         admins = {key.name for key in self.admin_keys}
         shared = sorted(admins & {key.name for key in self.keys})
         if shared:
@@ -160,9 +151,8 @@ class AccessRules:
         return ""
 
     def find(self, secret: str) -> Principal | None:
-        """Whose key it is; None for nobody's."""
         digest = digest_of(secret)
-        # All are looked at: how long it takes must not tell which one almost fits.
+        # Compare with all keys, so that the time taken does not reveal which one nearly matches.
         users = [key for key in self.keys if key.fits(digest)]
         admins = [key for key in self.admin_keys if key.fits(digest)]
         if admins:
@@ -176,13 +166,9 @@ def _as_admin(key: ApiKey) -> ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What is known of a caller before anything is proved.
+    """What is known of a caller before authentication.
 
-    Attributes:
-        near: Whether it calls from this machine, by a name of the loopback interface, for itself.
-        owner: Whose process it is, as far as the kernel tells.
-        key: The key that it shows; None for none.
-        address: Where it calls from.
+    `near` means that it calls from this machine, by a loopback name, and was not forwarded.
     """
 
     near: bool
@@ -192,16 +178,7 @@ class Caller:
 
 
 class Access:
-    """The rules that all servers of a host share, and the count of requests.
-
-    Args:
-        rules: The first ones.
-        look: Returns when the rules are those that the settings give now; None where they stay as they are.
-        clock: Gives seconds; never goes back.
-
-    Attributes:
-        rules: Those that hold.
-    """
+    """The rules and rate limits of all servers of a host; `look` waits until the rules are current."""
 
     def __init__(
         self,
@@ -217,7 +194,7 @@ class Access:
         self._buckets = TokenBuckets(clock=clock)
 
     async def refresh(self) -> None:
-        """Look whether the settings have changed, at most once a second, for where nothing tells of it."""
+        """Check the settings for changes, at most once a second, in case file notifications do not work."""
         if self._look is not None and self._clock() - self._looked >= REFRESH:
             self._looked = self._clock()
             await self._look()
@@ -229,11 +206,7 @@ class Access:
             log.info("the rules about callers have changed: %s", state)
 
     def judge(self, caller: Caller) -> Principal:
-        """Who a caller is, as far as its key and its place prove it.
-
-        Raises:
-            HttpProblem: It must show a key, or another one.
-        """
+        """Identify a caller by its key and origin; raises HttpProblem if a key is missing or wrong."""
         rules = self.rules
         mine = self._is_mine(caller)
         if caller.key is None:
@@ -244,7 +217,7 @@ class Access:
         found = self._by_key(caller)
         if found is not None:
             return replace(found, admin=found.admin or mine)
-        if mine and not rules.enabled:  # it would be let in without: the key is for some other server
+        if mine and not rules.enabled:  # no key was needed: this one is for another server
             return replace(PERSON, verified=caller.owner is Owner.OURS)
         raise HttpProblem(
             401,
@@ -262,10 +235,10 @@ class Access:
         return allowed and caller.near and caller.owner is Owner.OURS
 
     def _by_key(self, caller: Caller) -> Principal | None:
-        """Whose key a caller shows; None for nobody's.
+        """The principal of the caller's key, if it is valid.
 
-        A right key is let in however many wrong ones came from its address: keys are too long to be guessed,
-        and many callers may share an address.
+        Wrong keys from the same address never block a valid one: keys are too long to guess, and many callers
+        may share an address.
         """
         found = None if self.rules.fault else self.rules.find(caller.key or "")
         if found is None:
@@ -296,13 +269,9 @@ class Access:
         )
 
     def count(self, principal: Principal, caller: Caller, *, signed: bool) -> None:
-        """Count a request.
-
-        Raises:
-            HttpProblem: The caller has made too many.
-        """
+        """Count a request; raises HttpProblem if the caller's rate limit is exceeded."""
         local = signed or principal.admin
-        # Who has proved nothing is counted by its address.
+        # Unverified callers are counted by address.
         who = f"caller {principal.name}" if principal.verified or local else f"at {_network(caller.address)}"
         self._count(who, self.rules.local_rate if local else self.rules.rate)
 
@@ -312,7 +281,6 @@ class Access:
             raise _too_many("too many requests", wait)
 
     def may_log(self) -> bool:
-        """Whether one more refusal is written to the log: a flood must not fill the disk."""
         return not self._buckets.take("log", LOGGED)
 
 
@@ -332,7 +300,7 @@ def _not_the_person(caller: Caller) -> HttpProblem:
 
 
 def _network(address: str) -> str:
-    """What stands for an address: of IPv6 the first 64 bits, all of which one caller has."""
+    """The key for rate limits of an address: for IPv6 its first 64 bits, since one caller has them all."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -343,4 +311,3 @@ def _network(address: str) -> str:
 
 
 DEFAULT_RULES = AccessRules()
-"""Those of a program without settings: the person's own processes, and nobody else."""

@@ -1,4 +1,4 @@
-"""What a server needs of the agent behind it."""
+"""The interface of an agent that a server needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .push import PushService
 
 
 class HostedAgent(Protocol):
-    """An agent as its HTTP server sees it; `agents.session.AgentSession` is one.
+    """An agent as seen by its HTTP server, implemented by `agents.session.AgentSession`.
 
     All methods are called in the event loop and must not block it.
     """
@@ -43,11 +43,11 @@ class HostedAgent(Protocol):
 
     @property
     def port(self) -> int:
-        """Port it is served on."""
+        """The port of its server."""
 
     @property
     def endpoint(self) -> str:
-        """URL of its server, `http://127.0.0.1:8100`."""
+        """URL of its server, such as `http://127.0.0.1:8100`."""
 
     @property
     def context_id(self) -> str:
@@ -55,60 +55,57 @@ class HostedAgent(Protocol):
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
+        """Its state, and the rule that decided it."""
 
     @property
     def cwd(self) -> Path:
-        """Its working folder; files of messages are written there."""
+        """Working folder; files of messages are written there."""
 
     @property
     def tasks(self) -> TaskStore:
-        """Its tasks that are still known."""
+        """Tasks in memory."""
 
     @property
     def streams(self) -> TaskStreams:
-        """What happens to its tasks."""
+        """Streams of task events."""
 
     @property
     def control(self) -> OutboxControl:
-        """What waits to be typed into it."""
+        """Its outbox: messages waiting to be typed."""
 
     @property
     def service(self) -> TaskService:
-        """Its tasks: waiting, replies, outgoing ones."""
+        """Operations on its tasks: waiting, replies, outgoing tasks."""
 
     @property
     def briefing(self) -> Briefing:
-        """What it is told of the other agents."""
+        """Its instructions about the other agents."""
 
     @property
     def watcher(self) -> Watcher:
         """The watch over it."""
 
     def explain(self) -> Explanation:
-        """Why it is in its state, and what keeps its messages back."""
+        """Explain its state, and what holds its messages."""
 
     def recent_text(self) -> str:
-        """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""
+        """The text on its screen, at most about 4,000 characters, for `GET /status`."""
 
     def accept(self, request: MessageRequest) -> Task:
-        """Take a message."""
+        """Accept a message."""
 
     async def cancel(self, task_id: str) -> Task:
-        """Cancel a task: take it out of the outbox, or stop the turn that works on it."""
+        """Cancel a task: remove it from the outbox, or stop the turn that works on it."""
 
 
 CardForm = Literal["dual", "v1"]
-"""Whether cards have the fields of A2A 0.3 besides those of 1.0."""
 
 
 def no_service(_agent_id: str) -> TaskService | None:
-    """Knows no agent."""
     return None
 
 
 def no_agent(_agent_id: str) -> HostedAgent | None:
-    """Knows no agent."""
     return None
 
 
@@ -117,16 +114,11 @@ class Services:
     """What the servers of a host share.
 
     Attributes:
-        service_of: Gives the tasks of an agent of this host; None for any other.
-        access: The rules about callers; None for those of a program without settings.
-        network: Where and how agents are served.
-        card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
-        push: Tells those who asked of tasks; None where nobody can be told.
-        external: The agents elsewhere; None where there are none.
-        processes: Gives the agents of this host by the ids of their processes.
-        addresses: Gives everyone an address can mean.
-        agent_of: Gives the agent of an id; None for one that is not of this host.
-        large: Room for large bodies.
+        service_of: Returns the tasks of an agent of this host; None for others.
+        access: Access rules; None without settings.
+        processes: Returns the ids of agents by the ids of their processes.
+        addresses: Returns all agents that an address can mean.
+        agent_of: Returns an agent of this host by id; None for others.
     """
 
     service_of: Callable[[str], TaskService | None] = no_service

@@ -1,7 +1,7 @@
-"""The routes of an agent's outbox: what waits to be typed, and what may be done with it.
+"""The routes of an agent's outbox, inbox, status and instructions.
 
-An agent that proves itself by its signature may act on the messages that it sent, and only so far as others
-do not suffer: the order is the person's. A request without a signature is the person's own.
+An agent that signs its requests may act on the messages that it sent, except to reorder them: that would
+affect other senders. Unsigned requests are the person's own.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .wire import sender_json, sound, task_json
 
 Action = Literal["cancel", "hold", "release", "retry", "now", "move"]
 BEGINNING = 500
-"""Characters of each text that the list tells."""
+"""Characters of each text in a listing."""
 EVERY = "all"
-"""In place of an id: all of the caller's messages that the action is for."""
+"""Instead of an id: all messages of the caller to which the action applies."""
 _OF_THE_PERSON = frozenset({"now", "move"})
 
 outbox_router = APIRouter()
@@ -53,7 +53,7 @@ Place = Annotated[int, Query(ge=1, description="Position to move to, from 1")]
 
 @outbox_router.get("/outbox")
 async def read_outbox(control: Control) -> Response:
-    """What waits, in the order in which it will be typed; then what is to be read."""
+    """List the messages waiting to be typed, in order, then the unread ones."""
     return JSONResponse({"messages": [waiting_json(message) for message in control.every()]})
 
 
@@ -61,12 +61,12 @@ async def read_outbox(control: Control) -> Response:
 async def act(
     task_id: str, action: Action, control: Control, sender_id: AgentSender, place: Place | None = None
 ) -> dict[str, Any]:
-    """Do something with one waiting message, or with all."""
+    """Apply an action to one waiting message, or to all."""
     if action == "move" and (place is None or task_id == EVERY):
         raise InvalidValue("move needs one message and its place", "POST /outbox/{id}/move?place=1")
     chosen = _chosen(control, task_id, action, sender_id)
     tasks = [await _ACTIONS[action](control, message.task.id, place or 1) for message in chosen]
-    # What was answered must still hold after a crash: a canceled message does not come back.
+    # Answer after the commit: a canceled message must not come back after a crash.
     return {"tasks": [task_json(await control.saved(task)) for task in tasks]}
 
 
@@ -94,7 +94,7 @@ def _is_from(message: WaitingMessage, sender_id: str) -> bool:
 
 
 def _fits(message: WaitingMessage, action: Action) -> bool:
-    """Whether an action for all is meant for a message: what is uncertain is looked at one by one."""
+    """Whether an action on all applies to a message; uncertain ones must be handled one by one."""
     if action in ("release", "retry", "now"):
         return message.entry.parked and not message.uncertain
     return action == "cancel" or not message.entry.parked
@@ -130,7 +130,7 @@ _ACTIONS: Mapping[Action, Callable[[OutboxControl, str, int], Awaitable[Task]]] 
 
 
 def waiting_json(message: WaitingMessage) -> dict[str, Any]:
-    """A waiting message with the beginning of its text; `GET /tasks/{id}` tells all of it."""
+    """A waiting message with the beginning of its text; `GET /tasks/{id}` returns all of it."""
     task = message.task
     return {
         "id": task.id,
@@ -152,13 +152,13 @@ def waiting_json(message: WaitingMessage) -> dict[str, Any]:
 
 MAX_MESSAGES = 100
 MAX_CHARACTERS = 2_000_000
-"""How much text one answer brings at most; one message always comes."""
+"""Maximum characters in one answer, which has at least one message."""
 
 inbox_router = APIRouter()
 
 
 class ReadBody(BaseModel):
-    """Body of `POST /inbox/read`: what was read; without `tasks` all that lies there."""
+    """Body of `POST /inbox/read`; without `tasks`, all messages."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -182,7 +182,7 @@ Skip = Annotated[int, Query(ge=0, description="How many of the first messages ar
 
 @inbox_router.get("/inbox")
 async def read_inbox(agent: Agent, _reader: Reader, skip: Skip = 0) -> dict[str, Any]:
-    """What lies unread, oldest first, as far as it fits into one answer."""
+    """List the unread messages, oldest first, as many as fit in one answer."""
     unread = agent.control.unread()
     return {
         "messages": [_unread_json(message.task) for message in _fitting(unread[skip:])],
@@ -192,7 +192,7 @@ async def read_inbox(agent: Agent, _reader: Reader, skip: Skip = 0) -> dict[str,
 
 @inbox_router.post("/inbox/read")
 async def mark_read(agent: Agent, _reader: Reader, body: ReadBody | None = None) -> dict[str, Any]:
-    """End the tasks of messages that were read, but where an answer is waited for; others are left alone."""
+    """Mark messages as read and complete their tasks, except where an answer is awaited."""
     wanted = body.tasks if body is not None else None
     unread = [message.task for message in agent.control.unread()]
     named = frozenset(wanted or ())
@@ -228,9 +228,9 @@ status_router = APIRouter()
 
 @status_router.get("/status")
 async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[str, Any]:
-    """The agent's state and what its screen shows; with `why` also the reason.
+    """Return the agent's state and what its screen shows; with `why` also the reason.
 
-    Who may not see the tasks of others is told the state alone: they stand on the screen.
+    Callers that may not see others' tasks get only the state, since tasks are visible on the screen.
     """
     status = agent.report.state.value
     if not caller.sees_all:
@@ -294,7 +294,7 @@ instructions_router = APIRouter()
 
 @instructions_router.get("/instructions")
 async def read_instructions(agent: Agent, now: Now = False) -> dict[str, Any]:
-    """What the agent was told last, or what it would be told."""
+    """Return the instructions that the agent was last given; with `now` those it would be given now."""
     sent = agent.briefing.last
     if sent is not None and not now:
         return {
@@ -325,7 +325,7 @@ async def read_instructions(agent: Agent, now: Now = False) -> dict[str, Any]:
 
 @instructions_router.post("/instructions/send")
 async def send_instructions(agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
-    """Send the agent its instructions again, as they are now."""
+    """Send the agent its instructions again, in their current form."""
     if verified_id not in ("", USER.sender_id, agent.agent_id):
         raise HttpProblem(
             403, "not_the_agent", f"an agent may not instruct {agent.agent_id}", "send it a message"

@@ -20,18 +20,12 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Calls agents, of this host or others.
+    """Calls agents on this and other hosts.
 
-    Nothing is ever sent twice: a call whose outcome is unknown raises an error.
-    Every call has a connection of its own: on a pooled one, a server that has just closed it cannot be told
-    from one that took the message and died.
+    Nothing is sent twice: a call whose outcome is unknown raises an error. Every call uses a new connection:
+    on a pooled one, a server that has just closed it looks like one that accepted the message and died.
 
-    Args:
-        token_of: Gives the tokens of this host's agents; calls to this machine are signed with the sender's.
-        timeout: Seconds that an answer may take.
-        name_of: Gives the name of the server at an endpoint, for errors.
-        network: Whose certificates are trusted over https.
-        key: Shown to servers on this machine that demand one; empty for none.
+    Calls to this machine are signed with the sender's token and carry `key`, if any; `timeout` is in seconds.
     """
 
     def __init__(
@@ -48,7 +42,7 @@ class AsyncClient:
         self._name_of = name_of
         self._token_of = token_of
         self._timeout = timeout
-        # Certificates take long to load: clients for https are made when one is called.
+        # Loading certificates is slow: HTTPS clients are created on first use.
         self._plain = _make(verify=False)
         self._secure: dict[bool, asyncio.Task[httpx.AsyncClient]] = {}
 
@@ -59,11 +53,11 @@ class AsyncClient:
                 await made.aclose()
 
     async def call(self, endpoint: str, call: Call[T], *, sender_id: str = "") -> T:
-        """Make a call, signed by `sender_id` or else by the call's own sender.
+        """Make a call, signed by `sender_id` or else by the call's default signer.
 
         Raises:
-            PeerUnreachable: No answer came.
-            PeerRefused: The answer is an error, or not what was asked for.
+            PeerUnreachable: No answer arrived.
+            PeerRefused: The answer is an error or not of the expected form.
         """
         sender_id = sender_id or call.sender_id
         status, body = await self.forward(endpoint, call, sender_id=sender_id)
@@ -74,11 +68,7 @@ class AsyncClient:
     async def forward(
         self, endpoint: str, call: Call[Any], *, sender_id: str, seconds: float = 0.0
     ) -> tuple[int, bytes]:
-        """Make a call in a sender's name; gives status and body of the answer, whatever they are.
-
-        Raises:
-            PeerUnreachable: No answer came.
-        """
+        """Make a call on behalf of a sender. Returns status and body, or raises PeerUnreachable."""
         headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
         client = await self._client_for(endpoint)
         url = endpoint.rstrip("/") + call.target
@@ -113,7 +103,7 @@ class AsyncClient:
 
 def _make(*, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
     limits = httpx.Limits(max_keepalive_connections=0)
-    # trust_env: a proxy of the environment has no business between agents of this machine.
+    # trust_env: agents on this machine are never called through a proxy.
     transport = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
     return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
 

@@ -1,6 +1,7 @@
-"""Reading a request's body: all of it, no more than is allowed, and not for ever.
+"""Reads request bodies, with limits on size and time.
 
-A large one is never in memory as a whole: files, which alone make bodies large, go to the disk as they come.
+Large bodies are never held in memory whole: their files, the only large part, are written to disk as they
+arrive.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from .problems import HttpProblem
 
 KEYS = frozenset({b"raw", b"bytes"})
 LONG = 8 * 1024
-"""Bytes of the shortest string that is taken out: as many as may be files leave room for the text."""
+"""Shortest string that is extracted, in bytes; MAX_FILES shorter ones still leave room for the text."""
 PIECE = 64 * 1024
-"""Bytes that are worked on in one go: other threads wait meanwhile."""
+"""Bytes processed without releasing the GIL."""
 _LONGEST_KEY = max(map(len, KEYS))
 _BETWEEN = b'" \t\r\n:'
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -41,11 +42,7 @@ _HINT = "encode the bytes as base64 (RFC 4648)"
 
 
 class BodyFiles:
-    """The files of one body, by the words that stand for them.
-
-    Args:
-        closed: Called once when they are not needed any more.
-    """
+    """The files of one body, by the placeholders that replace them in the JSON."""
 
     def __init__(self, closed: Callable[[], None] = lambda: None) -> None:
         self._files: dict[bytes, IO[bytes]] = {}
@@ -54,11 +51,7 @@ class BodyFiles:
         self._open = True
 
     def create(self) -> tuple[bytes, IO[bytes]]:
-        """A word for a new file, and the file: one without a name, which goes with its descriptor.
-
-        Raises:
-            HttpProblem: There are as many as a message may have.
-        """
+        """Create an unnamed temporary file. Returns its placeholder and the file."""
         if len(self._files) >= MAX_FILES:
             raise HttpProblem(
                 413,
@@ -72,17 +65,13 @@ class BodyFiles:
         return word, file
 
     def find(self, content: bytes) -> IO[bytes] | None:
-        """The file that a content stands for; None where it is a content itself."""
+        """The file that a placeholder refers to; None if the content is not a placeholder."""
         if content in self._files:
             self._asked.add(content)
         return self._files.get(content)
 
     def check(self) -> None:
-        """See that every file was asked for.
-
-        Raises:
-            MessageError: One belongs to no part of the message.
-        """
+        """Raise MessageError if a file belongs to no part of the message."""
         if len(self._asked) < len(self._files):
             raise MessageError(
                 "the body has long base64 that is no file of a message part",
@@ -90,7 +79,7 @@ class BodyFiles:
             )
 
     def close(self) -> None:
-        """Remove the files; calling it twice is harmless."""
+        """Remove the files. Idempotent."""
         for file in self._files.values():
             file.close()
         if self._open:
@@ -99,12 +88,7 @@ class BodyFiles:
 
 
 class FileExtractor:
-    """Takes the files out of a body.
-
-    Args:
-        files: Where they go.
-        most: Bytes of JSON that may be left.
-    """
+    """Extracts the files from a body, leaving at most `most` bytes of JSON."""
 
     def __init__(self, files: BodyFiles, most: int) -> None:
         self._files = files
@@ -112,19 +96,12 @@ class FileExtractor:
         self._left = bytearray()
         self._in_string = self._escaped = False
         self._string = bytearray()
-        """What the string that is being read has so far, as much of it as is of interest."""
         self._key = b""
-        """The last string, when nothing but a colon has come since."""
         self._between = bytearray()
-        """What has come since the last string, as much of it as is of interest."""
         self._taken: _Base64 | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the body.
-
-        Raises:
-            HttpProblem: There is too much in it besides files, or a file is no base64.
-        """
+        """Process the next bytes of the body."""
         view = memoryview(data)
         for start in range(0, len(data), PIECE):
             self._feed(bytes(view[start : start + PIECE]))
@@ -138,7 +115,6 @@ class FileExtractor:
                 )
 
     def end(self) -> bytes:
-        """The JSON without the files."""
         return bytes(self._left)
 
     def _feed(self, data: bytes) -> None:
@@ -157,7 +133,7 @@ class FileExtractor:
         self._between += data[at:end][-LONG:]
         self._left += data[at:end]
         if quote >= 0:
-            # Only what stands right behind a key and a colon is its value.
+            # A string is a value only directly after a key and a colon.
             follows = self._between.count(b":") == 1 and not self._between.strip(_BETWEEN)
             self._key = bytes(self._string) if follows else b""
             self._in_string = True
@@ -218,7 +194,7 @@ class FileExtractor:
 
 
 class _Base64:
-    """Decodes base64 piece by piece into a file; both alphabets, padded or not."""
+    """Decodes base64 into a file piece by piece; standard or URL-safe alphabet, padding optional."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -226,7 +202,7 @@ class _Base64:
         self._over = False
 
     def add(self, data: bytes) -> None:
-        # JSON may write a slash with a backslash before it, and a piece may end between the two.
+        # JSON may escape the slash, and a piece may end after the backslash.
         self._rest += data
         cut = self._rest.endswith(b"\\")
         text = self._rest.replace(b"\\/", b"/")
@@ -258,57 +234,50 @@ Headers = Mapping[str, Sequence[str]]
 """Values by lower-case name."""
 
 MAX_BODY = 32 * 1024 * 1024
-"""Bytes of a body."""
 MAX_AT_ONCE = 2 * 1024 * 1024
-"""Bytes of a body that are in memory; the files of a larger one go to the disk while it comes (`body_files`).
+r"""Bytes of a body held in memory; the files of larger ones are written to disk as they arrive.
 
-The longest message text still fits when JSON writes each character as \\uXXXX.
+The longest message text still fits when JSON writes each character as \uXXXX.
 """
 BATCH = 512 * 1024
-"""Bytes of a larger one that are worked on together, in a thread."""
+"""Bytes of a larger body that are processed together, in a thread."""
 LARGE_AT_ONCE = 8
-"""How many larger ones a host takes at the same time; others wait until one has been written down."""
 DRAIN = 16 * 1024 * 1024
-"""How much of what is over the limit is read and dropped, so that the caller sees the answer and no reset."""
+"""Bytes over the limit that are read and dropped, so that the caller sees the answer and not a reset."""
 BODY_TIMEOUT = 30.0
-"""Seconds in which a body must have come."""
+"""Seconds to receive a body."""
 SLOWEST = 256 * 1024
-"""Bytes for which there is another second."""
+"""Bytes that extend the timeout by a second."""
 DROP_TIMEOUT = 2.0
-"""Seconds for which the body of a refused request is read, for the same reason."""
+"""Seconds to read and drop the body of a refused request, for the same reason."""
 JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
 
 
 class LargeBodies:
-    """Room for bodies whose files are being taken: what they need of the disk is bounded.
-
-    Args:
-        most: How many there may be.
-    """
+    """Limits concurrent large bodies, and so the disk space that they use."""
 
     def __init__(self, most: int = LARGE_AT_ONCE) -> None:
         self._room = asyncio.Semaphore(most)
         self._turn = asyncio.Lock()
 
     async def enter(self) -> BodyFiles:
-        """Wait for room; it is given back when the files are closed."""
+        """Wait for a free slot; closing the files releases it."""
         await self._room.acquire()
         return BodyFiles(self._room.release)
 
     async def work(self, work: Callable[[bytes], None], data: bytes) -> None:
-        """Work on a piece of one of them, in a thread: one at a time, or they would hold up the loop."""
+        """Process a piece of a body in a thread, one at a time: concurrent threads would slow the loop."""
         async with self._turn:
             await asyncio.to_thread(work, data)
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that has come.
+    """A complete body.
 
     Attributes:
-        content: All of it, or what is left of its JSON without its files.
-        digest: SHA-256 of all of it, in hexadecimal digits, where the content is not all; else empty.
-        files: Its files, where they were taken out.
+        content: The whole body, or its JSON without the files.
+        digest: Hex SHA-256 of the whole body, if `content` is not the whole; else empty.
     """
 
     content: bytes = b""
@@ -318,13 +287,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """Reads bodies.
+    """Reads bodies of at most `most` bytes; those of more than `at_once` are large.
 
-    Attributes:
-        most: Longest body in bytes.
-        timeout: Seconds in which it must have come, and a few more for a large one.
-        large: Room for large ones.
-        at_once: Bytes from which one is large.
+    `timeout` is in seconds and extended for large bodies.
     """
 
     most: int = MAX_BODY
@@ -333,15 +298,11 @@ class BodyReader:
     at_once: int = MAX_AT_ONCE
 
     async def read(self, headers: Headers, receive: Receive) -> Body:
-        """Read a body.
-
-        Raises:
-            HttpProblem: It is too long, or does not come.
-        """
+        """Read a body; raises HttpProblem if it is too large or does not arrive in time."""
         declared = next(iter(headers.get("content-length", ())), "0")
         too_large = declared.isdigit() and int(declared) > self.most
         if too_large and "expect" in headers:
-            raise self._too_large()  # the caller waits for our leave to send it
+            raise self._too_large()  # the caller waits for 100 Continue before sending it
         try:
             async with asyncio.timeout(self.timeout) as limit:
                 return await self._read(receive, limit, drop=too_large)
@@ -355,7 +316,7 @@ class BodyReader:
             ) from None
 
     async def drop(self, headers: Headers, receive: Receive) -> bool:
-        """Read the body of a request that is refused; whether all of it came."""
+        """Read and drop the body of a refused request. Returns whether it arrived completely."""
         if "expect" in headers:
             return False
         try:
@@ -380,7 +341,7 @@ class BodyReader:
                     size += len(chunk)
                     waiting += len(chunk)
                     if large is None and size > self.at_once:
-                        limit.reschedule(None)  # others are slow, not this caller
+                        limit.reschedule(None)  # the delay is caused by other bodies, not by this caller
                         asked = loop.time()
                         large = _LargeBody(self.large, await self.large.enter(), self.at_once)
                         begun += loop.time() - asked
@@ -402,7 +363,7 @@ class BodyReader:
             raise
 
     async def _pieces(self, receive: Receive, *, drop: bool) -> AsyncGenerator[bytes, None]:
-        """What comes of a body; of one that is too long as much as leaves the caller time to see so."""
+        """Yield the chunks of a body; of one that is too large, enough for the caller to see the answer."""
         size = 0
         more = True
         while more and size <= self.most + DRAIN:
@@ -431,7 +392,6 @@ class BodyReader:
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:
-    """Read and drop what is still to come, so that the caller sees the answer and no reset."""
     with suppress(TimeoutError, HttpProblem):
         async with asyncio.timeout(DROP_TIMEOUT):
             async for _ in pieces:
@@ -439,7 +399,7 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
 
 
 class _LargeBody:
-    """A body whose files go to the disk while it comes."""
+    """A body whose files are written to disk as they arrive."""
 
     def __init__(self, room: LargeBodies, files: BodyFiles, most: int) -> None:
         self._room = room
@@ -462,11 +422,7 @@ class _LargeBody:
 
 
 def check_content_type(headers: Headers) -> None:
-    """JSON only: a web form can send text/plain and form types to any server without asking it first.
-
-    Raises:
-        HttpProblem: It is something else.
-    """
+    """Require JSON: a web form can send text/plain and form types to any server without a preflight."""
     values = headers.get("content-type", ())
     kind, _, parameters = (values[0] if len(values) == 1 else "").lower().partition(";")
     charset = parameters.replace(" ", "").replace('"', "")

@@ -24,7 +24,6 @@ from .signing import SignedRequest, TokenVerifier, signature_headers
 T_co = TypeVar("T_co", covariant=True)
 
 MAX_ANSWER = 16 * 1024 * 1024
-"""Largest answer, in bytes."""
 CONNECT_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 10.0
 KEY_HEADER = "X-API-Key"
@@ -43,9 +42,7 @@ class PeerTask:
         state: Unknown states count as working.
         delivery: State of the delivery; empty if the server does not report it.
         reason: Why it is held or failed; may be empty.
-        texts: Texts of the artifacts.
         truncated: Whether an artifact is known to be incomplete.
-        fields: The whole JSON object.
         follow_up: The message that continues the task, if this is the answer to that message.
     """
 
@@ -97,10 +94,8 @@ class Call(Generic[T_co]):
     """A request, ready to be sent.
 
     Attributes:
-        method: `GET`, `POST` or `DELETE`.
         target: Path and query.
         parse: Converts the JSON of the answer; raises `Missing`.
-        body: JSON, or empty.
         wait: Seconds that the server may wait before it answers.
         sender_id: Default signer; empty for no signature.
     """
@@ -134,11 +129,7 @@ class Call(Generic[T_co]):
         return status == 401 and self.method == "GET" and not sender_id
 
     def read(self, endpoint: str, status: int, body: bytes) -> T_co:
-        """Parse an HTTP answer.
-
-        Raises:
-            PeerRefused: The answer is an error, too large or not of the expected form.
-        """
+        """Parse an HTTP answer; raises PeerRefused for errors and for answers of another form."""
         if len(body) > MAX_ANSWER:
             raise PeerRefused(f"the answer of {endpoint} is over {MAX_ANSWER} bytes", status)
         try:
@@ -219,12 +210,9 @@ def create(text: str, *, sender: Sender, target_agent: str, target_endpoint: str
 
 
 def reply(task_id: str, answer: Reply, contents: Mapping[str, bytes] = NO_CONTENTS) -> Call[PeerTask]:
-    """Reply to a task of the agent that runs this process.
+    """Reply to a task of the agent that runs this process, by default the current one.
 
-    Args:
-        task_id: The task; empty for the current one.
-        answer: The reply.
-        contents: Contents of its files, by path.
+    `contents` are the contents of the answer's files, by path.
     """
     target = f"/tasks/{_checked(task_id)}/reply" if task_id else "/reply"
     about: dict[str, object] = {"status": answer.state.value}
@@ -305,10 +293,7 @@ def instructions(*, now: bool = False) -> Call[dict[str, Any]]:
 
 
 def send_instructions() -> Call[tuple[PeerTask, list[str]]]:
-    """Send an agent its instructions again.
-
-    Returns the task and a list of what was left out, with reasons.
-    """
+    """Send an agent its instructions again. Returns the task and what was left out, with reasons."""
 
     def parse(value: object) -> tuple[PeerTask, list[str]]:
         faults = value.get("faults") if isinstance(value, dict) else None
@@ -326,12 +311,9 @@ def outbox() -> Call[list[dict[str, Any]]]:
 
 
 def act(task_id: str, action: str, place: int = 0) -> Call[list[PeerTask]]:
-    """Apply an action to a waiting message, or to all. Returns the affected tasks.
+    """Apply an action to a waiting message, or to `all`. Returns the affected tasks.
 
-    Args:
-        task_id: Id of the message's task, or `all`.
-        action: `cancel`, `hold`, `release`, `retry`, `now` or `move`.
-        place: Target position of `move`, from 1.
+    The actions are `cancel`, `hold`, `release`, `retry`, `now`, and `move` to a `place` from 1.
     """
     target = f"/outbox/{_checked(task_id)}/{action}"
     return Call("POST", f"{target}?place={place}" if place else target, _tasks_in)
@@ -389,12 +371,9 @@ def remove_webhook(webhook: str) -> Call[dict[str, Any]]:
 
 
 def parts_json(text: str, parts: Sequence[Part], contents: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """The parts of a message as JSON.
+    """The parts of a message as JSON; `contents` are those of the files, by path.
 
-    Args:
-        text: May be empty if there are parts.
-        parts: Other parts; text parts are ignored.
-        contents: Contents of the files, by path.
+    `text` may be empty if there are parts; text parts are ignored.
     """
     first = [{"type": "text", "text": _encodable(text)}] if text or not parts else []
     return [*first, *(_part_json(part, contents) for part in parts if part.kind != "text")]
@@ -547,7 +526,6 @@ def _list(value: object, name: str) -> list[dict[str, Any]]:
 
 
 def _object(value: object, name: str, *, text: str = "") -> dict[str, Any]:
-    """Check for a JSON object, with a string under the key `text` if given."""
     if not isinstance(value, dict) or (text and not isinstance(value.get(text), str)):
         raise Missing(name)
     return value

@@ -20,20 +20,16 @@ from .signing import TokenVerifier, nobody
 T = TypeVar("T")
 
 MAX_HEAD = 64 * 1024
-"""Largest status line with headers, in bytes."""
 MAX_PIECE = 256 * 1024
 
 
 class Client:
-    """Calls agents.
-
-    Nothing is sent twice: a call whose outcome is unknown raises an error.
+    """Calls agents. Nothing is sent twice: a call whose outcome is unknown raises an error.
 
     Args:
         token_of: Returns the token to sign with, by sender.
         timeout: Seconds to wait for an answer.
-        environ: Names the agent's spool, and a key for servers that require one (`SYNAPSE_API_KEY`); by
-            default the environment of this process.
+        environ: Names the agent's spool, and a key for servers that require one (`SYNAPSE_API_KEY`).
         name_of: Returns the name of the server at an endpoint, for errors.
         reader: Signs reads where servers require a signature; empty for no signature.
     """
@@ -98,8 +94,7 @@ class Client:
     ) -> tuple[int, bytes]:
         """Make a call through the spool after connecting failed; nothing has been sent yet.
 
-        It is signed by the agent whose sandbox this process runs in, whatever the sender: the host carries no
-        other calls.
+        It is signed by the agent whose sandbox this is: the host carries no other calls.
         """
         from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden  # noqa: PLC0415 - seldom
         from synapse_tui.spool.files import SpoolRequest  # noqa: PLC0415 - needed
@@ -146,13 +141,7 @@ class Connection(Protocol):
     ) -> tuple[int, bytes]:
         """Send the request and return the status and at most `most` bytes of the body.
 
-        Args:
-            method: `GET`, `POST`, ...
-            target: Path and query.
-            headers: Without Host, Content-Length and Connection.
-            body: May be empty.
-            timeout: Seconds without data after which it fails.
-            most: In bytes.
+        Host, Content-Length and Connection are added to the headers. `timeout` is in seconds without data.
 
         Raises:
             OSError: The connection broke or timed out.
@@ -280,7 +269,6 @@ class PlainConnection:
 
 
 def _family(host: str) -> socket.AddressFamily | None:
-    """The family of an IP address; None for a name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)

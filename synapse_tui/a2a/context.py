@@ -39,10 +39,6 @@ def sender_of(
 
     A claim without a signature is accepted but marked as unverified. Agents of this host can always sign, so
     a claim to be one of them is refused without a signature.
-
-    Raises:
-        MessageError: The claim is malformed.
-        HttpProblem: The claim contradicts the signature, or names a reserved id or an agent of this host.
     """
     claim = _claim(metadata.get("sender"))
     if verified_id:
@@ -136,11 +132,7 @@ class Visitor:
         return self.sees_all or task.caller == self.principal.name
 
     def check_priority(self, priority: int) -> int:
-        """Return the priority if the caller may use it.
-
-        Raises:
-            HttpProblem: The caller's key does not allow it.
-        """
+        """Return the priority, or raise HttpProblem if the caller's key does not allow it."""
         name, most = self.principal.name, self.principal.max_priority
         if not self.sender_id and priority > most:
             raise HttpProblem(
@@ -153,14 +145,7 @@ class Visitor:
         return priority
 
     def sender(self, metadata: Mapping[str, Any]) -> Sender:
-        """The sender of a message.
-
-        With a key it is the key's name; other callers name themselves and may sign.
-
-        Raises:
-            MessageError: The claim is malformed.
-            HttpProblem: The caller may not make this claim.
-        """
+        """The sender of a message: with a key its name; other callers name themselves and may sign."""
         if self.caller:
             return Sender(self.caller, verified=self.principal.verified)
         return sender_of(metadata, self.sender_id, is_ours=self.is_ours)
@@ -197,24 +182,16 @@ def visitor_of(request: Request) -> Visitor:
 
 
 Agent = Annotated[HostedAgent, Depends(_agent)]
-"""The agent whose server received the request."""
 VerifiedId = Annotated[str, Depends(_verified_id)]
 """The sender proved by the signature; empty if unsigned."""
 IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
-"""Whether an id is that of an agent of this host."""
 Caller = Annotated[Visitor, Depends(visitor_of)]
 Files = Annotated[BodyFiles | None, Depends(_files)]
-"""The files of a large body; otherwise None."""
 Shared = Annotated[Services, Depends(_services)]
 
 
 def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
-    """Find a task in memory by its id or a unique prefix.
-
-    Raises:
-        TaskNotFound: No such task, or the caller may not see it.
-        HttpProblem: Several tasks match the prefix.
-    """
+    """Find a task in memory by its id or a unique prefix, if the caller may see it."""
     found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
     if not found:
         raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
@@ -226,12 +203,7 @@ def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -
 
 
 async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> Task:
-    """Find a task in memory or in the history by its id or a unique prefix.
-
-    Raises:
-        TaskNotFound: No such task, or the caller may not see it.
-        HttpProblem: Several tasks match the prefix.
-    """
+    """Find a task in memory or in the history by its id or a unique prefix, if the caller may see it."""
     try:
         return find_task(agent, task_id, caller)
     except TaskNotFound as unknown:
@@ -252,10 +224,7 @@ Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snap
 
 
 async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
-    """Wait until a task differs from what was seen.
-
-    Ends early when the server stops or the caller disconnects.
-    """
+    """Wait until a task differs from `seen`, the server stops or the caller disconnects."""
     # An unescaped plus sign has been decoded as a space.
     found = await while_wanted(request, agent.service.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
@@ -294,12 +263,9 @@ def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
 
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
-    """Refuse a request that would make agents wait for each other.
+    """Refuse a request that would make agents wait for each other, directly or through others.
 
     Interrupts are allowed: they end one of the waits.
-
-    Raises:
-        HttpProblem: The agent waits, directly or through others, for the sender.
     """
     sender = request.sender
     if not (sender.verified and request.response_expected) or request.priority == INTERRUPT_PRIORITY:

@@ -1,4 +1,4 @@
-"""The routes of external agents: the person adds and removes them, hosted agents write to them."""
+"""The routes of external agents. The person adds and removes them; hosted agents send messages to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def _caller(request: Request) -> Principal:
 
 
 Caller = Annotated[Principal, Depends(_caller)]
-"""Who calls, as far as it is proved."""
 
 
 class DiscoverBody(BaseModel):
@@ -60,7 +59,7 @@ def _external(shared: Shared) -> ExternalAgents:
 
 
 def _person(principal: Caller, verified_id: VerifiedId) -> None:
-    """Only the person names URLs to be called: for others they would be a way out of a sandbox."""
+    """Only the person may name URLs to call: for agents they would be a way out of their sandbox."""
     if not principal.admin or verified_id not in ("", USER.sender_id):
         raise HttpProblem(
             403,
@@ -78,14 +77,16 @@ Person = Annotated[None, Depends(_person)]
 async def discover_agent(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent by its URL and store it; the answer has the agent's own fields too, as the original's."""
+    """Find an agent by its URL and store it.
+
+    The answer also has the agent's own fields, as in the original.
+    """
     found = await add_external(body, request, shared, external, _person)
     return {**found["agent"], **found}
 
 
 @external_router.get("/agents")
 async def list_external(external: External) -> dict[str, Any]:
-    """All external agents."""
     return {"agents": [agent.as_json() for agent in external.agents]}
 
 
@@ -93,7 +94,6 @@ async def list_external(external: External) -> dict[str, Any]:
 async def add_external(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent and store it."""
     candidate = await external.preview(await _add_request(body, request, shared))
     await external.keep(candidate)
     return candidate.as_json()
@@ -101,14 +101,14 @@ async def add_external(
 
 @external_router.get("/agents/{alias}")
 async def read_external(alias: str, external: External) -> dict[str, Any]:
-    """One external agent, with its card."""
+    """Return an external agent with its card."""
     agent = external.get(alias)
     return {"agent": agent.as_json(), "card": dict(agent.card)}
 
 
 @external_router.delete("/agents/{alias}")
 async def remove_external(alias: str, external: External, _person: Person) -> dict[str, Any]:
-    """Forget an agent and what was said with it."""
+    """Remove an agent and its conversation."""
     return {"agent": (await external.remove(alias)).as_json()}
 
 
@@ -121,7 +121,7 @@ async def send_external(
     verified_id: VerifiedId,
     is_ours: IsOurs,
 ) -> dict[str, Any]:
-    """Send a message; it goes on with the task of which the agent has asked the sender something."""
+    """Send a message; if the agent has asked this sender something, it continues that task."""
     check_unicode(body.message, "message")
     expected = body.metadata.get("response_expected", False)
     if not isinstance(expected, bool):
@@ -141,7 +141,7 @@ async def read_external_task(
     wait: Wait = 0.0,
     seen: Seen = "",
 ) -> dict[str, Any]:
-    """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
+    """Return a task; with `wait`, once it differs from what was seen or the time is up."""
     task = _task(external, alias, task_id, principal)
     if wait:
         waited = external.wait(alias, task.id, seen=seen.replace(" ", "+"), seconds=wait)
@@ -156,15 +156,15 @@ async def read_external_task(
 async def cancel_external_task(
     alias: str, task_id: str, external: External, principal: Caller
 ) -> dict[str, Any]:
-    """Cancel a task, at the agent where it has it."""
+    """Cancel a task, also at the agent if it has it."""
     task = _task(external, alias, task_id, principal)
     return task_json(await external.cancel(alias, task.id))
 
 
 async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
-    """What is to be added; callers on other machines may not name addresses of this one's network."""
-    # A program that can reach this server, and cannot read its host's environment, could have any secret of
-    # it sent to a URL of its own.
+    """The agent to add; callers on other machines may not name addresses of this machine's network."""
+    # A caller that reaches this server but cannot read the host's environment could otherwise have any of its
+    # secrets sent to a URL of its choice.
     if body.token_env:
         raise HttpProblem(
             403,

@@ -1,10 +1,10 @@
-"""What stands in front of every server: loopback is no border, any web page and any local user can reach it.
+"""The guard in front of every server. Loopback is reachable from any web page and any local user.
 
 The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
-signature, rate, route. A request that passes reaches the application with its body buffered, and in
-`scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the caller as `principal`,
-`is_ours` (whether an id is an agent of this host), `files` (those of a large body, else None), `services` and
-`stopping` (set when the server ends: nothing may be waited for any longer).
+signature, rate, route. An admitted request reaches the application with its body buffered and with these keys
+in `scope["state"]`: `agent`, `sender_id` (the verified sender, or ""), `principal`, `is_ours` (whether an id
+is an agent of this host), `files` (of a large body, else None), `services` and `stopping` (set on shutdown;
+long polls must end).
 """
 
 from __future__ import annotations
@@ -27,16 +27,11 @@ from .problems import HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
-"""By these a proxy or tunnel says that it speaks for somebody else."""
+"""Headers by which a proxy or tunnel shows that it forwards for someone else."""
 
 
 class WebGuard:
-    """Checks of one server.
-
-    Args:
-        port: Its port.
-        network: By which names and from which pages it may be called.
-    """
+    """Checks Host and Origin."""
 
     def __init__(self, port: int, network: Network = LOOPBACK) -> None:
         self._port = port
@@ -48,17 +43,13 @@ class WebGuard:
         self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
 
     def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
-        """Check a request.
-
-        Raises:
-            HttpProblem: It was made by a name that is none of ours, or by a web page.
-        """
+        """Check Host and Origin. Returns whether the request was made by a loopback name."""
         host = self._check_host(headers, server)
         self._check_origin(headers)
         return host in self._own and not any(name in headers for name in _FORWARDED)
 
     def _check_host(self, headers: Headers, server: tuple[str, int | None] | None) -> str:
-        """A name that somebody's DNS points at us (DNS rebinding) is none of ours; an address is its own."""
+        """Refuse foreign names, which may resolve to this machine (DNS rebinding); addresses are safe."""
         hosts = headers.get("host", ())
         host = hosts[0].lower() if len(hosts) == 1 else ""
         if not host or (host not in self._hosts and host != _authority(server)):
@@ -99,16 +90,12 @@ _OF_KEYS = re.compile(
 
 
 def is_card(method: str, path: str) -> bool:
-    """Whether only a card is read: it tells strangers how to prove themselves."""
+    """Whether the request reads a card, which is public: it says how to authenticate."""
     return method in ("GET", "HEAD") and path.startswith(CARD_PREFIX)
 
 
 def check_permit(principal: Principal, path: str, *, signed: bool) -> None:
-    """Make sure that a caller may use a route.
-
-    Raises:
-        HttpProblem: It may not.
-    """
+    """Raise HttpProblem if a caller may not use a route."""
     if principal.admin or signed or _OF_KEYS.fullmatch(path):
         return
     raise HttpProblem(
@@ -130,20 +117,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
 
 
 class Guard:
-    """An ASGI application that guards another one.
-
-    Args:
-        app: What is guarded.
-        agent: Whose server this is.
-        checker: Checks signatures.
-        services: What the servers of the host share.
-        owner: Tells who owns a connection.
-        max_body: Longest body in bytes.
-        body_timeout: Seconds in which it must have come.
-
-    Attributes:
-        stopping: Set when the server ends.
-    """
+    """ASGI middleware that applies all checks; `stopping` is set on shutdown."""
 
     def __init__(
         self,
@@ -167,7 +141,6 @@ class Guard:
         self.stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection scope (ASGI 3.0)."""
         if scope["type"] != "http":
             await _refuse_websocket(scope, receive, send)
             return
@@ -201,7 +174,9 @@ class Guard:
             address=(scope.get("client") or ("",))[0],
         )
         principal = self._judge(request, caller)
-        calling = await self._calling_agent(request, caller)  # while it still waits for its body to be read
+        calling = await self._calling_agent(
+            request, caller
+        )  # before the body is read, while the caller still runs
         await request.read_body(self._bodies)
         if scope["method"] == "POST" and request.body.content:
             check_content_type(request.headers)
@@ -235,16 +210,16 @@ class Guard:
         client, server = scope.get("client"), scope.get("server")
         if client is None or server is None or server[1] is None:
             return Owner.UNKNOWN
-        # The server's protocol gives each connection a notebook: the owner of a connection never changes.
+        # Cached per connection: its owner never changes.
         notebook: dict[str, Owner] = scope.get("state", {}).get("connection", {})
         if "owner" not in notebook:
             notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
         return notebook["owner"]
 
     async def _calling_agent(self, request: _Request, caller: Caller) -> str:
-        """The agent of this host from inside which a call comes that is neither signed nor made with a key.
+        """The agent of this host whose process makes a call without a key or a signature.
 
-        It would be taken for the person's own. Only what changes something is looked at.
+        Otherwise the call would count as the person's. Only calls that change something are checked.
         """
         scope = request.scope
         if scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
@@ -273,14 +248,14 @@ class Guard:
         return found
 
     def _proves_itself(self, request: _Request, caller: Caller) -> bool:
-        """Whether a key or a signature decides who calls: one that nobody here knows proves nothing."""
+        """Whether a key or a signature identifies the caller; one that is unknown here proves nothing."""
         if caller.key is not None and self._access.rules.enabled:
             return True
         sender = ",".join(request.headers.get(SENDER_HEADER.lower(), []))
         return SIGNATURE_HEADER.lower() in request.headers and self._checker.is_ours(sender)
 
     def _verified_sender(self, request: _Request, principal: Principal | HttpProblem) -> str:
-        """The sender that a signature proves; "" when there is none, or it is of an agent unknown here."""
+        """The sender proved by the signature; "" if unsigned, or signed by an agent of another host."""
         signatures = request.headers.get(SIGNATURE_HEADER.lower(), [])
         if not signatures:
             return ""
@@ -313,8 +288,6 @@ class Guard:
 
 
 class _Request:
-    """One request on its way through the gate."""
-
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self.receive = receive
@@ -330,7 +303,7 @@ class _Request:
     async def read_body(self, bodies: BodyReader) -> None:
         self.unread = False
         self.body = await bodies.read(self.headers, self.receive)
-        if self.body.files is not None:  # what is behind the gate reads what is left
+        if self.body.files is not None:  # what the application reads is the JSON without the files
             left = str(len(self.body.content)).encode()
             others = [pair for pair in self.scope["headers"] if pair[0].lower() != b"content-length"]
             self.scope["headers"] = [*others, (b"content-length", left)]
@@ -420,19 +393,15 @@ async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 FREE_TURNS = 3
-"""Turns of the loop after each request in which none begins: a key needs some from keyboard to screen."""
+"""Turns of the loop between two requests: a key press needs several to reach the screen."""
 
 
 class RequestPacer:
-    """An ASGI application that lets one request in some turns of the loop into another application.
+    """ASGI middleware that spreads requests over the turns of the event loop.
 
-    The loop is also the keyboard's and the screen's. Requests that arrive together would otherwise all be
-    worked on in the same turn of it, some milliseconds each, and two hundred callers would hold a key up
-    for a second. Nobody is refused, who comes first is served first, and turns without requests cost nothing.
-
-    Args:
-        app: What is entered.
-        free_turns: Turns after each request in which none begins.
+    The loop also serves keyboard and screen. Handling all concurrent requests in one turn, some milliseconds
+    each, would delay a key press by a second with two hundred callers. Requests are served in order of
+    arrival and none is refused; idle turns cost nothing.
     """
 
     def __init__(self, app: App, free_turns: int = FREE_TURNS) -> None:
@@ -442,7 +411,6 @@ class RequestPacer:
         self._turning = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection scope (ASGI 3.0) when its turn has come."""
         loop = asyncio.get_running_loop()
         if self._turning:
             turn = loop.create_future()
@@ -454,7 +422,6 @@ class RequestPacer:
         await self._app(scope, receive, send)
 
     def _turn(self, free: int) -> None:
-        """Let the next one in, when enough turns have gone by; those who gave up have none."""
         loop = asyncio.get_running_loop()
         if free:
             loop.call_soon(self._turn, free - 1)

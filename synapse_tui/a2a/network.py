@@ -27,12 +27,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+")
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files.
-
-    Attributes:
-        cert: Certificate chain of our servers.
-        key: Its private key.
-    """
+    """PEM files of our servers: a certificate chain and its private key."""
 
     cert: Path
     key: Path
@@ -43,11 +38,11 @@ class Network:
     """Where and how agents are served.
 
     Attributes:
-        bind: Addresses besides those of the loopback interface.
-        allowed_hosts: Further names for the header Host, in lower case; with a port, or for any.
-        allowed_origins: Web origins that may call.
-        tls: What https is served with; None for http.
-        ca: Certificates that are trusted when others are called, besides the system's; None for none.
+        bind: Addresses to listen on in addition to loopback.
+        allowed_hosts: Additional names accepted in the Host header, in lower case; without a port, for any
+            port.
+        tls: Certificate for HTTPS; None serves HTTP.
+        ca: Certificates to trust in outgoing calls, in addition to the system's.
     """
 
     bind: tuple[str, ...] = ()
@@ -58,11 +53,6 @@ class Network:
 
     @classmethod
     def of(cls, settings: Settings) -> Network:
-        """What the settings say.
-
-        Raises:
-            ConfigError: One of them makes no sense.
-        """
         return cls(
             bind=tuple(dict.fromkeys(map(_address, settings.words("a2a.bind")))),
             allowed_hosts=_matching(settings, "a2a.allowed_hosts", _HOST, "agents.example.com"),
@@ -84,11 +74,7 @@ class Network:
         return f"{self.scheme}://127.0.0.1:{port}"
 
     def check(self, rules: AccessRules) -> None:
-        """Make sure that agents may be served so.
-
-        Raises:
-            ConfigError: Other machines could reach them without a key, or the certificate is of no use.
-        """
+        """Raise ConfigError if others could call agents without a key, or the certificate cannot be used."""
         if self.exposed and (not rules.enabled or rules.fault):
             raise ConfigError(
                 f"agents are not served on {', '.join(self.bind)} (a2a.bind) without keys: "
@@ -99,7 +85,7 @@ class Network:
             server_context(self.tls)
 
     def notice(self) -> str:
-        """What the person is to know of it; empty where only this machine can reach the agents."""
+        """A notice for the person; empty if only this machine can reach the agents."""
         if not self.exposed:
             return ""
         told = f"other machines can reach the agents by {self.scheme} on {', '.join(self.bind)}, with a key"
@@ -140,15 +126,11 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """What servers speak https with: TLS 1.2 or newer.
-
-    Raises:
-        ConfigError: The certificate or its key cannot be used.
-    """
+    """The TLS context of our servers: TLS 1.2 or newer."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # No password: nobody is there to be asked for one.
+        # No password: there is no one to ask for it.
         context.load_cert_chain(files.cert, files.key, password=_no_password)
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -159,11 +141,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 
 def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
-    """What calls over https trust.
-
-    Raises:
-        ConfigError: A file cannot be used.
-    """
+    """The TLS context of outgoing calls."""
     if not local or network.tls is None:
         context = ssl.create_default_context()
         if network.ca is not None:
@@ -171,14 +149,14 @@ def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
         return context
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    # The certificate itself is the anchor: it need not be one that may sign others.
+    # The certificate itself is the trust anchor: it need not be a CA.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _trust(context, network.tls.cert, "a2a.tls_cert", most=1)
     return context
 
 
 def _trust(context: ssl.SSLContext, path: Path, setting: str, *, most: int = 1000) -> None:
-    """Trust the first certificates of a file: those after the server's own may have signed any other's."""
+    """Trust the first `most` certificates of a file: later ones may be CAs that have signed others, too."""
     try:
         found = _CERTIFICATE.findall(path.read_text(encoding="ascii", errors="replace"))
         if not found:
@@ -206,14 +184,7 @@ _NO_IPV6 = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errn
 
 @dataclass(frozen=True, slots=True)
 class LoopbackSockets:
-    """The sockets of one port.
-
-    Attributes:
-        port: The port.
-        sockets: Listening already, on 127.0.0.1 and, where there is IPv6, on [::1], and where else it was
-            asked for; child processes do not inherit them.
-        scheme: What is spoken there.
-    """
+    """The listening sockets of one port on 127.0.0.1, [::1] (if available) and additional addresses."""
 
     port: int
     sockets: tuple[socket.socket, ...]
@@ -224,26 +195,26 @@ class LoopbackSockets:
         return f"{self.scheme}://{LOOPBACK_IPV4}:{self.port}"
 
     def keep(self) -> tuple[int, ...]:
-        """Descriptors of the same sockets that outlive these, and execve(2)."""
+        """Duplicate the descriptors, inheritable across execve(2)."""
         kept = tuple(os.dup(sock.fileno()) for sock in self.sockets if sock.fileno() >= 0)
         for descriptor in kept:
             os.set_inheritable(descriptor, True)
         return kept
 
     def close(self) -> None:
-        """Give the port back; harmless when a server has closed the sockets already."""
+        """Release the port. Idempotent, even if a server has already closed the sockets."""
         for sock in self.sockets:
             sock.close()
 
 
 def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http") -> LoopbackSockets:
-    """Take a port on every loopback address, and on further ones.
+    """Bind a port on all loopback addresses and on additional ones.
 
-    All addresses are taken or none: whoever held [::1] of our port would get what is sent to `localhost`.
+    Binds all addresses or none: a process on our port of [::1] would receive requests to `localhost`.
 
     Raises:
-        PortsExhausted: It is taken, or this user may not bind it.
-        ConfigError: A further address is none of this machine.
+        PortsExhausted: The port is taken, or this user may not bind it.
+        ConfigError: An additional address does not belong to this machine.
     """
     with contextlib.ExitStack() as taken:
         sockets: list[socket.socket] = []
@@ -263,7 +234,7 @@ def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http
 
 
 def _addresses(further: Sequence[str]) -> list[str]:
-    """What is bound; a wildcard takes the place of the addresses that it contains."""
+    """The addresses to bind; a wildcard replaces the addresses that it includes."""
     everything = ALL_IPV6 in further
     every_ipv4 = everything or ALL_IPV4 in further
     wanted = [ALL_IPV4 if every_ipv4 else LOOPBACK_IPV4, ALL_IPV6 if everything else LOOPBACK_IPV6]
@@ -283,12 +254,7 @@ def adopted_sockets(port: int, descriptors: Sequence[int], *, scheme: str = "htt
 def free_port(
     ports: Iterable[int], *, preferred: int = 0, further: Sequence[str] = (), scheme: str = "http"
 ) -> LoopbackSockets:
-    """Take the first free port of a range.
-
-    Raises:
-        PortsExhausted: None is free.
-        ConfigError: A further address is none of this machine.
-    """
+    """Bind the first free port of a range; raises PortsExhausted if there is none."""
     choices = tuple(ports)
     for port in (preferred, *choices) if preferred else choices:
         with contextlib.suppress(PortsExhausted):
@@ -307,7 +273,7 @@ def _listen(address: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind((address, port))
-        # With SO_REUSEADDR a port belongs to the one who listens, not to the one who only bound it.
+        # With SO_REUSEADDR a port belongs to the process that listens, not to one that only bound it.
         sock.listen(BACKLOG)
         sock.setblocking(False)
     except OSError:

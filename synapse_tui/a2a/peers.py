@@ -1,7 +1,7 @@
-"""Who is at the other end of a loopback connection: the user that owns the peer's socket.
+"""Determines which user owns the other end of a loopback connection.
 
-Linux tells it by sock_diag(7), and by `/proc/net/tcp` and `tcp6` (proc(5)) where a sandbox forbids that.
-Elsewhere, or where both are hidden, nothing is known.
+Linux reports it by sock_diag(7), or in `/proc/net/tcp` and `tcp6` (proc(5)) where a sandbox forbids that.
+Elsewhere, or where both are hidden, the owner is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pathlib import Path
 from synapse_tui.pty.guardian_process import mark_of
 
 Address = tuple[str, int]
-"""Host and port."""
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
@@ -42,16 +41,16 @@ _TIMEOUT = 1.0
 
 
 class NoAnswer(Exception):
-    """This system does not tell."""
+    """The system does not report socket owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class TcpSocket:
-    """What the kernel tells of a socket.
+    """The kernel's information about a socket.
 
     Attributes:
-        uid: Its owner.
-        inode: 0 when no process holds it any more; the owner is then not told.
+        uid: Its owner; meaningless if `inode` is 0.
+        inode: 0 if no process holds the socket any more.
     """
 
     uid: int
@@ -59,11 +58,11 @@ class TcpSocket:
 
 
 def find_socket(local: Address, remote: Address) -> TcpSocket | None:
-    """Look up the socket of one end of a connection.
+    """Look up the socket at one end of a connection.
 
     Raises:
-        NoAnswer: The kernel, or a sandbox, does not answer such questions.
-        ValueError: An address is none.
+        NoAnswer: The kernel or a sandbox does not permit the query.
+        ValueError: Not an IP address.
     """
     query = _query(local, remote)
     try:
@@ -95,11 +94,7 @@ def _query(local: Address, remote: Address) -> bytes:
 
 
 def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | None:
-    """Read the kernel's answer.
-
-    Raises:
-        NoAnswer: It is an error other than "no such socket".
-    """
+    """Parse the kernel's answer; raises NoAnswer for errors other than "no such socket"."""
     if len(reply) < _HEADER.size + 4:
         raise NoAnswer("the reply is too short")
     kind = _HEADER.unpack_from(reply)[1]
@@ -119,25 +114,23 @@ def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | N
 Find = Callable[[Address, Address], TcpSocket | None]
 PROC = Path("/proc")
 _DEEPEST = 64
-"""Ancestors that are looked at."""
 _LOOKS = 3
-"""How often a holder is looked for: it may have forked in between."""
+"""Number of searches for a socket's holder, which may fork in between."""
 _FIRST_NAMESPACE = "pid:[4026531836]"
 """Linux's PROC_PID_INIT_INO."""
 
 
 class Owner(StrEnum):
-    """Whose the caller's process is."""
+    """Owner of the calling process."""
 
     OURS = "ours"
-    """This user's (or root's, from whom nothing can be kept)."""
+    """This user, or root."""
     OTHER = "other"
     UNKNOWN = "unknown"
-    """This system does not tell."""
 
 
 OwnerOf = Callable[[Address, Address], Awaitable[Owner]]
-"""Tells the owner of a connection, given the client's and the server's address."""
+"""Returns the owner of a connection, given the client's and the server's address."""
 
 
 async def owner_of(client: Address, server: Address) -> Owner:
@@ -152,7 +145,7 @@ async def owner_of(client: Address, server: Address) -> Owner:
 
 
 def is_stranger(client: Address, server: Address) -> bool:
-    """Whether a connection is of another user or another machine, as far as that is known at once."""
+    """Whether a connection is known to come from another user or machine, without a slow lookup."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(NoAnswer, ValueError):
             owner = ask_kernel(client, server, uid=os.geteuid())
@@ -164,23 +157,18 @@ def is_stranger(client: Address, server: Address) -> bool:
 
 
 def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:
-    """Ask for the client's socket; takes microseconds.
-
-    Raises:
-        NoAnswer: The kernel does not tell.
-        ValueError: An address is none.
-    """
+    """Query the kernel for the owner of the client's socket; takes microseconds."""
     caller = find(client, server)
     if caller is not None:
         return _judge(caller.uid, caller.inode, uid)
-    # Where not even our own end is shown, nothing follows from the absence of the other.
+    # If even our own end is hidden, a missing client socket proves nothing.
     return Owner.UNKNOWN if find(server, client) is None else Owner.OTHER
 
 
 async def agent_at(
     client: Address, server: Address, processes: Mapping[int, str], token_of: Callable[[str], str | None]
 ) -> str | None:
-    """The agent of whose processes one holds the client's end of a connection."""
+    """The agent whose process holds the client's end: "" for no agent, None if the holder cannot be found."""
     if not processes or not sys.platform.startswith("linux"):
         return ""
     return await asyncio.to_thread(_agent_at, client, server, dict(processes), token_of)
@@ -200,7 +188,7 @@ def _agent_at(
         found = _holder(caller.inode, processes, token_of)
         if found is not None:
             return found
-        # From inside a container, and of root's processes, not everything is seen.
+        # Processes outside a container, and root's files, are not visible.
         hidden = caller.uid != os.geteuid() or not _sees_all_processes()
     return "" if hidden or any(map(_hides_files, _pids())) else None
 
@@ -209,14 +197,14 @@ def _holder(inode: int, processes: Mapping[int, str], token_of: Callable[[str], 
     tree = _ProcessTree(processes)
     wanted = f"socket:[{inode}]"
     agents = set(processes.values())
-    for pid in sorted(_pids(), reverse=True):  # whoever calls has most often just begun
+    for pid in sorted(_pids(), reverse=True):  # the caller is most likely a recent process
         if _holds(pid, wanted):
             return tree.agent_of(pid) or _marked(pid, agents, token_of)
     return None
 
 
 def _marked(pid: int, agents: Collection[str], token_of: Callable[[str], str | None]) -> str:
-    """The agent that a process carries in its environment: a daemon descends from nobody."""
+    """The agent named in a process's environment, for daemons that are no longer its descendants."""
     mark = mark_of(pid)
     if mark is None or mark.agent_id not in agents:
         return ""
@@ -234,7 +222,7 @@ def _sees_all_processes() -> bool:
 
 
 def _hides_files(pid: int) -> bool:
-    """Whether a process of this user does not show its open files, as those with secrets do."""
+    """Whether a process of this user hides its open files, as those that hold secrets do."""
     try:
         os.listdir(PROC / str(pid) / "fd")  # noqa: PTH208 - of hundreds
     except PermissionError:
@@ -247,7 +235,7 @@ def _hides_files(pid: int) -> bool:
 
 
 class _ProcessTree:
-    """Finds the agent in whose session, or below whose process, a process runs."""
+    """Maps a process to the agent whose session it is in or whose descendant it is."""
 
     def __init__(self, processes: Mapping[int, str]) -> None:
         self._processes = processes
@@ -262,16 +250,15 @@ class _ProcessTree:
             return ""
         found = self._processes.get(pid) or self._processes.get(session) or self._sessions.get(session)
         if found is None:
-            # What began a session of its own belongs to whoever started the session's first process.
+            # The leader of a session belongs to whatever started it.
             found = self.agent_of(_parent(session) or _parent(pid), depth + 1)
             self._sessions[session] = found
         return found
 
 
 def _parent(pid: int) -> int:
-    """The parent of a process (proc(5)); 0 when it is gone."""
     try:
-        # The second field is the name in brackets, in which anything may stand.
+        # The second field is the name in parentheses and may contain anything.
         return int((PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return 0
@@ -287,12 +274,11 @@ def _holds(pid: int, wanted: str) -> bool:
 
 
 def _judge(owner: int, inode: int, uid: int) -> Owner:
-    # A socket that its process has closed is shown as root's with inode 0: it proves nothing.
+    # A socket that its process has closed is listed as root's, with inode 0: it proves nothing.
     return Owner.OURS if owner in (uid, 0) and inode else Owner.OTHER
 
 
 def look_up(client: Address, server: Address, *, folder: Path, uid: int) -> Owner:
-    """Find both ends of a connection in the kernel's tables."""
     try:
         ends = {_hex(client, mapped): _hex(server, mapped) for mapped in (False, True)}
     except ValueError:
@@ -301,7 +287,7 @@ def look_up(client: Address, server: Address, *, folder: Path, uid: int) -> Owne
     for row in _rows(folder):
         local, remote, owner, inode = row[1], row[2], row[7], row[9]
         if ends.get(remote) == local:
-            trusted = True  # our own end: the table shows this connection
+            trusted = True  # our own end: this connection is listed
         if ends.get(local) == remote:
             return _judge(int(owner), int(inode), uid)
     return Owner.OTHER if trusted else Owner.UNKNOWN
@@ -323,7 +309,7 @@ def _rows(folder: Path) -> list[list[str]]:
 
 
 def _hex(address: Address, mapped: bool) -> str:
-    """An address as the tables write it: words in the machine's byte order; IPv4 also as IPv4-mapped IPv6."""
+    """An address as in the kernel's tables: words in native byte order; IPv4 also as IPv4-mapped IPv6."""
     host = ipaddress.ip_address(address[0].partition("%")[0])
     packed = host.packed
     if mapped and host.version == 4:

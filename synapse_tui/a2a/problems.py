@@ -1,4 +1,4 @@
-"""Errors as HTTP sees them: the one place where the error tree becomes status codes.
+"""Maps errors to HTTP answers; the only place where the error tree becomes status codes.
 
 The body is `{"error": {"code", "message", "hint"}, "detail": message}`; the original has only `detail`.
 """
@@ -32,19 +32,11 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.PushLimit, 409),
     (errors.PushError, 422),
 )
-"""The first class that fits decides; anything else is 500."""
+"""The first matching class decides; otherwise 500."""
 
 
 class HttpProblem(errors.SynapseError):
-    """A request that HTTP itself refuses.
-
-    Args:
-        status: HTTP status code.
-        code: The error in one word for programs (`body_too_large`).
-        message: What happened.
-        hint: What to do about it.
-        headers: To be sent with the answer.
-    """
+    """A request refused by the HTTP layer; `code` is for programs, such as `body_too_large`."""
 
     def __init__(
         self, status: int, code: str, message: str, hint: str = "", headers: Mapping[str, str] | None = None
@@ -57,13 +49,7 @@ class HttpProblem(errors.SynapseError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An error answer, ready to be sent.
-
-    Attributes:
-        status: HTTP status code.
-        content: The JSON object.
-        headers: Besides type and length.
-    """
+    """An error answer, ready to be sent."""
 
     status: int
     content: Mapping[str, object]
@@ -71,7 +57,6 @@ class Answer:
 
     @property
     def body(self) -> bytes:
-        """The content as bytes."""
         return json.dumps(self.content, ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -94,7 +79,7 @@ def _snake(name: str) -> str:
 JSONRPC_PATHS = ("/", "/a2a/jsonrpc", "/a2a/jsonrpc/", "/a2a/v1", "/a2a/v1/")
 REST_PREFIX = "/a2a/rest"
 OLD_REST_PREFIXES = (REST_PREFIX, "")
-"""Below them lies `/v1` of REST 0.3; clients that know only an agent's URL look for it at the root."""
+"""REST 0.3 is served at `/v1` below these; clients that know only an agent's URL look for it at the root."""
 
 _CODES: Mapping[int, int] = MappingProxyType({415: -32005, 404: -32601, 500: -32603, 503: -32603})
 _INVALID_REQUEST = -32600
@@ -115,9 +100,9 @@ _DOMAIN = "a2a-protocol.org"
 
 
 def refusal(path: str, error: SynapseError) -> Answer:
-    """The answer that tells a caller of an error."""
+    """The answer to an error, in the protocol of the path."""
     answer = answer_for(error)
-    if path in JSONRPC_PATHS and answer.status != 405:  # whoever does not POST speaks no JSON-RPC
+    if path in JSONRPC_PATHS and answer.status != 405:  # anything but a POST is not JSON-RPC
         told: dict[str, object] = {
             "code": _CODES.get(answer.status, _INVALID_REQUEST),
             "message": error.message,
@@ -136,7 +121,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
 
 
 def _details(status: int, error: SynapseError) -> list[dict[str, object]]:
-    """What programs look at (A2A section 5.4, google.rpc.ErrorInfo)."""
+    """Error details for programs (A2A section 5.4, google.rpc.ErrorInfo)."""
     code = error.code if isinstance(error, HttpProblem) else type(error).__name__
     return [
         {

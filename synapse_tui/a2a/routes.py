@@ -71,12 +71,7 @@ from .wire import (
 async def request_of(
     agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None
 ) -> MessageRequest:
-    """Build the request that the agent accepts; attached files are written into its project.
-
-    Raises:
-        MessageError: The message is malformed.
-        HttpProblem: The message is refused.
-    """
+    """Build the request that the agent accepts; attached files are written into its project."""
     request = _without_text(body, caller, priority)
     if body.message.task_id:
         request = _following(agent, request, body.message.task_id, caller)
@@ -123,11 +118,7 @@ def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequ
 
 
 async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
-    """Yield the task as it is now, then its events until it ends.
-
-    Raises:
-        SlowReader: The reader has fallen too far behind.
-    """
+    """Yield the task as it is now, then its events until it ends; raises SlowReader."""
     if task.state.final:
         yield _event("task", task_json(task))
         return
@@ -248,10 +239,6 @@ async def take_answer(
 
     Only the agent that was asked may answer. Agents of other hosts cannot sign for this one: for them the
     full task id, which only they were given, is the proof.
-
-    Raises:
-        TaskNotFound: No such outgoing task.
-        HttpProblem: The answer is from another sender.
     """
     metadata = check_metadata(body.metadata)
     task = agent.service.outgoing(find_task(agent, reply_to).id)

@@ -36,7 +36,6 @@ protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them
 
 MAX_CONNECTIONS = 400
-"""Per server."""
 OVERFLOW = 64
 """Connections beyond the limit that are still answered, with 503."""
 RESERVED = 256
@@ -98,7 +97,6 @@ class ConnectionLimits:
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self._reserved = min(RESERVED, open_files_limit() // 5)
-        """Descriptors to leave free, by closing idle connections."""
         self._idle: dict[LimitedProtocol, float] = {}
         """Idle connections and since when, longest first."""
         self._closing: set[LimitedProtocol] = set()
@@ -121,10 +119,7 @@ class ConnectionLimits:
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
-        """Close the connections that have been idle longest.
-
-        Returns whether enough descriptors are free, or will be in a moment.
-        """
+        """Close long-idle connections. Returns whether enough descriptors are, or will be, free."""
         excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
         until = time.monotonic() - MOMENT
         for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
@@ -206,7 +201,6 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _count_strangers(self) -> int:
-        """The number of connections from other users to this server; 0 if this one is from the same user."""
         client, server = self.client, self.server
         known = client is not None and server is not None and server[1] is not None
         self.stranger = not known or self._room.stranger(client, server)  # type: ignore[arg-type]
@@ -239,10 +233,7 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def _watch_head(self) -> None:
-        """Start the timeout for the first head, or for one that has begun.
-
-        Between requests the keep-alive timeout applies.
-        """
+        """Start the timeout for a first or partial head; between requests keep-alive applies."""
         waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
         (self._room.idle if waiting else self._room.busy)(self)
         if waiting and (self.conn.trailing_data[0] or not self._asked()):
@@ -265,15 +256,7 @@ class LimitedProtocol(H11Protocol):
 
 
 class Acceptor:
-    """Accepts connections on a listening socket while there are descriptors.
-
-    Args:
-        sock: The listening socket.
-        room: The limits, shared by all servers.
-        make: Creates the protocol of a connection.
-        tls: Serves TLS if given.
-        handshake: Timeout of a TLS handshake, in seconds.
-    """
+    """Accepts connections on a listening socket while there are descriptors."""
 
     def __init__(
         self,
@@ -363,8 +346,6 @@ class Acceptor:
 
 
 class _Timer:
-    """A timeout that can be stopped and started again."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
         self.seconds = seconds
         self._loop = loop
@@ -393,16 +374,9 @@ HANDSHAKE = 10.0
 
 
 class AgentServer:
-    """The HTTP server of one agent.
+    """The HTTP server of one agent; it closes `sockets` on stop.
 
-    Args:
-        agent: The agent to serve.
-        sockets: Listening sockets; closed on stop.
-        token_of: Returns the tokens of this host's agents, to verify senders.
-        services: Shared by the servers of the host.
-        app: The routes, shared by all servers (`build_app()`); by default a new application.
-        owner: Finds the owner of a connection.
-        room: Limits of connections, shared by all servers of the process; by default new ones.
+    `app` and `room`, the routes and the connection limits, are shared by all servers of a host.
     """
 
     def __init__(
@@ -447,9 +421,7 @@ class AgentServer:
     async def start(self) -> None:
         """Start serving; returns once requests are accepted.
 
-        Raises:
-            OSError: The sockets cannot be used.
-            ConfigError: The certificate cannot be used.
+        Raises OSError or ConfigError if the sockets or the certificate cannot be used.
         """
         self._server.config.load()
         if self._tls is not None:

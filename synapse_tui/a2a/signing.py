@@ -1,12 +1,12 @@
-"""Signed messages: who sent a request, proven without sending the secret.
+"""Signed requests, which prove their sender without sending a secret.
 
-Each hosted agent has a token that only its host and its own processes know. A request carries
+Each hosted agent has a token that only its host and its own processes know. A request has the headers
 
     X-Synapse-Sender: synapse-claude-8100
     X-Synapse-Signature: t=<unix seconds>,n=<nonce>,v1=<hex HMAC-SHA-256>
 
-The code is over `t.n.METHOD.port.target.sha256(body)` with the token as key. `port` is the receiver's, so
-that a signed message cannot be handed on to another agent; `target` is the path with its query, so that its
+The HMAC is over `t.n.METHOD.port.target.sha256(body)` with the token as key. `port` is the receiver's, so
+that a signed message cannot be forwarded to another agent; `target` is the path with its query, so that its
 priority cannot be changed.
 """
 
@@ -25,18 +25,17 @@ from enum import StrEnum
 SENDER_HEADER = "X-Synapse-Sender"
 SIGNATURE_HEADER = "X-Synapse-Signature"
 MAX_AGE = 300.0
-"""How old or how far ahead of our clock a signature may be, in seconds."""
+"""Maximum difference between a signature's time and our clock, in seconds."""
 MAX_NONCES = 10_000
 _AGENT_PREFIX = "synapse-"
-"""Agent ids are unique on a machine. Others (`user`) exist in every host, each with a token of its own."""
+"""Agent ids are unique per machine. Other ids (`user`) exist in every host, each with its own token."""
 _SIGNATURE = re.compile(r"t=(\d{1,12}),n=([A-Za-z0-9_-]{8,64}),v1=([0-9a-f]{64})")
 
 TokenVerifier = Callable[[str], str | None]
-"""Gives the token of an agent id that this host knows; None for others."""
+"""Returns the token of an agent id; None if this host does not know it."""
 
 
 def nobody(agent_id: str) -> str | None:  # noqa: ARG001 - a TokenVerifier
-    """A `TokenVerifier` that knows no one."""
     return None
 
 
@@ -45,11 +44,9 @@ class SignedRequest:
     """The parts of a request that a signature covers.
 
     Attributes:
-        method: `POST`.
         port: Port of the receiver.
-        target: Path and query, `/tasks/send-priority?priority=5`.
-        body: The body as sent.
-        digest: SHA-256 of it in hexadecimal digits, where it is not at hand as a whole.
+        target: Path and query, such as `/tasks/send-priority?priority=5`.
+        digest: Hex SHA-256 of the body, if `body` is not the whole.
     """
 
     method: str
@@ -72,14 +69,9 @@ def signature_headers(
     clock: Callable[[], float] = time.time,
     make_nonce: Callable[[], str] = lambda: os.urandom(16).hex(),
 ) -> dict[str, str]:
-    """The two headers that prove a sender.
+    """Sign a request. It must be signed again if it is sent again.
 
-    Args:
-        request: What is sent; sign again when it is sent again.
-        agent_id: Who sends.
-        token: The sender's token.
-        clock: Gives seconds since the epoch.
-        make_nonce: Gives 8 to 64 URL-safe characters, never the same twice.
+    `clock` returns seconds since the epoch; `make_nonce` 8 to 64 URL-safe characters, never the same twice.
     """
     timestamp, nonce = str(int(clock())), make_nonce()
     code = request.code(token, timestamp, nonce)
@@ -87,11 +79,11 @@ def signature_headers(
 
 
 class Verdict(StrEnum):
-    """What a signature is worth."""
+    """Result of checking a signature."""
 
     VERIFIED = "verified"
     STRANGER = "stranger"
-    """The sender is none of this host's agents; nothing can be said."""
+    """Not an agent of this host, so the signature cannot be checked."""
     MALFORMED = "malformed"
     WRONG = "wrong"
     EXPIRED = "expired"
@@ -99,15 +91,7 @@ class Verdict(StrEnum):
 
 
 class SignatureChecker:
-    """Checks signatures and remembers their nonces, so that none works twice.
-
-    Args:
-        token_of: Gives the tokens.
-        clock: Gives seconds since the epoch.
-
-    Attributes:
-        token_of: The same.
-    """
+    """Checks signatures and remembers their nonces to prevent replays."""
 
     def __init__(self, token_of: TokenVerifier, *, clock: Callable[[], float] = time.time) -> None:
         self.token_of = token_of
@@ -118,13 +102,7 @@ class SignatureChecker:
         return sender.startswith(_AGENT_PREFIX) and bool(self.token_of(sender))
 
     def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
-        """Check one request.
-
-        Args:
-            request: What came.
-            sender: Value of `X-Synapse-Sender`.
-            signature: Value of `X-Synapse-Signature`.
-        """
+        """Check the values of `X-Synapse-Sender` and `X-Synapse-Signature` of a request."""
         match = _SIGNATURE.fullmatch(signature)
         if match is None or not sender:
             return Verdict.MALFORMED
@@ -140,7 +118,7 @@ class SignatureChecker:
         return self._first_use(sender, nonce, now)
 
     def _first_use(self, sender: str, nonce: str, now: float) -> Verdict:
-        # Twice the age: a signature from ahead of our clock stays valid that long.
+        # Twice the age, since signatures may come from ahead of our clock.
         while self._seen and next(iter(self._seen.values())) < now - 2 * MAX_AGE:
             self._seen.popitem(last=False)
         if (sender, nonce) in self._seen:

@@ -1,7 +1,7 @@
-"""The routes of the watch over an agent that is left alone.
+"""The routes of watches over unattended agents, and of webhooks.
 
-An agent that proves itself by its signature may watch over the tasks that it sent, and end such a watch. A
-request without a signature is the person's own.
+An agent that signs its requests may watch the tasks that it sent, and end such a watch. Unsigned requests are
+the person's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ watch_router = APIRouter()
 
 
 class WatchBody(BaseModel):
-    """Body of `POST /watch`; everything may be left out."""
+    """Body of `POST /watch`; all fields are optional."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,7 +42,7 @@ Seen = Annotated[int, Query(ge=-1, description="`version` of the watch that is k
 
 @watch_router.post("/watch")
 async def begin_watch(body: WatchBody, agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
-    """Watch over a task of the agent."""
+    """Start watching a task of the agent."""
     for name in ("nudge", "until", "task"):
         check_unicode(getattr(body, name), name)
     order = WatchOrder(body.every, body.nudge, body.times, body.until, body.task, _by(verified_id))
@@ -53,7 +53,7 @@ async def begin_watch(body: WatchBody, agent: Agent, verified_id: VerifiedId) ->
 
 @watch_router.get("/watch")
 async def read_watch(request: Request, agent: Agent, wait: Wait = 0.0, seen: Seen = -1) -> dict[str, Any]:
-    """How the watch stands; with `wait` as soon as it differs from what was seen, or the time is over."""
+    """Return the watch; with `wait`, once it differs from what was seen or the time is up."""
     report = agent.watcher.report
     if wait and report is not None:
         known = report.version if seen < 0 else seen
@@ -64,7 +64,6 @@ async def read_watch(request: Request, agent: Agent, wait: Wait = 0.0, seen: See
 
 @watch_router.delete("/watch")
 async def end_watch(agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
-    """End the watch."""
     by = _by(verified_id)
     report = agent.watcher.report
     if by.sender_id != USER.sender_id and report is not None and report.order.by.sender_id != by.sender_id:
@@ -129,8 +128,6 @@ webhook_router = APIRouter()
 
 
 class WebhookBody(BaseModel):
-    """Body of `POST /webhooks`."""
-
     model_config = ConfigDict(extra="forbid")
 
     url: str
@@ -168,19 +165,18 @@ async def add_webhook(body: WebhookBody, agent: Agent, push: Push) -> dict[str, 
 
 @webhook_router.get("/webhooks")
 async def list_webhooks(agent: Agent, push: Push) -> list[dict[str, Any]]:
-    """The agent's webhooks, oldest first."""
+    """List the agent's webhooks, oldest first."""
     return [webhook_json(each) for each in await push.webhooks(agent.agent_id)]
 
 
 @webhook_router.delete("/webhooks")
 async def remove_webhook_of(url: str, agent: Agent, push: Push) -> dict[str, Any]:
-    """Remove a webhook by its URL."""
     return _removed(await push.remove_webhook(agent.agent_id, url))
 
 
 @webhook_router.get("/webhooks/deliveries")
 async def list_deliveries(agent: Agent, push: Push, limit: Limit = 20) -> list[dict[str, Any]]:
-    """The notifications of the agent's webhooks, newest first."""
+    """List the notifications of the agent's webhooks, newest first."""
     found = [
         (webhook, delivery)
         for webhook in await push.webhooks(agent.agent_id)
@@ -192,7 +188,6 @@ async def list_deliveries(agent: Agent, push: Push, limit: Limit = 20) -> list[d
 
 @webhook_router.delete("/webhooks/{webhook_id}")
 async def remove_webhook(webhook_id: str, agent: Agent, push: Push) -> dict[str, Any]:
-    """Remove a webhook."""
     return _removed(await push.remove_webhook(agent.agent_id, webhook_id))
 
 
@@ -200,7 +195,7 @@ async def remove_webhook(webhook_id: str, agent: Agent, push: Push) -> dict[str,
 async def list_deliveries_of(
     webhook_id: str, agent: Agent, push: Push, limit: Limit = 20
 ) -> list[dict[str, Any]]:
-    """The notifications of a webhook, newest first."""
+    """List the notifications of a webhook, newest first."""
     found = await push.deliveries(agent.agent_id, webhook_id, limit)
     known = {each.webhook_id: each for each in await push.webhooks(agent.agent_id)}
     return [delivery_json(known[each.subscription_id], each) for each in found]

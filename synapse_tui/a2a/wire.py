@@ -1,4 +1,4 @@
-"""The HTTP dialect's bodies as pydantic models, and tasks as the dialect writes them."""
+"""Request bodies of the HTTP dialect as pydantic models, and tasks as JSON."""
 
 from __future__ import annotations
 
@@ -51,15 +51,11 @@ _PRIVATE = frozenset(
         "x-www-form-urlencoded", "x-x509-ca-cert", "x-xz", "x-yaml", "x-zip-compressed", "x-zstd",
     }
 )  # fmt: skip
-"""The private types of `application/` that mean the same to everyone."""
+"""Unregistered types of `application/` with a widely known meaning."""
 
 
 def check_media_type(media_type: str, where: str) -> None:
-    """See that the type of a part is one that something can be made of.
-
-    Raises:
-        HttpProblem: It is no media type, or one that only its sender knows (415).
-    """
+    """Raise HttpProblem (415) unless this is a media type that the agent can use."""
     main = media_type.partition(";")[0].strip().lower()
     if not main:
         return
@@ -84,21 +80,15 @@ _FORMS = (
 def content_of(
     parts: Sequence[Mapping[str, Any]], files: BodyFiles | None = None
 ) -> tuple[Part | Upload, ...]:
-    """The content of a message.
+    """Parse the parts of a message.
 
-    Raises:
-        HttpProblem: A part is of a kind or a type that is not taken (415).
-        MessageError: A part is malformed.
+    Raises HttpProblem (415) for unsupported kinds and types, and MessageError for malformed parts.
     """
     return with_files((_content(part, f"message.parts[{at}]") for at, part in enumerate(parts)), files)
 
 
 def with_files(content: Iterable[Part | Upload], files: BodyFiles | None) -> tuple[Part | Upload, ...]:
-    """A content with the files of a large body in the places of the words that stand for them.
-
-    Raises:
-        MessageError: A file of the body is none of the content's.
-    """
+    """Replace the placeholders in a content by the files of a large body."""
     if files is None:
         return tuple(content)
     found = tuple(
@@ -112,7 +102,6 @@ def with_files(content: Iterable[Part | Upload], files: BodyFiles | None) -> tup
 
 
 def only_text(content: Sequence[Part | Upload]) -> bool:
-    """Whether there is nothing but text in a content."""
     return all(isinstance(part, Part) and part.kind == "text" for part in content)
 
 
@@ -178,11 +167,7 @@ def _bytes(text: str, where: str) -> bytes:
 
 
 def check_unicode(text: str, where: str) -> None:
-    """Refuse half a surrogate pair, which JSON can write and UTF-8 cannot.
-
-    Raises:
-        MessageError: There is one.
-    """
+    """Raise MessageError for lone surrogates, which JSON can represent and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -190,7 +175,7 @@ def check_unicode(text: str, where: str) -> None:
 
 
 def part_json(part: Part) -> dict[str, Any]:
-    """A part as the dialect writes it; files lie on this machine and are named by their URLs."""
+    """A part as JSON; files are on this machine and are given as file URLs."""
     match part.kind:
         case "text":
             return text_json(part.text)
@@ -212,28 +197,28 @@ def _about_file(part: Part, uri: str) -> dict[str, str]:
 
 
 def sound(text: str) -> str:
-    """Text that UTF-8 can carry; a lone surrogate would break the answer."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 MAX_DEPTH = 20
 MAX_PARTS = 1000
 _RESERVED = frozenset({"sender", "direction", "replied", "reply"})
-"""Keys of the metadata that only this program writes."""
+"""Metadata keys that only this program writes."""
 
 
 class WireMessage(BaseModel):
-    """A message; its parts may be written in any way that `wire_parts` knows."""
+    """A message; its parts may have any of the forms that `wire_parts` accepts."""
 
     role: Literal["user", "agent", "ROLE_USER", "ROLE_AGENT"] = "user"
     parts: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_PARTS)]
     message_id: Annotated[str, Field(alias="messageId", max_length=200)] = ""
     task_id: Annotated[str, Field(alias="taskId", max_length=200)] = ""
-    """The open task that it goes on with."""
+    """Id of the open task to continue."""
 
 
 class WireSender(BaseModel):
-    """`metadata.sender`: who the caller says it is."""
+    """`metadata.sender`: the claimed sender."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -243,7 +228,7 @@ class WireSender(BaseModel):
 
 
 class WireTarget(BaseModel):
-    """The part of the metadata that says to whom an outgoing task was sent."""
+    """The metadata that names the receiver of an outgoing task."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -268,19 +253,14 @@ class PlainBody(BaseModel):
 
 
 class SentTask(BaseModel):
-    """Answer to a message; of one that goes on with a task, that task, and the message's own."""
+    """Answer to a sent message. For a follow-up: the continued task, and the message's own."""
 
     task: dict[str, Any]
     follow_up: dict[str, Any] = {}
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Join the text parts of a message by line feeds.
-
-    Raises:
-        HttpProblem: A part is no text (415).
-        MessageError: There is no text in them.
-    """
+    """Join the text parts of a message with line feeds; there must be no other parts."""
     content = content_of(parts)
     if not only_text(content):
         raise HttpProblem(
@@ -296,11 +276,7 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata if it can be stored and sent on.
-
-    Raises:
-        MessageError: It is nested too deeply, or UTF-8 cannot carry it.
-    """
+    """Return the metadata if it can be stored and forwarded, or raise MessageError."""
     level: list[object] = [metadata]
     for _ in range(MAX_DEPTH):
         level = [inner for value in level for inner in _children(value)]
@@ -347,7 +323,6 @@ def task_json(task: Task) -> dict[str, Any]:
 
 
 def sender_json(sender: Sender) -> dict[str, Any]:
-    """A sender as `metadata.sender`."""
     return {
         "sender_id": sender.sender_id,
         "sender_type": sender.sender_type,

@@ -35,8 +35,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AdoptedSession:
-    """The state that an adopted session continues with."""
-
     process: Adopted
     context_id: str
     tasks: tuple[Task, ...] = ()  # oldest first

@@ -86,7 +86,6 @@ class StitchedRows:
             self.truncated = True
 
     def _candidates(self, new: Sequence[str], changed: Sequence[int]) -> list[int]:
-        """Return possible offsets of the screen by matching rows, most likely first."""
         places: dict[str, list[int]] = {}
         for place in range(max(0, len(self.rows) - NEAR), len(self.rows)):
             places.setdefault(self.rows[place], []).append(place)
@@ -154,7 +153,6 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
 
 
 def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
-    """Return signs that may be bullets if the answer does not start with one."""
     heads = [row for row in rows if row and indent_of(row) == column]
     every = all(map(_ITEM.match, heads))
     found = [match[2] for row in heads if (match := _BULLET.match(row))]
@@ -265,7 +263,6 @@ def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]
 
 
 def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Remove the echoes of messages that were submitted during the turn."""
     kept = list(rows)
     for prompt in prompts:
         want, head = skeleton(prompt), prompt.split(maxsplit=1)[0][:_HEAD]
@@ -344,7 +341,6 @@ def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
 
 
 def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
-    """Whether a row that does not match the message may still belong to its echo."""
     shown = [indent_of(row) for row in rows[start + 1 : place] if row.strip()]
     return bool(rows[place - 1].strip()) or indent_of(rows[place]) == min(shown, default=-1)
 
@@ -358,7 +354,6 @@ def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want:
 
 
 def _cut_echo_end(rows: Sequence[str], want: str, known: int) -> int | None:
-    """Find the end of an echo whose beginning was never seen."""
     for place, row in enumerate(rows[known:], known):
         got = next(filter(want.endswith, _echo_skeletons(row)), "")
         if not got:

@@ -48,7 +48,6 @@ def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> B
 
 
 def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
-    """Return the number of rows above the composer and its frame."""
     end = box.top
     for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
         row = rows[place].rstrip()
@@ -60,7 +59,6 @@ def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> 
 
 
 def has_cursor(terminal: Terminal, box: Box) -> bool:
-    """Whether the cursor is in the draft area."""
     return box.first <= terminal.cursor.y <= box.last
 
 
@@ -223,7 +221,6 @@ def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Se
 
 
 def _styles(terminal: Terminal, box: Box) -> Iterator[Style]:
-    """Yield the styles of the draft's visible characters; one may be styled as the cursor."""
     cursor = terminal.cursor
     for y in range(box.first, box.last + 1):
         for x in range(box.column, terminal.columns):
@@ -298,7 +295,6 @@ class ScreenText:
         return changed
 
     def tail(self, count: int, first: int = 0) -> str:
-        """Return the last rows, right-stripped, joined by line feeds."""
         start = max(first, len(self.rows) - count)
         text = self._from.get(start)
         if text is None:
@@ -315,8 +311,6 @@ _SCROLLED_ROWS = 3  # minimum rows that a composer shows of a long draft's end
 
 @dataclass(frozen=True, slots=True)
 class ComposerReading:
-    """The composer as shown on the screen."""
-
     visible: bool
     draft: str = ""
     rows: int = 0  # screen rows of the draft
@@ -387,7 +381,6 @@ def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
 
 
 def screen_rows(terminal: Terminal) -> list[str]:
-    """Return the rows up to the last one with text, padded to the screen width."""
     return list(ScreenText.of(terminal).rows)
 
 

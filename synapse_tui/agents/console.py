@@ -47,8 +47,6 @@ _FOREIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Saved lines of an earlier terminal."""
-
     history: bytes  # as rendered by `terminal.History.render`
     saved_at: datetime  # aware
 
@@ -71,8 +69,6 @@ class Past:
 
 
 class Pulse:
-    """Wakes all waiters on every change."""
-
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[bool]] = set()
 
@@ -266,8 +262,6 @@ LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and
 
 @dataclass(frozen=True, slots=True)
 class ConsoleListener:
-    """Callbacks of a console, all called in the loop."""
-
     output: Callable[[bytes], None]  # called after the bytes are on the screen
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
@@ -277,8 +271,6 @@ class ConsoleListener:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A running process that a console takes over."""
-
     handle: Handle
     terminal: bytes  # `dump` of its terminal
     signals: tuple[TerminalEvent, ...] = ()
@@ -383,7 +375,6 @@ class AgentConsole:
         return self.detector.reading
 
     def empty_for(self) -> float:
-        """Seconds that the composer has been visible and empty without a break."""
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
     def tail(self) -> str:
@@ -413,20 +404,16 @@ class AgentConsole:
             self._scheduler.look(self.process.fd)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """Wait until the agent's programs are idle and their output is processed."""
         return await self._at_rest.settled(rest, limit, allowed)
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """Send a key only if the agent reads it before doing anything else."""
         return await self._at_rest.press(key, look, limit)
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has unread input, as far as the system reports it."""
         return self.process.unread
 
     async def drained(self, seconds: float) -> bool:
-        """Wait until the kernel has taken all bytes; returns False on timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self.process.drain()
@@ -435,7 +422,6 @@ class AgentConsole:
         return True
 
     async def changed(self, seconds: float | None) -> bool:
-        """Wait for the next output, state or user key; returns False on timeout."""
         return await self._pulse.wait(seconds)
 
     def wake(self) -> None:
@@ -444,7 +430,6 @@ class AgentConsole:
     # -- the session's side ---
 
     def collector(self, text: str) -> AnswerCollector:
-        """Create the collector of the answer to a text that is not in the composer yet."""
         self.report_scrolled(True)
         pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
@@ -469,7 +454,6 @@ class AgentConsole:
         self._pulse.fire()
 
     def focus(self, focused: bool) -> None:
-        """Report focus to the agent, if it asked for focus events."""
         if focused and self.alive:
             self._scheduler.focused = self.process.fd
         elif not focused and self._scheduler.focused == self.process.fd:
@@ -509,7 +493,6 @@ class AgentConsole:
         return self.terminal.paused
 
     async def _take_in(self) -> None:
-        """Process output in the kernel's buffer, yielding to other tasks."""
         await self._finish_output()
         if self.alive and not self.terminal.paused:
             self._scheduler.take(self.process.fd, LOOK_BYTES)

@@ -157,7 +157,6 @@ def _quoted(text: str) -> str:
 
 
 def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) -> dict[str, str]:
-    """Return the environment of an agent's next process after its profile has changed."""
     gone = {name for name in before.env if name not in profile.env and not _ours(name)}
     env = {name: value for name, value in environ.items() if name not in gone}
     env |= {name: _TERMINAL[name] for name in gone & _TERMINAL.keys()}

@@ -140,7 +140,6 @@ class DialogGuard:
         return dialog
 
     def deliberate_since(self, instant: float) -> bool:
-        """Whether the current burst began well after an instant."""
         return self._burst - instant >= DELIBERATE
 
     def meant_for(self, dialog: Dialog, data: bytes) -> bool:
@@ -173,7 +172,6 @@ class DialogGuard:
         self._asked_until = NEVER
 
     def answers_in(self, now: float) -> float:
-        """Return the seconds until a key may answer the open dialog."""
         self.look()
         if self._opened_at == ALWAYS or self.deliberate_since(self._opened_at):
             return 0.0
@@ -240,7 +238,6 @@ class Keyboard:
 
     @property
     def holding(self) -> bool:
-        """Whether the user's bytes are being held or replayed."""
         return self._holding or self._following is not None
 
     @property
@@ -249,7 +246,6 @@ class Keyboard:
 
     @property
     def waiting_since(self) -> float | None:
-        """Return when the oldest held byte was typed."""
         return self._held[0].at if self._held and self._holding else None
 
     def press(self, data: bytes) -> None:
@@ -378,7 +374,6 @@ class Keyboard:
             follow()
 
     def _wait(self) -> float:
-        """Return the seconds until the next key is sent."""
         if not self._held:
             return END_GAP
         before, after = self._followed, self._held[0]

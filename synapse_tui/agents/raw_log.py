@@ -25,8 +25,6 @@ _RECORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A process starts writing, or continues in a new file."""
-
     time: float  # seconds since the epoch
     offset: int
     columns: int
@@ -147,7 +145,6 @@ class RawLog:
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def started(self, columns: int, lines: int) -> None:
-        """Note that a process starts in a terminal of that size, in cells."""
         self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
 
     def resized(self, columns: int, lines: int) -> None:

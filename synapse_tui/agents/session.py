@@ -232,7 +232,6 @@ class AgentSession:
 
     @property
     def terminal(self) -> Terminal:
-        """The terminal; replaced by a restart."""
         return self.console.terminal
 
     @property
@@ -246,7 +245,6 @@ class AgentSession:
 
     @property
     def began(self) -> float:
-        """Start of the conversation, in seconds since the epoch."""
         return self.briefing.began
 
     @property
@@ -477,7 +475,6 @@ class AgentSession:
             self.console.charge(seconds)
 
     def hooked(self, kind: HookKind, call: str = "") -> None:
-        """Apply an event of the agent's hooks."""
         if self._launched and self.exit is None:
             self.console.hooked(kind, call)
 
@@ -511,7 +508,6 @@ class AgentSession:
         return await self._follow_ups.cancel(self.tasks.get(task_id), self.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
-        """Interrupt the running turn, then deliver the text if there is one."""
         delivery = self._live()
         if text:
             check_size(text)
@@ -536,7 +532,6 @@ class AgentSession:
         return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
 
     def _running(self) -> str:
-        """Return the id of the running or watched task; empty for none."""
         return (self.turns.running if self._launched else "") or self.watcher.task_id
 
     def _works_on(self, task_id: str) -> bool:

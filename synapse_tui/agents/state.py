@@ -24,8 +24,6 @@ MAX_PASSAGES = 200  # maximum passages in a timeline
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A period in which one rule decided the state."""
-
     report: StateReport
     began: float  # seconds on the session's monotonic clock; after `report.since` if only the rule changed
     at: datetime  # aware; the monotonic clock stops while the machine sleeps
@@ -59,8 +57,6 @@ class Passage:
 
 
 class Timeline:
-    """The latest passages of an agent, across restarts."""
-
     def __init__(
         self,
         passages: Sequence[Passage] = (),
@@ -250,7 +246,6 @@ class HookHints:
             self._asks = _NEVER  # answered elsewhere: no dialog will open
 
     def state(self, screen: AgentState | None, now: float) -> AgentState | None:
-        """Return the state by the hooks, if the screen does not show it yet."""
         if screen is AgentState.WAITING:
             self._asks = self._works = _NEVER
         elif now < self._asks:
@@ -262,7 +257,6 @@ class HookHints:
         return None
 
     def deadline(self, now: float) -> float | None:
-        """Return when the hints may expire; None for never."""
         return min((until for until in (self._works, self._asks) if until > now), default=None)
 
 
@@ -389,7 +383,6 @@ class StateDetector:
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
 
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
-        """Return the next state and the seconds that it must hold before it is reported."""
         if verdict is None:
             if (
                 self.report.state is AgentState.STARTING

@@ -52,7 +52,6 @@ def read_answer(
 def read_prompts(
     transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the user's prompts as the agent logged them; blocks."""
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
             yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
@@ -205,7 +204,7 @@ class AnswerReader:
             shown = {screen.text, whole or screen.text}
             for look, pause in enumerate(PAUSES, 1):
                 await asyncio.sleep(pause)
-                if look == len(PAUSES):  # the log never gets what it lacks by now: a note under the answer
+                if look == len(PAUSES):  # what is still missing is a note that is never logged
                     shown |= set(map(without_note, shown))
                 found = await asyncio.to_thread(
                     read_answer, transcript, text, since=since, cwd=self._cwd, environ=self._environ

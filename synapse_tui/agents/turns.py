@@ -124,7 +124,6 @@ class Conclusion:
         )
 
     def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
-        """Find the best text of a turn's answer, which may take a moment."""
         seen = turn.answer.finish(turn.prompts, turn.steered_by)
         self._reading.append(turn.task_id)
 
@@ -291,7 +290,6 @@ class TurnTracker:
         (self.current.prompts if self._queues else self.current.steered_by).append(turn.text)
 
     def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
-        """Attach a task to the running turn; earlier output is not its answer."""
         answer.begin()
         now = self._clock()
         self.current = Turn(task.id, task.text, now, answer, worked=True, changed=now)
@@ -427,7 +425,6 @@ class TurnTracker:
         self._over_before = False
 
     def end(self, state: TaskState, reason: str = "") -> None:
-        """End the turn; its text is the answer unless the agent has replied explicitly."""
         if (turn := self.current) is not None:
             self._next(lambda: self.end(state, reason))
             self._taken(turn)

@@ -155,8 +155,6 @@ class Observation:
 
 @dataclass(slots=True)
 class _Since:
-    """What the agent did since the last nudge."""
-
     worked: float = 0.0
     asked: bool = False
     judged: bool = False  # whether it was counted: a withdrawn nudge is due again
@@ -289,7 +287,6 @@ class Watch:
         return Decision(Do.NUDGE)
 
     def _helped(self) -> bool:
-        """Whether the agent has done something since the last nudge; a question counts."""
         return self._since.asked or self._since.worked >= min(WORKED, self.order.every)
 
     def _count(self, seen: Observation) -> None:

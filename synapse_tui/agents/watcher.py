@@ -259,7 +259,6 @@ class Watcher:
 
     @property
     def task_id(self) -> str:
-        """Id of the watched task; empty for none."""
         return self._watch.task_id if self._watch is not None and self._watch.on else ""
 
     @property
@@ -267,7 +266,6 @@ class Watcher:
         return self._watch.report(self._agent_id, self._now()) if self._watch is not None else None
 
     async def news(self, seen: int, seconds: float) -> WatchReport | None:
-        """Wait until the watch differs from the one seen."""
         report = self.report
         if report is not None and report.on and report.version == seen:
             await self._news.wait(seconds)
@@ -330,7 +328,6 @@ class Watcher:
         self._wake()
 
     async def changed(self, seconds: float | None) -> None:
-        """Wait until something may be due."""
         woken, self._woken = self._woken, False
         if not woken and self._post is not None:
             await self._post.view.changed(seconds)

@@ -34,9 +34,7 @@ class Caller:
     """The process that runs a command.
 
     Attributes:
-        agent_id: The agent it runs in; empty in a shell.
-        token: The agent's token; empty in a shell.
-        endpoint: The agent's own server; may be empty.
+        agent_id: The agent it runs in; empty in a shell, as are `token` and `endpoint`.
         environ: The environment, completed with the agent's identity.
     """
 
@@ -76,7 +74,6 @@ class Caller:
         )
 
     def name_of(self, endpoint: str) -> str:
-        """Return the id of the agent at an endpoint, or the endpoint if unknown."""
         if endpoint == self.endpoint and self.agent_id:
             return self.agent_id
         records = self.registry.list()
@@ -163,10 +160,7 @@ class Caller:
     def find(self, target: str, *, sender: str = "", external: Sequence[Address] = ()) -> list[Address]:
         """Find the agents an address refers to; records of agents that have exited are removed.
 
-        Args:
-            target: An address, with or without `@`.
-            sender: Id of the sender, which `all` excludes.
-            external: External agents to include in the search.
+        `all` excludes `sender`. `external` are external agents to include in the search.
         """
         live, stale = self.registry.scan()
         for record in stale:
@@ -240,11 +234,9 @@ def with_identity(
 ) -> dict[str, str]:
     """Return an environment completed with the agent's identity from the nearest ancestor that has one.
 
-    Agents clean the environments of their tools, some of everything that looks like a secret.
-
-    Args:
-        environ: The process's own; takes precedence. An empty agent id means that it runs in no agent.
-        ancestors: Yields the environments of its ancestors, nearest first; None for those of this process.
+    Agents clean the environments of their tools, some of everything that looks like a secret. `environ` takes
+    precedence; an empty agent id in it means that the process runs in no agent. `ancestors` yields the
+    nearest first.
     """
     found = dict(environ)
     if found.get("SYNAPSE_AGENT_ID") == "" or all(found.get(name) for name in IDENTITY):

@@ -30,7 +30,6 @@ Finder: TypeAlias = Callable[[Sequence[str]], tuple[click.Command, str]]
 """Returns the command that completes the given words, and the name it is called by."""
 VARIABLE = "_SYNAPSE_COMPLETE"
 TASKS = 50
-"""Number of newest tasks offered."""
 _SAFE = frozenset("._@:/+=,%-")
 _LONGEST_HELP = 70
 
@@ -54,11 +53,7 @@ def completion_command(shell: str) -> None:
 
 
 def answer(find: Finder) -> NoReturn:
-    """Print the completions at the cursor and exit; errors are never shown.
-
-    Args:
-        find: Finds the command that completes the given words.
-    """
+    """Print the completions at the cursor and exit; errors are never shown."""
     try:
         in_bash = os.environ[VARIABLE] == "bash"
         words, typed = _asked_by_bash() if in_bash else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
@@ -101,10 +96,8 @@ def _asked_by_bash() -> tuple[list[str], str]:
 def _line(item: CompletionItem, prefix: str, fixed: int) -> str:
     """Return a completion in the shell's format; empty if a shell might not read it as one plain word.
 
-    Args:
-        item: The completion.
-        prefix: Text before it in the same word.
-        fixed: Number of characters of the word that the shell does not replace.
+    `prefix` is the text before it in the same word, whose first `fixed` characters the shell does not
+    replace.
     """
     word = prefix + str(item.value)
     if item.type != "plain":

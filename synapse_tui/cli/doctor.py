@@ -106,7 +106,6 @@ def doctor_command(
 
 
 def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
-    """List what is known about each profile without starting its agent."""
     from dataclasses import asdict
 
     from synapse_tui.doctor.versions import glance

@@ -345,15 +345,9 @@ def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) 
 
 
 def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | None:
-    """Return the result of a message to an external agent in this project, from the journal.
+    """Return the result of a message to an external agent, from the project's journal, or None if unknown.
 
-    Args:
-        caller: Who asks.
-        task_id: Its id or the first 8 characters.
-        timeout: Seconds to wait for the answer.
-
-    Returns:
-        None if there is no message with that id.
+    `task_id` may be the first 8 characters; `timeout` is in seconds.
     """
     project, deadline = Path(caller.project), time.monotonic() + timeout
     while True:

@@ -30,12 +30,8 @@ def talk(
 ) -> PeerTask:
     """Send a message and wait for its answer.
 
-    Args:
-        caller: Who runs the command.
-        agent: The receiver.
-        text: The message.
-        timeout: Seconds to wait; None returns as soon as the agent has accepted the message.
-        too_late: Called at the timeout; raises.
+    `timeout` is in seconds; None returns as soon as the agent has accepted the message. `too_late` is called
+    at the timeout and raises.
     """
     return asyncio.run(_Talk(caller, agent).run(text, timeout, too_late))
 

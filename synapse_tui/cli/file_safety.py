@@ -324,7 +324,6 @@ def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
 
 
 def _times(lock: Lock, now: datetime) -> tuple[str, str]:
-    """Return how long a lock has been held and how long it remains valid."""
     return duration((now - lock.locked_at).total_seconds()), duration((lock.expires_at - now).total_seconds())
 
 
@@ -382,8 +381,6 @@ def json_of_modification(change: Modification) -> Mapping[str, object]:
 
 
 class ProjectLocks:
-    """File safety of a project: its settings, database, files and lock holders."""
-
     def __init__(self, caller: Caller, layers: Layers) -> None:
         self.caller = caller
         self._project = layers.project
@@ -500,7 +497,6 @@ class ProjectLocks:
         return meant
 
     def locks(self, agent_id: str = "") -> Sequence[Lock]:
-        """Return the current locks, oldest first, of one agent or of the whole project."""
         from synapse_tui.messages.quick import held_locks
 
         found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())

@@ -24,10 +24,7 @@ from synapse_tui.paths import UserPaths, find_project
 def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
     """Run the application until the user quits or the terminal goes away.
 
-    Args:
-        base: Folder to find the project from.
-        specs: Agents to open; empty for those of the settings, or the launcher.
-        layout: Arrangement of the panes; None for that of the settings.
+    Without `specs`, it opens the agents of the settings, or the launcher.
     """
     paths = UserPaths.of_environment()
     paths.check()

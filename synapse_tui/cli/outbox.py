@@ -137,11 +137,8 @@ class Outbox:
     """The outboxes of a set of agents: sends requests to their servers and collects the answers.
 
     Attributes:
-        waiting: Messages and the agent whose outbox they are in.
-        done: Messages that the action was applied to.
         places: Positions of moved messages, from 1; 0 if a message is gone.
         kept: Messages for agents that are not open.
-        canceled: Those of `kept` that were canceled.
         left: Messages that were not listed or not included in `all`, and why.
         without: Agents of other programs, which have no outbox.
     """
@@ -161,10 +158,7 @@ class Outbox:
         self.errors: list[SynapseError] = []
 
     def agents(self, address: str) -> list[Address]:
-        """Return the agents an address refers to (empty: all of the project).
-
-        Empty if the address matches only messages for agents that are not open.
-        """
+        """Return the open agents an address refers to; an empty one means all of the project."""
         self._address = address
         if not address:
             return self._caller.here()
@@ -243,7 +237,6 @@ class Outbox:
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
     def _look_for_left(self, agent: Address, action: str) -> None:
-        """Find the caller's messages that `all` does not include."""
         who = self._caller.agent_id
         for message in self._client.call(agent.endpoint, calls.outbox()):
             mine = not who or (message.get("sender") or {}).get("sender_id") == who
@@ -568,7 +561,6 @@ class Inbox:
 
 
 def _show_inbox(agent: Address, messages: Sequence[dict[str, Any]], *, own: bool) -> None:
-    """Print each message as it would have been typed; a person also sees the receiver."""
     if not own:
         note(f"{agent.agent_id}: {len(messages)} unread")
     for message in messages:

@@ -89,14 +89,7 @@ def end_with(context: click.Context, found: Iterable[errors.SynapseError | None]
 
 
 def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
-    """Run a command and exit; errors never show a traceback.
-
-    Args:
-        command: The command.
-        words: Its arguments.
-        name: Program name for messages.
-        obj: Passed to the command as `context.obj`.
-    """
+    """Run a command and exit; errors never show a traceback. `name` is the program's name in messages."""
     _open_closed_streams()
     log_end = begin_log(name, words)
     try:
@@ -117,7 +110,6 @@ def _open_closed_streams() -> None:
 
 
 def _unwritten(error: OSError | ValueError, name: str) -> int:
-    """Return the exit code after a failure to write to standard output."""
     if os.environ.get("SYNAPSE_DEBUG"):
         raise error
     # Data left in the buffer would raise an error when the interpreter exits.
@@ -244,12 +236,9 @@ def is_interactive() -> bool:
 def show_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, shrinking: Collection[str] = ()
 ) -> None:
-    """Print a table, with columns as wide as their widest cell; wide characters count as two.
+    """Print a table without control sequences; wide characters count as two cells.
 
-    Args:
-        heads: Column headers.
-        rows: Cells; control sequences are removed.
-        shrinking: Headers of columns that are truncated if the terminal is too narrow.
+    Columns whose headers are in `shrinking` are truncated if the terminal is too narrow.
     """
     # A name may contain a line break; a row is one line nevertheless.
     table = [tuple(heads), *(tuple(plain(cell.translate(_IN_A_LINE)) for cell in row) for row in rows)]
@@ -278,7 +267,6 @@ def show_list(
 
 
 def _shrink(widths: list[int], places: Sequence[int]) -> None:
-    """Narrow columns to fit the terminal, widest first."""
     over = sum(widths) + len(_GAP) * (len(widths) - 1) - columns() if places else 0
     while over > 0:
         widest = max(places, key=widths.__getitem__)

@@ -326,7 +326,6 @@ def _named(project: Path, files: Sequence[str], store: TrustStore) -> Sequence[U
 
 
 def _path_of(project: Path, name: str) -> Path:
-    """Resolve a path relative to the current folder or to `.synapse`."""
     folder = project / ".synapse"
     here = Path(name).absolute()
     path = here if here.exists() else folder / name

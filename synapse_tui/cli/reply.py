@@ -129,14 +129,10 @@ def reply_instead_of_send(
 def _send_reply(
     caller: Caller, reply: Reply, task_id: str, target: str = "", contents: Mapping[str, bytes] = NO_CONTENTS
 ) -> PeerTask:
-    """Answer a task of the calling agent.
+    """Answer a task of the calling agent, by default the one that awaits an answer.
 
-    Args:
-        caller: Who runs the command.
-        reply: The answer.
-        task_id: The task; empty for the one that awaits an answer.
-        target: Agent to suggest for a plain message in an error; empty if unknown.
-        contents: Content of the answer's files by path.
+    If the reply is refused, the error suggests a plain message to `target`. `contents` maps paths to file
+    contents.
     """
     client = caller.client()
     try:

@@ -86,7 +86,7 @@ def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
 def response_option(*, receipts: bool = False) -> Callable[[Function], Function]:
     """Add `--response` and `--no-response`; the command gets `response`, None if neither is given.
 
-    With `receipts`, the command waits only for receipts unless the setting says otherwise.
+    With `receipts`, only receipts are awaited unless the setting says otherwise.
     """
     usual = "The default." if receipts else "With neither the setting a2a.flow decides."
     return one_of(
@@ -250,8 +250,6 @@ class Order:
 
 
 class _Delivery:
-    """Delivers the message to one agent."""
-
     def __init__(
         self, order: Order, target: Address, client: Client, done: Callable[[Outcome], None]
     ) -> None:
@@ -374,7 +372,6 @@ class _Delivery:
         return as_sent(task, self._follow_up)
 
     def _answer(self, timeout: float) -> PeerTask:
-        """Wait for the answer on the sender's own task if there is one, otherwise on the receiver's."""
         client, given, own, order = self._client, self._task, self._own, self._order
         assert given is not None
         if given.reason == IN_INBOX and not order.insists:  # the agent reads its inbox whenever it likes
@@ -445,7 +442,6 @@ def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:
 
 
 def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
-    """Return an error if the task ended without a result, otherwise None."""
     if not task.state.final or task.state is TaskState.COMPLETED:
         return None
     return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
@@ -484,14 +480,8 @@ class Waiter:
     Args:
         poll: Returns the task once it differs from the given one, or after this many seconds; raises
             PeerUnreachable if it cannot.
-        alive: Whether the receiver's process is running.
-        timeout: Maximum seconds to wait.
         report: Called with each new status, a few words.
         progress: Reads the receiver's task while the sender's own is awaited.
-        clock: Monotonic seconds.
-
-    Attributes:
-        seen: The receiver's task as last seen.
     """
 
     def __init__(
@@ -522,10 +512,7 @@ class Waiter:
     def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
         """Wait until the task has ended or its agent asks a question, and return the task with the answer.
 
-        Args:
-            task: The awaited task, as it was created.
-            given: The receiver's task, as it was created.
-            who: Agent id of the receiver.
+        `given` is the receiver's task; `who` is the receiver's agent id.
         """
         deadline = self._clock() + self._timeout
         look, known = FIRST_LOOK, task.question
@@ -579,7 +566,6 @@ class Waiter:
             self._report(task.status)
 
     def _look(self, task: PeerTask, seconds: float, who: str) -> PeerTask:
-        """Poll the task once, and pause if the server returned at once."""
         began = self._clock()
         try:
             newer = self._poll(task, seconds)
@@ -633,13 +619,7 @@ class Waiter:
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
-    """Print one message's answer or receipt, and its error.
-
-    Args:
-        outcome: The result for one receiver.
-        waiting: Whether the answer was awaited.
-        alone: Whether there is only this receiver.
-    """
+    """Print one message's answer, if it was awaited, or its receipt, and its error."""
     task, who = outcome.task, outcome.target.agent_id
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:

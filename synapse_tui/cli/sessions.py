@@ -51,7 +51,6 @@ ASK_SECONDS = 2.0
 """Seconds that a host may take to describe itself."""
 COMPLETION_SECONDS = 0.3
 THREADS = 32
-"""Number of hosts queried concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,7 @@ class RunningSession:
 def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> list[RunningSession]:
     """Return the running sessions of this home folder; stale sockets are removed.
 
-    Args:
-        timeout: Seconds to wait for each host; all are queried concurrently.
-        ending: Include sessions that are ending.
+    Each host may take `timeout` seconds to answer. Sessions that are ending are included if `ending` is set.
     """
     try:
         home = home_key(UserPaths.of_environment().home)
@@ -314,12 +311,8 @@ def attach_terminal(
 ) -> None:
     """Attach this terminal to a session until it is detached; then report how it ended.
 
-    Args:
-        place: The session.
-        specs: Agents to open.
-        folder: Working folder of a host that has to be started; None for the project's.
-        start: Whether to start a host if none is running.
-        fields: Additional fields of the request.
+    If `start` is set, a host is started when none is running; its working folder is `folder`, by default the
+    project's. `fields` are additional fields of the request.
     """
     paths = UserPaths.of_environment()
     paths.check()
@@ -503,12 +496,7 @@ class SessionEnd:
 
 
 def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
-    """End a session and return when its process has exited.
-
-    Args:
-        place: The session.
-        by: The command that asks for it, for the host's log.
-    """
+    """End a session and return when its process has exited; `by` names the command for the host's log."""
     host = find_host(place.socket)
     try:
         answered = _ask_to_end(place, by)
@@ -526,7 +514,6 @@ def end_session(place: SessionPlace, *, by: str) -> SessionEnd:
 
 
 def _ask_to_end(place: SessionPlace, by: str) -> bool:
-    """Ask a host to end, and return whether it received that."""
     connection = connect(place)
     if connection is None:
         return True

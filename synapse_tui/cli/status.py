@@ -101,13 +101,7 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
-    """Yield lines that explain an agent's state.
-
-    Args:
-        who: How to name the agent.
-        answer: The answer of its server.
-        now: The current time, timezone-aware; None for the system's.
-    """
+    """Yield lines that explain an agent's state, given the answer of its server."""
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
     since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""

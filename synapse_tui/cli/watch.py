@@ -175,13 +175,7 @@ def _watch(
 
 
 class Follower:
-    """Follows one watch to its end by long polling.
-
-    Args:
-        report: Called with a line for each event.
-        alive: Whether the agent's process is running.
-        sender_id: Who asks; empty for the person.
-    """
+    """Follows one watch to its end by long polling; `report` is called with a line for each event."""
 
     def __init__(
         self,
@@ -204,7 +198,6 @@ class Follower:
         self._failures = 0
 
     def follow(self, watch: Watch) -> Watch:
-        """Wait for the end of a watch and return its final state."""
         self._narrate(watch)
         while watch["state"] == "on":
             newer = self._look(watch)
@@ -238,7 +231,6 @@ class Follower:
         return newer
 
     def _narrate(self, watch: Watch) -> None:
-        """Report new steps, and what the watch waits for if that has changed."""
         last = ""
         for step in watch.get("steps", ()):
             if step["number"] > self._last_step:

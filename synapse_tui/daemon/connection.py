@@ -32,9 +32,7 @@ MAX_UNSENT = 1_000_000
 class Connection:
     """A connected client; starts reading in the running loop at once.
 
-    Args:
-        on_line: Called with each message.
-        on_end: Called once, when the connection is closed by either side.
+    `on_line` is called with each message, and `on_end` once, when either side has closed the connection.
     """
 
     def __init__(
@@ -146,11 +144,7 @@ class Connection:
 
 
 def handed_terminal(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
-    """Return the terminal that the client sent, not opened yet.
-
-    Raises:
-        SessionError: The client sent no terminal.
-    """
+    """Return the terminal that the client sent, not opened yet; raises SessionError if it sent none."""
     descriptors = connection.take_descriptors()
     try:
         if len(descriptors) != 2:

@@ -54,11 +54,7 @@ class ScreenTap:
         repaint: Callable[[], None],
         tell: Callable[[SynapseError], None],
     ) -> ScreenTap:
-        """Start recording to a new file.
-
-        Raises:
-            SynapseError: The file cannot be created.
-        """
+        """Start recording to a new file; raises SynapseError if it cannot be created."""
 
         def make() -> ScreenRecorder:
             return ScreenRecorder(path, *size, environ=environ, title=title, overwrite=overwrite)
@@ -79,9 +75,7 @@ log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 FAILURE_SECONDS = 60.0
-"""More than `MAX_FAILURES` failures of the application within this many seconds end the attach, so that it
-does not fail in an endless loop.
-"""
+"""More failures than `MAX_FAILURES` in this many seconds end the attach: restarting would not help."""
 
 
 @dataclass(slots=True)
@@ -95,12 +89,7 @@ class Viewer:
 
 @dataclass(slots=True)
 class Opening:
-    """Initial state of the application.
-
-    Attributes:
-        defaults: Agents to open in addition to `specs` that were not requested explicitly.
-        restore: The lost workspace to offer, if any.
-    """
+    """Initial state of the application; `defaults` are agents that were not requested explicitly."""
 
     specs: list[AgentSpec] = field(default_factory=list)
     defaults: list[AgentSpec] = field(default_factory=list)
@@ -172,7 +161,6 @@ class Display:
             connection.answer(answer)
 
     async def _run_once(self) -> BaseException | None:
-        """Run one application until it exits and return the error it failed with, if any."""
         app = self._app = self._make_app()
         try:
             await app.run_async()
@@ -228,10 +216,8 @@ class Display:
     def stop(self, why: str, *, wanted: bool = False, successor: str = "") -> None:
         """End the application.
 
-        Args:
-            why: Who or what ends it, for the log.
-            wanted: Whether a person asked to stop the agents.
-            successor: Interpreter of the version that takes over the agents; empty if none.
+        `why` says who or what ends it, for the log; `wanted`, whether a person asked to stop the agents.
+        `successor` is the interpreter of the version that takes over the agents, if any.
         """
         if not successor:
             self._log_end(why)
@@ -323,7 +309,6 @@ class Display:
             self._app.call_later(restore_view, self._app.main, view)
 
     def offer(self, restore: RestoreOffer | None) -> None:
-        """Offer a lost workspace when the application starts."""
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:

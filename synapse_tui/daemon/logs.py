@@ -11,7 +11,6 @@ from synapse_tui.settings import Settings
 PAUSE = 60.0
 """Seconds in which identical messages are written only once."""
 MOST = 200
-"""Number of different messages that are remembered."""
 
 
 class _Said(NamedTuple):

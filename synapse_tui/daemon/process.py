@@ -60,14 +60,9 @@ class Succession:
 
 
 async def run_session(order: SessionOrder, handover: Handover | None = None) -> Succession | None:
-    """Run a session until it is stopped.
+    """Run a session until it is stopped; return the handover to the next version, if any.
 
-    Args:
-        order: The session.
-        handover: The agents of the previous version of this process; None for a new session.
-
-    Returns:
-        The handover to the next version, or None if everything was stopped.
+    `handover` has the agents of the previous version of this process.
     """
     listener = socket.socket(fileno=os.dup(order.socket_fd))
     remove_socket, key = _remover(Path(listener.getsockname()))

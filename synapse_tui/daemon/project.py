@@ -28,11 +28,7 @@ _ALWAYS_THERE = frozenset({"dummy", "shell"})
 
 
 class ProjectFiles:
-    """Profiles, settings and instructions of one project.
-
-    Args:
-        environ: Environment variables that override settings.
-    """
+    """Profiles, settings and instructions of one project; `environ` overrides settings."""
 
     def __init__(self, folder: Path, paths: UserPaths, environ: Mapping[str, str] = os.environ) -> None:
         self.folder = folder
@@ -139,10 +135,9 @@ class ProjectFiles:
 
 
 def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:
-    """Check that at least one of the agents can be opened, before taking over the terminal.
+    """Check that one of the agents can be opened, before taking over the terminal.
 
-    Raises:
-        SynapseError: No agent can be opened; the error is that of the first.
+    Raises SynapseError, that of the first agent, if none can.
     """
     errors: list[SynapseError] = []
     for spec in specs:

@@ -30,11 +30,7 @@ START_SECONDS = 20.0
 
 
 async def check_successor(python: str) -> str:
-    """Check that another version starts, and return its version number.
-
-    Raises:
-        SessionError: It does not start, or not in time.
-    """
+    """Return the version number of another version; raises SessionError if it does not start in time."""
     if not Path(python).is_absolute():
         raise SessionError(f"'{python}' is no path of an interpreter", "update both sides of synapse-tui")
     hint = "the running version goes on"
@@ -78,8 +74,6 @@ IDLE_SIZE = (120, 40)
 
 
 class SessionServer:
-    """Handles the clients of one session."""
-
     def __init__(
         self, listener: socket.socket, host: Host, project: ProjectFiles, display: Display, *, name: str
     ) -> None:
@@ -249,7 +243,7 @@ class SessionServer:
         connection.answer({"is": "opened", "agents": opened, "session": self._name, "warnings": warnings})
 
     async def _restored(self) -> bool:
-        """Wait while a workspace is restored without asking; its agents have first claim on names and ports.
+        """Wait while a workspace is restored unasked; its agents have first claim on names and ports.
 
         Return whether there was anything to wait for.
         """
@@ -322,10 +316,8 @@ class SessionServer:
     def _end_when_idle(self, *, unseen: bool) -> None:
         """End the session when it has no running agents and no clients.
 
-        Args:
-            unseen: Whether the last screens of exited agents have yet to be seen, which keeps the session
-                alive: the client only asked for information, as every client does before attaching, or opened
-                agents that may have exited at once.
+        `unseen` also counts exited agents, whose last screens have yet to be seen: the client only asked for
+        information, as every client does before attaching, or opened agents that may have exited at once.
         """
         if self._display.ending:
             return

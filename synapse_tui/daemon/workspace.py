@@ -32,7 +32,6 @@ class WorkspaceSaver:
     """Saves the workspace shortly after each change, and the scrollback of the terminals periodically.
 
     Args:
-        view: Returns the state of the application's view.
         scrollback: Whether scrollback is saved; if not, saved scrollback is removed.
         debounce: Seconds between a change and saving it.
         interval: Seconds between checks for terminals that have changed.
@@ -64,7 +63,6 @@ class WorkspaceSaver:
         self._interval = interval
         self.lost: Callable[[], Sequence[SavedAgent]] = tuple
         self._arranged: object = None
-        """The view state that was saved last."""
         self._clock = clock
         self._boot_id = ""
         self._changed = asyncio.Event()
@@ -93,8 +91,7 @@ class WorkspaceSaver:
     async def stop(self, *, clean: bool) -> None:
         """Save for the last time, while the agents still exist.
 
-        Args:
-            clean: Whether a person ends the agents, so that nothing is offered at the next start.
+        `clean` means that a person ends the agents, so that nothing is offered at the next start.
         """
         self._unsubscribe()
         for task in self._tasks:
@@ -114,7 +111,6 @@ class WorkspaceSaver:
         self._scrollback = keep
 
     async def save_lines(self) -> None:
-        """Save the scrollback of each terminal that has changed."""
         if not self._scrollback:
             if self._seen:  # scrollback was saved until now
                 self._seen.clear()
@@ -214,11 +210,8 @@ class WorkspaceSaver:
 class LostWorkspace:
     """A workspace that was not closed by a person.
 
-    Args:
-        arrange: Restores the view after all agents are open.
-        ask: Whether the person is asked first.
-
     Attributes:
+        ask: Whether the person is asked first.
         pending: The agents until the person has decided; if the host ends first, they are offered again.
         decided: Set when the agents are open again or were declined.
     """
@@ -296,13 +289,9 @@ class LostWorkspace:
         )
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
-        """Open the agents again and restore their layout.
+        """Open the agents again and restore their layout; return a message for each that failed.
 
-        Args:
-            sizes: Columns and lines of each agent.
-
-        Returns:
-            A message for each agent that could not be opened.
+        `sizes` are the columns and lines of each agent.
         """
         problems = []
         agents = sorted(self._saved.agents, key=lambda each: each.order)

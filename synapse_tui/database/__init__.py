@@ -1,1 +1,1 @@
-"""Databases: where they are, their tables and migrations, SQLite and PostgreSQL."""
+"""Databases: locations, tables and migrations, SQLite and PostgreSQL."""

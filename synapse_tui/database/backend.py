@@ -1,4 +1,4 @@
-"""What differs between the databases that the history and the locks may lie in."""
+"""The interface to the database of the history and the locks."""
 
 from __future__ import annotations
 
@@ -12,44 +12,41 @@ from sqlmodel import Session, SQLModel
 from .naming import Naming
 
 Clock = Callable[[], datetime]
-"""Gives the time now, aware."""
+"""Returns the current time, aware."""
 Alive = Callable[[str], bool]
-"""Tells whether the process of an owner still runs."""
 READS = "synapse_reads"
-"""The execution option of an engine that only reads: it waits for no writer, and keeps none waiting."""
+"""Execution option of read-only engines, which neither wait for writers nor block them."""
 
 
 class Backend(Protocol):
-    """A kind of database, and which one."""
-
     @property
     def shown(self) -> str:
-        """Which database it is, for people; holds no password."""
+        """Describe the database for people, without password."""
 
     @property
     def naming(self) -> Naming:
-        """What things are called in it."""
+        """Return the names in this database."""
 
     def open(self) -> tuple[Engine, str]:
-        """Open the database, made where there is none, with today's tables."""
+        """Open the database with current tables, creating or migrating it if needed."""
 
     def identity(self) -> object:
-        """Which file it is: one that was removed would be written to and never found."""
+        """Identify the file: one that was removed could be written to but never read again."""
 
     def is_broken(self, error: BaseException) -> bool:
-        """Whether an error says that it is no sound database; being locked or out of space is none."""
+        """Whether an error means corruption, as opposed to a lock or a full disk."""
 
     def give_up(self) -> str:
-        """Make room for a new database where one is broken; gives what became of it, for people."""
+        """Make room for a new database instead of a broken one; returns a description of what was done."""
 
     def is_race(self, error: BaseException) -> bool:
-        """Whether a transaction failed because of another one, so that it is to be tried again."""
+        """Whether a transaction failed because of a concurrent one and should be retried."""
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:
-        """The time by which leases are counted, which is the same for all who share the database."""
+        """Return the time for leases, the same for everyone who shares the database."""
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - each has its own class of it
-        """An `INSERT` that takes `on_conflict_do_update`."""
+        """Return an `INSERT` that supports `on_conflict_do_update`."""
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
-        """What helps to find a fault."""
+        """Return details for diagnosis."""

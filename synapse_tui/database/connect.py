@@ -1,4 +1,4 @@
-"""Finds the backend of a database by its location."""
+"""Selects the backend of a database by its location."""
 
 from __future__ import annotations
 

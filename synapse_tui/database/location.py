@@ -1,4 +1,4 @@
-"""Where a database is: a file of this machine, or a PostgreSQL server that a team shares."""
+"""Location of a database: a local file, or a PostgreSQL server shared by a team."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from synapse_tui.settings.schema import VARIABLE, problem_of
 
 SETTING = f"env.{VARIABLE}"
 BUSY = 10.0
-"""Seconds that other processes are waited for which write the same file."""
+"""Seconds to wait for other writers of the same file."""
 _NO_URL = "of-the-host"
-"""Stands for a URL that cannot be used: a process that has it must not use another database instead."""
+"""Replaces a URL that cannot be used, so that a process does not fall back to another database."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamDatabase:
-    """A PostgreSQL database that several machines share."""
-
-    # its URL as libpq reads it (section 34.1.1.2 of its manual); may hold a password
+    # libpq connection URI (section 34.1.1.2 of its manual); may contain a password
     url: str = field(repr=False)
-    machine: str  # the name of this machine (`machine.machine_name`)
-    project: Path  # folder of the project, a real path
+    machine: str  # name of this machine (`machine.machine_name`)
+    project: Path  # real path
 
     def __str__(self) -> str:
-        """Where it is, without user and password; nothing of a URL that cannot be read."""
+        """Describe the location without user and password; hides a URL that cannot be parsed."""
         if problem_of(self.url):
             return f"of {VARIABLE}"
         parts = urlsplit(self.url)
@@ -36,7 +34,7 @@ class TeamDatabase:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not stand in any text for people: the password, as it is and as it is written."""
+        """Return the password, decoded and as written, to be removed from texts for people."""
         if problem_of(self.url):
             return ()
         parts = urlsplit(self.url)
@@ -49,19 +47,16 @@ Location = Path | TeamDatabase
 
 
 def patience_with(location: Location, answer: float) -> float:
-    """Seconds that a database is waited for: a file's other writers, or a server's answer for so long."""
+    """Return the timeout in seconds: for a file's other writers, or for `answer` from a server."""
     return BUSY if isinstance(location, Path) else answer
 
 
 class _Texts(Protocol):
-    """Settings."""
-
     def text(self, key: str) -> str:
-        """A text."""
+        """Return a setting."""
 
 
 def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path) -> Location:
-    """Where the history and the locks are."""
     url = settings.text(SETTING).strip()
     return TeamDatabase(url, machine_name(paths.machines), project) if url else file
 
@@ -74,7 +69,7 @@ def connection_url(database: TeamDatabase) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL of a server as the agents' own processes get it: they must find the password elsewhere."""
+    """Remove the password for the agents' own processes, which must find it elsewhere."""
     if problem_of(url) is not None:
         return _NO_URL
     parts = urlsplit(url)

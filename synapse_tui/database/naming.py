@@ -1,8 +1,8 @@
-"""What agents, processes, projects and files are called in a database.
+"""Names of agents, processes, projects and files in a database.
 
-In a file of this machine everything has the name that it has here. In a database of a team agents of two
-machines may have the same id, and the same file lies in different folders: there names say on which machine,
-and files of a repository are named by its remote.
+A local file uses local names. In a team's database, agents on two machines may have the same id, and the same
+file may be in different folders, so names include the machine, and files of a repository are named by its
+remote.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from synapse_tui.safety.locks import FileKeys
 from .location import Location, TeamDatabase
 
 _SHORT = re.compile(r"(?:[^@/\s]+@)?([^:/\s]{2,}):(?!//)(.+)")
-"""`git@github.com:team/app.git`, as git-clone(1) knows it; one letter is a drive, not a host."""
+"""`git@github.com:team/app.git`, as git-clone(1) accepts it; one letter is a drive, not a host."""
 _REMOTE = re.compile(r'remote "(.+)"')
 _FIRST = "origin"
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A working copy of a repository that has a remote.
+    """A working copy of a repository with a remote.
 
     Attributes:
-        folder: The top of the working copy, a real path.
+        folder: Top of the working copy, a real path.
         name: `github.com/team/app`, without user, password and port.
     """
 
@@ -42,14 +42,7 @@ class Repository:
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """The repository of a folder.
-
-    Args:
-        folder: A real path.
-
-    Returns:
-        None where there is none, or none with a remote on a host.
-    """
+    """Find the repository of a folder (a real path); None without a remote on a host."""
     for place in (folder, *folder.parents):
         mark = place / ".git"
         if mark.exists():
@@ -61,7 +54,7 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 def remote_name(url: str) -> str:
-    """The name of a remote: host and path in lower case; empty for one that is on no host."""
+    """Return host and path of a remote in lower case; empty if it has no host."""
     short = _SHORT.fullmatch(url.strip())
     try:
         parts = urlsplit(url.strip()) if short is None else None
@@ -79,7 +72,7 @@ def remote_name(url: str) -> str:
 def _remotes(mark: Path) -> dict[str, str]:
     parser = ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     with suppress(OSError, ConfigParserError, ValueError):
-        # git indents what stands in a section, which means a continued line to this parser.
+        # git indents lines in a section, which to this parser means a continuation.
         text = (_common_folder(mark) / "config").read_text(encoding="utf-8", errors="replace")
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     found = {}
@@ -101,52 +94,52 @@ def _common_folder(mark: Path) -> Path:
 
 
 class Naming(Protocol):
-    """Translates between the names of this machine and those in the database."""
+    """Translates between local names and those in the database."""
 
     def agent(self, agent_id: str) -> str:
-        """An agent of this machine, or one that another method of this gave."""
+        """Name an agent of this machine; accepts names too."""
 
     def agent_id(self, name: str) -> str:
-        """An agent as it is shown here; one of another machine keeps that machine's name behind it."""
+        """Return an agent's display name, with the machine appended if it is another one."""
 
     def is_here(self, name: str) -> bool:
-        """Whether an agent or a process is one of this machine, so that its life can be looked at."""
+        """Whether an agent or process is on this machine, so that it can be checked."""
 
     def owner(self, process: str) -> str:
-        """A process of this machine."""
+        """Name a process of this machine."""
 
     def process(self, owner: str) -> str:
-        """A process of this machine as `process_times` knows it."""
+        """Return a local process as `process_times` identifies it."""
 
     def project(self, folder: str) -> str:
-        """A project of this machine."""
+        """Name a project of this machine."""
 
     def shared_project(self, folder: str) -> str:
-        """A project of this machine, by a name that all working copies of it share."""
+        """Name a project the same in all of its working copies."""
 
     def folder(self, project: str) -> str:
-        """A project as it is shown here; of another machine with that machine's name before it."""
+        """Return a project's display name, prefixed with the machine if it is another one."""
 
     def file(self, key: str) -> str:
-        """A file, by its key (`file_safety.FileKeys`)."""
+        """Name a file by its key (`file_safety.FileKeys`)."""
 
     def spelled(self, key: str) -> str:
-        """The same with its capitals; empty where that makes no difference."""
+        """The same in original case; empty if case does not matter."""
 
     def key(self, name: str) -> str:
-        """The key of a file of `file` or `spelled`."""
+        """Return the key of a name from `file` or `spelled`."""
 
     @property
     def files(self) -> str:
-        """How the names of this project's files begin; empty where there are no others."""
+        """Prefix of this project's files; empty if there are no others."""
 
     @property
     def machines(self) -> str:
-        """How the names of this machine's projects begin; empty where there are no others."""
+        """Prefix of this machine's projects; empty if there are no others."""
 
 
 class LocalNaming:
-    """Names in a file of this machine: those that things have."""
+    """Names in a local file: unchanged."""
 
     files = ""
     machines = ""
@@ -186,7 +179,7 @@ class LocalNaming:
 
 
 class FileNaming(LocalNaming):
-    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them."""
+    """Names in a project's file of locks: paths, as in the original synapse-a2a."""
 
     def __init__(self, project: Path) -> None:
         self._keys = FileKeys(project)
@@ -195,20 +188,20 @@ class FileNaming(LocalNaming):
         return str(self._keys.spelled(key))
 
     def spelled(self, key: str) -> str:
-        """The key: a path need not be found again once the file was removed or became a link."""
+        """Return the key: the path of a removed file or a link could not be resolved again."""
         return key
 
     def key(self, name: str) -> str:
-        """The key of a path, in which another program may have left links; a key stays as it is."""
+        """Return the key of a path, resolving links that another program may have stored."""
         return self._keys.key(name) if name.startswith("/") else name
 
 
 class TeamNaming:
-    """Names in a database of a team.
+    """Names in a team's database.
 
-    Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
-    of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems know but one
-    case; all others `laptop-3f9a1c:/home/me/notes.txt`.
+    Agents are `synapse-claude-8100@laptop-3f9a1c`; processes and projects start with `laptop-3f9a1c:`. Files
+    of a repository are `github.com/team/app:src/main.py`, in lower case since some file systems ignore case;
+    all others `laptop-3f9a1c:/home/me/notes.txt`.
     """
 
     def __init__(self, database: TeamDatabase) -> None:
@@ -221,7 +214,6 @@ class TeamNaming:
 
     @cached_property
     def _top(self) -> tuple[str, Path]:
-        """The name that the machines share, and what it stands for here; empty where there is none."""
         found = find_repository(self._project)
         return (found.name, found.folder) if found else ("", self._project)
 
@@ -238,7 +230,6 @@ class TeamNaming:
         return agent_id if "@" in agent_id or not agent_id else f"{agent_id}@{self._machine}"
 
     def agent_id(self, name: str) -> str:
-        """The agent, with its machine where that is another one."""
         return name.removesuffix(f"@{self._machine}")
 
     def is_here(self, name: str) -> bool:
@@ -254,17 +245,14 @@ class TeamNaming:
         return f"{self._machine}:{folder}"
 
     def shared_project(self, folder: str) -> str:
-        """The repository and the path in it, where it has a remote."""
         real = Path(os.path.realpath(folder))
         found = find_repository(real)
         return f"{found.name}:{real.relative_to(found.folder).as_posix()}" if found else self.project(folder)
 
     def folder(self, project: str) -> str:
-        """The folder, with its machine where that is another one."""
         return project.removeprefix(f"{self._machine}:")
 
     def file(self, key: str) -> str:
-        """The repository and the path in it; else the machine and the path."""
         return self.spelled(key).casefold() if self._shared(key) is not None else self.spelled(key)
 
     def spelled(self, key: str) -> str:
@@ -272,7 +260,7 @@ class TeamNaming:
         return f"{self._machine}:{self._keys.path(key)}" if shared is None else f"{self._top[0]}:{shared}"
 
     def key(self, name: str) -> str:
-        """The key; of a file that is not here the whole name."""
+        """Return the key, or the whole name of a file that is not on this machine."""
         repository, top = self._top
         if repository and name.startswith(f"{repository}:"):
             path = top / name.removeprefix(f"{repository}:")
@@ -283,7 +271,6 @@ class TeamNaming:
         return self._keys.of_real(path)
 
     def _shared(self, key: str) -> str | None:
-        """The path of a file in the repository; None where it is in none."""
         name, top = self._top
         path = self._keys.path(key)
         return path.relative_to(top).as_posix() if name and path.is_relative_to(top) else None

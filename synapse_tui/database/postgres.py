@@ -1,4 +1,4 @@
-"""PostgreSQL: a server that a team shares."""
+"""PostgreSQL: a server shared by a team."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 LONGEST_CONNECT = 5.0
-"""Seconds after which a server that does not answer is taken for gone."""
+"""Seconds after which a server counts as unreachable."""
 REST = 1.0
-"""Seconds in which a server that was not reached is not called again: requests fail at once."""
+"""Seconds after a failed connection during which requests fail at once."""
 _SLACK = 0.5
-"""Seconds by which the server ends a statement earlier than we do: its error says more."""
+"""Seconds by which the server's statement timeout precedes ours, since its error is more specific."""
 _INSTALL = "install it: pip install 'synapse-tui[postgres]'"
 _SETUP = "docs/database.md has the SQL that makes user and database"
 _ADVICE: tuple[tuple[str, str, str], ...] = (
-    # Class or code of SQLSTATE (PostgreSQL, appendix A), what is wrong, what to do.
+    # Class or code of SQLSTATE (PostgreSQL, appendix A), problem, advice.
     ("28P01", "refuses the password", "correct it in ~/.pgpass or in {variable}"),
     (
         "password",
@@ -56,7 +56,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
     ("57P", "is shutting down or starting", "it is tried again"),
 )
 _TEXTS: tuple[tuple[str, str], ...] = (
-    # What libpq reports by itself has no code.
+    # libpq's own errors have no code.
     ("password authentication failed", "28P01"),
     ("no password supplied", "password"),
     ("no pg_hba.conf entry", "28000"),
@@ -70,7 +70,6 @@ _TEXTS: tuple[tuple[str, str], ...] = (
 
 
 def load_driver() -> Any:  # noqa: ANN401 - a module
-    """The module `psycopg`."""
     try:
         import psycopg  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -81,8 +80,6 @@ def load_driver() -> Any:  # noqa: ANN401 - a module
 
 
 class Connector:
-    """Makes connections to a server."""
-
     def __init__(self, database: TeamDatabase, patience: float) -> None:
         self._database = database
         self._patience = patience
@@ -97,7 +94,7 @@ class Connector:
                 return self._connect(driver)
             except driver.Error as error:
                 failure = self._fail(error)
-        # Not from the driver's own error: that keeps its connection open for as long as it is kept itself.
+        # Not chained to the driver's error, which would keep its connection open.
         raise HistoryError(failure.message, failure.hint)
 
     def _fail(self, error: BaseException) -> HistoryError:
@@ -106,7 +103,7 @@ class Connector:
         return failure
 
     def explain(self, error: BaseException) -> HistoryError | None:
-        """An error of the server in words for people; None where they can do nothing about it."""
+        """Translate a server error for people; None if they cannot fix it."""
         code = getattr(error, "sqlstate", None) or ""
         text = str(error)
         if not code:
@@ -129,13 +126,13 @@ class Connector:
             connect_timeout=max(2, round(min(self._patience, LONGEST_CONNECT))),
             application_name="synapse-tui",
             client_encoding="utf-8",
-            # A machine that is gone sends no word of it.
+            # Detects a machine that disappeared.
             keepalives_idle=30,
             keepalives_interval=5,
             keepalives_count=3,
             tcp_user_timeout=round(self._patience * 1000),
             autocommit=True,
-            # A plan for any word serves no search well, and poolers keep no statements.
+            # Generic plans make searches slow, and poolers do not support prepared statements.
             prepare_threshold=None,
         )
         limit = round(max(0.5, self._patience - _SLACK) * 1000)
@@ -173,9 +170,9 @@ def _timed(
     patience: float,
     fail: Callable[[BaseException], object],
 ) -> type[psycopg.Connection[Any]]:
-    """The class of connections that wait no longer than that for an answer.
+    """Return a connection class with a client-side timeout.
 
-    The server's own limits do not hold where the server itself stands still.
+    The server's own limits do not apply if the server hangs.
     """
 
     class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
@@ -203,7 +200,7 @@ def _timed(
 
 
 def _sound_dumper() -> Any:  # noqa: ANN401 - a class
-    """Writes texts without NUL, which PostgreSQL knows none of: one would keep a batch from being written."""
+    """Return a dumper that strips NUL, which PostgreSQL rejects: one would block a whole batch."""
     from psycopg.types.string import StrDumperUnknown  # noqa: PLC0415 - an extra
 
     class SoundDumper(StrDumperUnknown):
@@ -214,13 +211,13 @@ def _sound_dumper() -> Any:  # noqa: ANN401 - a class
 
 
 _RACES = frozenset({"40001", "40P01", "23505"})
-"""SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
+"""SQLSTATE of conflicts between transactions: serialization, deadlock, unique violation."""
 _TRIGRAMS = """CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)
     WITH (gin_pending_list_limit = 1024)"""
 _EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
 _NO_TABLE = "42P01"
 _HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = 'synapse' AND tablename = 'schema_version'"
-"""Reads the catalogue itself: `to_regclass` may not see what another has made since the transaction began."""
+"""Reads the catalogue directly: `to_regclass` may miss tables created since the transaction began."""
 _HAS_SCHEMA = "SELECT 1 FROM pg_namespace WHERE nspname = 'synapse'"
 _HELD = """WITH held AS MATERIALIZED (
     SELECT count(pg_advisory_xact_lock(key)) FROM unnest(CAST(:keys AS bigint[])) AS key
@@ -228,7 +225,7 @@ _HELD = """WITH held AS MATERIALIZED (
 
 
 class Postgres:
-    """A server; its clock counts for leases, and its advisory locks keep transactions apart."""
+    """A server; its clock counts for leases, and its advisory locks serialize transactions."""
 
     def __init__(self, database: TeamDatabase, *, busy: float) -> None:
         self.shown = str(database)
@@ -237,7 +234,6 @@ class Postgres:
         self._connector = Connector(database, busy)
 
     def open(self) -> tuple[Engine, str]:
-        """Connect, and make the tables where they are not."""
         load_driver()
         engine = create_engine(
             "postgresql+psycopg://",
@@ -261,11 +257,11 @@ class Postgres:
         return self._database
 
     def is_broken(self, error: BaseException) -> bool:
-        """Whether the tables are gone; what else is wrong with a server is for its people to mend."""
+        """Whether the tables are missing; other faults are for the server's administrators."""
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") == _NO_TABLE
 
     def give_up(self) -> str:
-        """Nothing has to be moved: the tables are made anew."""
+        """Do nothing: the tables are recreated."""
         return f"the tables of {self.shown} were gone"
 
     def is_race(self, error: BaseException) -> bool:
@@ -274,13 +270,12 @@ class Postgres:
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
-        """The time of the server, once no other process does what must be done alone."""
-        keys = sorted(map(_lock_key, set(alone)))  # in one order, or two could wait for each other
+        """Return the server's time, after taking the advisory locks of `alone`."""
+        keys = sorted(map(_lock_key, set(alone)))  # in one order, to avoid deadlocks
         found: datetime = session.connection().execute(text(_HELD), {"keys": keys}).scalar_one()
         return found.astimezone(UTC)
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
-        """PostgreSQL's `INSERT`."""
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:
@@ -295,7 +290,7 @@ class Postgres:
     # -- tables ---
 
     def _migrate(self, connection: Connection) -> None:
-        """Take the steps that the database has not taken yet; of several hosts at once one takes them."""
+        """Run the pending steps; of several hosts at once, one does."""
         taken = _version(connection)
         if taken < len(POSTGRES_STEPS):
             connection.execute(text(_HELD), {"keys": [_lock_key("migrate")]})
@@ -319,7 +314,7 @@ class Postgres:
         )
 
     def _register(self, connection: Connection) -> None:
-        """Note of which repository the project is, so that its tasks are found from other machines."""
+        """Record the repository of the project, so that other machines can find its tasks."""
         names = {
             "project": self.naming.project(str(self._database.project)),
             "repository": self.naming.shared_project(str(self._database.project)),
@@ -335,22 +330,20 @@ class Postgres:
             with connection.begin_nested():
                 connection.execute(note, names)
         except HistoryError:
-            return  # who may only read has no tasks to be found
+            return  # read-only users have no tasks
 
     def _on_error(self, context: ExceptionContext) -> HistoryError | None:
-        """Give an error of the server that a person must mend in words for people."""
         return None if context.is_pre_ping else self._connector.explain(context.original_exception)
 
 
 def _version(connection: Connection) -> int:
-    """How many steps a database has taken; -1 where it has no tables."""
     if not connection.exec_driver_sql(_HAS_TABLES).scalar():
         return -1
     return int(connection.exec_driver_sql("SELECT MAX(version) FROM synapse.schema_version").scalar() or 0)
 
 
 def _try_trigrams(connection: Connection) -> None:
-    """Index trigrams where that extension may be installed; search does without it too."""
+    """Create the trigram index if the extension can be installed; search also works without it."""
     if not connection.exec_driver_sql(_EXTENSION).scalar():
         return
     try:

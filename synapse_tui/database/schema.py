@@ -1,7 +1,6 @@
-"""The steps by which a file of the history comes to today's tables.
+"""Migrations of the database to the current tables (`tables.py`).
 
-A step that was published is never changed: files out there have taken it. `tables.py` says what all of them
-lead to.
+A published step is never changed, since existing databases have taken it.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ STEPS: Sequence[Step] = (
         "ALTER TABLE tasks ADD COLUMN artifacts JSON NOT NULL DEFAULT '[]'",
         "ALTER TABLE tasks ADD COLUMN session VARCHAR NOT NULL DEFAULT ''",
         "UPDATE tasks SET session = context_id",
-        # Holds all that a page of tasks is chosen by: the rows themselves, with their texts, are not read.
+        # Covers pages of tasks, so that rows with their texts are not read.
         """CREATE INDEX ix_tasks_page ON tasks (
             project, agent_name, updated_at, id, follows, sender_id, caller, context_id, status
         )""",
@@ -123,37 +122,36 @@ STEPS: Sequence[Step] = (
     (
         "ALTER TABLE tasks ADD COLUMN kept BOOLEAN NOT NULL DEFAULT 1",
         "CREATE INDEX ix_tasks_unkept ON tasks (finished_at) WHERE kept = 0",
-        # What a person lists and counts is found here alone, the newest first, whatever is asked for.
+        # Covers every list and count, newest first.
         """CREATE INDEX ix_tasks_newest ON tasks (
             created_at, id, project, agent_name, agent_type, sender_id, status, submitted_at, finished_at
         )""",
     ),
     ("ALTER TABLE tasks ADD COLUMN called VARCHAR",),
 )
-"""Statements of each step, in order; the version of a file is the number of steps it has taken."""
+"""Statements of each step, in order; the version of a file is the number of steps taken."""
 
 
 _VERSIONS = "schema_version"
-"""The table that every database of ours has."""
 
 
 class ForeignFile(Exception):
-    """A database that is none of ours."""
+    """A database of another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Files of another program that are used together with it."""
+    """A file shared with another program."""
 
-    tables: frozenset[str] = frozenset()  # the tables by which such a file is known
-    version: int = 0  # how many steps it counts as having taken
+    tables: frozenset[str] = frozenset()  # the tables that identify it
+    version: int = 0  # the number of steps that it counts as having taken
 
 
 NOTHING = Adopted()
 
 
 def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adopted = NOTHING) -> None:
-    """Take the steps that a file has not taken yet, in the caller's transaction."""
+    """Run the pending steps in the caller's transaction."""
     place = str(connection.engine.url.database)
     take_steps(connection, _version(connection, adopted), steps, place=place)
 
@@ -178,7 +176,7 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
 
 
 def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
-    """Whether a database with these tables is none of ours; one without any is free."""
+    """Whether a database with these tables belongs to another program; False if it is empty."""
     return bool(tables) and _VERSIONS not in tables and not is_adopted(tables, adopted)
 
 
@@ -324,20 +322,20 @@ POSTGRES_STEPS: Sequence[Step] = (
         "CREATE INDEX ix_file_modifications_agent_name ON file_modifications (agent_name)",
         "CREATE INDEX ix_file_modifications_file_path ON file_modifications (file_path, id)",
         "CREATE INDEX ix_file_modifications_timestamp ON file_modifications (timestamp)",
-        # Which projects of all machines are working copies of one repository.
+        # Maps the projects of all machines to their repository.
         """CREATE TABLE projects (
             project text COLLATE "C" NOT NULL PRIMARY KEY,
             repository text COLLATE "C" NOT NULL
         )""",
         "CREATE INDEX ix_projects_repository ON projects (repository)",
-        # What is searched; a trigger notes what changes, as in `messages/search.py`.
+        # The searched texts; a trigger records changes, as in `messages/search.py`.
         """CREATE TABLE search_docs (
             task_id text COLLATE "C" NOT NULL PRIMARY KEY,
             created_at timestamptz NOT NULL,
             body text COLLATE "C" NOT NULL,
             short_words text[] COLLATE "C" NOT NULL
         )""",
-        # Less is left for whoever comes last: a step of indexing is to be short.
+        # A short pending list: it delays whoever flushes it, and indexing steps must be short.
         """CREATE INDEX ix_search_docs_short_words ON search_docs USING gin (short_words)
             WITH (gin_pending_list_limit = 1024)""",
         "CREATE INDEX ix_search_docs_newest ON search_docs (created_at, task_id)",
@@ -363,4 +361,4 @@ POSTGRES_STEPS: Sequence[Step] = (
     ),
     ('ALTER TABLE tasks ADD COLUMN called text COLLATE "C"',),
 )
-"""Statements of each step, in order; the version of a database is the number of steps it has taken."""
+"""Statements of each step, in order; the version of a database is the number of steps taken."""

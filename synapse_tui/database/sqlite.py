@@ -1,4 +1,4 @@
-"""A SQLite file opened through SQLModel: private, in WAL mode, migrated, moved aside when it is broken."""
+"""An SQLite file used through SQLModel: private, in WAL mode, migrated, moved aside if broken."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .naming import LocalNaming
 from .schema import NOTHING, STEPS, Adopted, ForeignFile, Step, is_foreign, migrate
 
 OWN_FOLDER = ".synapse"
-"""Folders of this name are for their owner alone."""
+"""Folders of this name are private."""
 OWN_NAMES = frozenset({"history.db", "file_safety.db"})
-"""Files that we name ourselves: what is no sound database there is moved aside. Others may be anything."""
+"""Files with our own names: a broken one is moved aside. Other names may be any file."""
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -40,11 +40,10 @@ def open_engine(
     busy: float = BUSY,
     durable: bool = True,
 ) -> tuple[Engine, str]:
-    """Open a database, made where there is none."""
     _refuse_foreign(path, adopted)
     try:
         return _open(path, steps, adopted, busy, durable), ""
-    except ForeignFile as error:  # it came to be there just now
+    except ForeignFile as error:  # created by another program just now
         raise _foreign(path) from error
     except DBAPIError as error:
         if not is_broken(error):
@@ -56,7 +55,7 @@ def open_engine(
 
 
 def is_broken(error: BaseException) -> bool:
-    """Whether an error says that the file is no sound database; being locked or out of space is none."""
+    """Whether an error means corruption, as opposed to a lock or a full disk."""
     origin = error.orig if isinstance(error, DBAPIError) else error
     code = getattr(origin, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in _BROKEN
@@ -72,7 +71,7 @@ def move_aside(path: Path) -> str:
 
 
 def _refuse_foreign(path: Path, adopted: Adopted) -> None:
-    """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks."""
+    """Raise if a file is another program's. Only SQLite may open it: closing it would drop our locks."""
     if not path.is_file() or not path.stat().st_size:
         return
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
@@ -81,7 +80,7 @@ def _refuse_foreign(path: Path, adopted: Adopted) -> None:
         except sqlite3.Error as error:
             if is_broken(error) and path.name not in OWN_NAMES:
                 raise _foreign(path) from error
-            return  # it is locked, or cannot be read: opening it reports that
+            return  # locked or unreadable: opening it reports that
     if is_foreign(tables, adopted):
         raise _foreign(path)
 
@@ -108,11 +107,11 @@ def _open(path: Path, steps: Sequence[Step], adopted: Adopted, busy: float, dura
 
 
 def _make(path: Path) -> None:
-    """Make the file for its owner alone; SQLite gives its -wal and -shm files the same mode.
+    """Create the file with private permissions; SQLite gives its -wal and -shm files the same mode.
 
-    A file that is there is not opened: closing it would take away all locks that this process has on it
-    (POSIX locks go with the first close of a file, whoever has opened it), and the next process that closes
-    the database would take itself for the last one and remove the -wal file below this one.
+    An existing file is not opened: closing it would drop all locks of this process on it (POSIX locks end
+    with the first close of a file), and the next process that closes the database would believe to be the
+    last and remove the -wal file.
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -121,11 +120,11 @@ def _make(path: Path) -> None:
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI connection
-    # The driver would begin transactions only before writes, which makes read-then-write fail under WAL.
+    # The driver would begin transactions only before writes, so that read-then-write fails in WAL mode.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
-    # Each commit reaches the disk: a note that Enter is about to be pressed must survive a power cut as well.
+    # Each commit reaches the disk: the note before Enter must survive a power failure too.
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
 
@@ -138,14 +137,14 @@ def _set_up_lightly(connection: Any, record: object) -> None:  # noqa: ANN401 - 
 
 
 LONGEST_PAUSE = 0.008
-"""Seconds that a writer sleeps at most before it asks for the file again."""
+"""Maximum seconds between two attempts of a writer."""
 
 
 def _beginner(busy: float) -> Callable[[Connection], None]:
-    """What begins transactions.
+    """Return the function that begins transactions.
 
-    SQLite's own way of waiting sleeps longer the longer it has waited, so of many writers the oldest may wait
-    for ever. Ours all sleep alike, so each has its turn.
+    SQLite's busy handler sleeps longer the longer it has waited, which may starve the oldest of many writers.
+    Here all sleep equally.
     """
 
     def begin(connection: Connection) -> None:
@@ -159,7 +158,7 @@ def _beginner(busy: float) -> Callable[[Connection], None]:
             while not _needs_no_wait(driver) and time.monotonic() < end:
                 time.sleep(random.uniform(0.001, LONGEST_PAUSE))  # noqa: S311 - no secret
             if not driver.in_transaction:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")  # fails in SQLAlchemy's words
+                connection.exec_driver_sql("BEGIN IMMEDIATE")  # fails with SQLAlchemy's exceptions
         finally:
             driver.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")
 
@@ -167,7 +166,7 @@ def _beginner(busy: float) -> Callable[[Connection], None]:
 
 
 def _needs_no_wait(driver: sqlite3.Connection) -> bool:
-    """Begin to write; whether that was done, or fails for another reason than another process."""
+    """Try to begin writing; returns False if another process holds the lock."""
     try:
         driver.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
@@ -176,7 +175,7 @@ def _needs_no_wait(driver: sqlite3.Connection) -> bool:
 
 
 class Sqlite:
-    """A file. Its transactions that may write come one at a time (`BEGIN IMMEDIATE`), so none needs more."""
+    """A file. Transactions that may write are serialized (`BEGIN IMMEDIATE`)."""
 
     def __init__(
         self, path: Path, steps: Sequence[Step], adopted: Adopted, *, busy: float, durable: bool
@@ -195,7 +194,6 @@ class Sqlite:
         )
 
     def identity(self) -> object:
-        """Device and number of the file; None where there is none."""
         try:
             status = self._path.stat()
         except OSError:
@@ -203,21 +201,19 @@ class Sqlite:
         return status.st_dev, status.st_ino
 
     def is_broken(self, error: BaseException) -> bool:
-        """Whether the file is no sound database."""
         return is_broken(error)
 
     def give_up(self) -> str:
         return f"{self.shown} was no sound database and is {move_aside(self._path)} now"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
-        """Never: waiting too long for another process fails as locked."""
+        """Never: a timeout is reported as a locked database."""
         return False
 
     def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
         return clock()
 
     def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - a Backend
-        """SQLite's `INSERT`."""
         return insert(table)
 
     def facts(self, connection: Connection) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""The tables of the history; `schema.py` makes them in a file, and a test holds the two together."""
+"""The tables of the history; `schema.py` creates them, and a test compares both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGED_BY = (
     "context_id",
     "status",
 )
-"""What a page of tasks is chosen and ordered by."""
+"""Columns that select and order a page of tasks."""
 LISTED_BY = (
     "created_at",
     "id",
@@ -30,12 +30,10 @@ LISTED_BY = (
     "submitted_at",
     "finished_at",
 )
-"""What the tasks that a person lists are chosen, ordered and counted by."""
+"""Columns that select, order and count the tasks in lists."""
 
 
 class TaskRow(SQLModel, table=True):
-    """A message to an agent and all that became of it."""
-
     __tablename__ = "tasks"
     __table_args__ = (
         Index("ix_tasks_page", *PAGED_BY),
@@ -45,12 +43,10 @@ class TaskRow(SQLModel, table=True):
 
     id: str = Field(primary_key=True)
     agent_name: str
-    """Agent id of the receiver."""
     agent_type: str
     project: str
     context_id: str
     peer_task_id: str = ""
-    """The sender's own task that waits for this one."""
     sender_id: str
     sender_type: str
     sender_endpoint: str
@@ -66,38 +62,36 @@ class TaskRow(SQLModel, table=True):
     response_expected: bool
     meta: dict[str, Any] = Field(default_factory=dict, sa_column=Column("metadata", JSON, nullable=False))
     owner: str
-    """Process that works on it; when that is gone, or `recovery.NOBODY`, it goes on no more by itself."""
+    """Process that works on it; without it, or with `recovery.NOBODY`, it needs recovery."""
     created_at: datetime
     updated_at: datetime
     submitted_at: datetime | None = None
     finished_at: datetime | None = Field(default=None, index=True)
-    """None while it has not ended."""
     replied: bool = Field(default=False, sa_column_kwargs={"server_default": "0"})
-    """Whether the agent answered by itself."""
     reply: str = Field(default="", index=True, sa_column_kwargs={"server_default": ""})
-    """Whether the sender got a reply about its end; `due` when not yet."""
+    """Whether the sender got a reply about its end; `due` if not yet."""
     caller: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """Whose key brought it; empty for the user of this machine."""
+    """Owner of the key that sent it; empty for the user of this machine."""
     follows: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """The task that it goes on with."""
+    """The task that it is a follow-up of."""
     messages: list[dict[str, Any]] = Field(
         default_factory=list, sa_column=Column(JSON, nullable=False, server_default="[]")
     )
-    """The conversation about it (`content.to_json`); files are named by their paths."""
+    """The conversation (`content.to_json`), with files as paths."""
     artifacts: list[dict[str, Any]] = Field(
         default_factory=list, sa_column=Column(JSON, nullable=False, server_default="[]")
     )
-    """What was answered, where that is more than `output`; files are named by their paths."""
+    """The answer, if it is more than `output`, with files as paths."""
     session: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """Session of the agent to which it was sent; `context_id` may be the caller's own conversation."""
+    """Receiving session of the agent; `context_id` may be the caller's conversation."""
     kept: bool = Field(default=True, sa_column_kwargs={"server_default": "1"})
-    """Whether it stays in the history once it has ended and replies and notifications are settled."""
+    """Whether it stays in the history after its end, once replies and notifications are settled."""
     called: str | None = None
-    """Name of the agent that it is for, empty for one without a name; None where it was not recorded."""
+    """Name of the receiving agent; empty without a name, None if not recorded."""
 
 
 class ChangeRow(SQLModel, table=True):
-    """A step of a task: every state it was in has a time and a reason."""
+    """A step of a task: each of its states has a time and a reason."""
 
     __tablename__ = "task_changes"
 
@@ -110,8 +104,6 @@ class ChangeRow(SQLModel, table=True):
 
 
 class OutboxRow(SQLModel, table=True):
-    """The place of a message that waits."""
-
     __tablename__ = "outbox"
 
     task_id: str = Field(primary_key=True)
@@ -125,8 +117,6 @@ class OutboxRow(SQLModel, table=True):
 
 
 class SchemaRow(SQLModel, table=True):
-    """The version of the tables in this file: one row."""
-
     __tablename__ = "schema_version"
 
     id: int = Field(primary_key=True)
@@ -134,7 +124,7 @@ class SchemaRow(SQLModel, table=True):
 
 
 class SubscriptionRow(SQLModel, table=True):
-    """A receiver of notifications; the file is private, for it holds secrets."""
+    """A receiver of notifications; contains secrets, so the file is private."""
 
     __tablename__ = "push_configs"
 
@@ -144,7 +134,6 @@ class SubscriptionRow(SQLModel, table=True):
     protocol: str
     url: str
     task_id: str
-    """Empty for all tasks of the agent."""
     config_id: str
     events: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     token: str
@@ -153,14 +142,12 @@ class SubscriptionRow(SQLModel, table=True):
     secret: str
     persist: bool
     owner: str
-    """Process that sends; when that is gone, another one goes on."""
+    """Process that sends them; after its end another one continues."""
     created_at: datetime
     ended_at: datetime | None = None
 
 
 class DeliveryRow(SQLModel, table=True):
-    """A notification and what became of it."""
-
     __tablename__ = "push_deliveries"
 
     id: str = Field(primary_key=True)

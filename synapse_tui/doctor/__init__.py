@@ -1,1 +1,1 @@
-"""`synapse doctor`: runs an installed agent in a scratch folder and proves that its profile describes it."""
+"""`synapse doctor`: runs an installed agent in a scratch folder and verifies its profile."""

@@ -1,4 +1,4 @@
-"""Checks that an agent starts, works, is interrupted, asks, replies and ends, and of the rules behind it."""
+"""Checks of start, permission dialogs, work, interrupts, state rules, replies and exit."""
 
 from __future__ import annotations
 
@@ -21,30 +21,28 @@ from .suggest import suggest_chosen, suggest_dialog, suggest_rule
 from .turns import advice_for, brief, prompt_of
 
 SETTLED = 3.0
-"""Seconds without a change after which an agent that is not ready will not become so by itself."""
+"""Seconds without a change after which an agent that is not ready is considered stuck."""
 MAX_TRUSTED = 5
 _LAST_WORDS = 240
-_TRUST_WAIT = 30.0  # Seconds in which the question must be gone; some agents start anew after it
+_TRUST_WAIT = 30.0  # Seconds for the question to disappear; some agents restart after it
 _BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """How an agent began."""
-
     ready: bool
-    seconds: float  # How long that took, or how long was waited
+    seconds: float  # Seconds to start, or seconds waited
     rule: str  # The rule that decided its state
-    trusted: int = 0  # How often keys were pressed in questions about trust
-    asked: str = ""  # What it asks; empty when no rule sees a dialog
-    exit: ExitStatus | None = None  # How it ended; None while it runs
+    trusted: int = 0  # Number of trust questions answered
+    asked: str = ""  # The question of an open dialog
+    exit: ExitStatus | None = None  # None while it runs
     screen: str = ""
     samples: tuple[Sample, ...] = ()
     folder: Path = Path()
 
 
 async def start(examination: Examination) -> Verdict:
-    """It reaches READY; first-run dialogs are named."""
+    """The agent becomes READY; first-run dialogs are reported."""
     session, begun = examination.session, examination.now
     trusted = 0
     timeout = max(examination.timeout, examination.profile.startup.timeout)
@@ -75,7 +73,6 @@ async def start(examination: Examination) -> Verdict:
 
 
 def _halts(examination: Examination) -> bool:
-    """Whether it is ready, asks for trust, or will not go on by itself."""
     if examination.state is AgentState.READY or _trust_question(examination) is not None:
         return True
     return examination.state in _BEGIN_STATES and examination.recorder.take().quiet >= SETTLED
@@ -87,12 +84,12 @@ def _trust_question(examination: Examination) -> DoctorYes | None:
 
 
 async def _trust(examination: Examination) -> bool:
-    await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not take keys yet
+    await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not accept keys yet
     asked = _trust_question(examination)
     if asked is None:
         return False
     await examination.press(*asked.keys)
-    # Where an agent prints on, the answered question stays on the screen.
+    # Agents that print line by line leave the answered question on the screen.
     await examination.until(
         lambda: examination.state is AgentState.READY or _trust_question(examination) != asked, _TRUST_WAIT
     )
@@ -148,15 +145,13 @@ def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an agent ended."""
-
-    before: bool  # Whether it had ended by itself before
+    before: bool  # Whether it had exited before
     seconds: float
-    left: tuple[str, ...] = ()  # Command lines of processes that live on
+    left: tuple[str, ...] = ()  # Command lines of surviving processes
 
 
 async def leave(examination: Examination) -> Verdict:
-    """It ends with its terminal, and no process of it lives on."""
+    """It exits when its terminal closes, and leaves no process behind."""
     session, begun = examination.session, asyncio.get_running_loop().time()
     before, mark = session.exit is not None, session.environ.get("SYNAPSE_TOKEN", "")
     await examination.close()
@@ -190,32 +185,30 @@ def processes_with(variable: str, value: str) -> tuple[str, ...]:
 
 
 HELD = 1.5  # Seconds that a message must be held while the dialog is open
-DENY = 5.0  # Seconds in which the deny keys must have closed a dialog
-DENIALS = 3  # Dialogs that may follow one another
-RESTS = 8.0  # Seconds without a change after which an agent that is not ready waits for something
+DENY = 5.0  # Seconds for the deny keys to close a dialog
+DENIALS = 3  # Maximum consecutive dialogs
+RESTS = 8.0  # Seconds without a change after which an agent that is not ready is considered waiting
 DENY_KEYS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"n",), (b"\x03",))
-"""Keys that deny in some agent; none of them approves anywhere."""
+"""Keys that deny in some agent; none of them approves in any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
-    """What came of a command that needs a permission."""
-
     asked: bool
-    what: str = ""  # What it asks, as the state says
+    what: str = ""  # The question, according to the state
     ran: bool = False
-    answer: str = ""  # What the agent answered, where it did not ask
-    rested: bool = False  # Whether the agent came to rest without WAITING, READY or an answer
-    held: str = ""  # Why a message waited meanwhile; empty when it did not
+    answer: str = ""  # The agent's answer, if it did not ask
+    rested: bool = False  # Whether the agent became quiet without WAITING, READY or an answer
+    held: str = ""  # Why a message was held meanwhile; empty if it was not
     steady: bool = True
     closed: bool = False  # Whether the profile's deny keys closed it
-    other: tuple[bytes, ...] = ()  # Keys that closed it in their place; empty for none
-    delivered: bool = False  # Whether the message went after that
+    other: tuple[bytes, ...] = ()  # Other keys that closed it; empty for none
+    delivered: bool = False  # Whether the message was delivered afterwards
     last: Sample | None = None  # The agent while the dialog was open
 
 
 async def blocked(examination: Examination) -> Verdict:
-    """A permission dialog is WAITING; a message is held, the deny keys close it, nothing ran."""
+    """A permission dialog is WAITING; a message is held, the deny keys close it, nothing was run."""
     marker = examination.outside / f"ran-{secrets.token_hex(4)}"
     question = examination.prompts.make("run", command=f"touch {shlex.quote(str(marker))}")
     task = examination.send(question.text)
@@ -262,7 +255,7 @@ async def _closes(examination: Examination, keys: tuple[bytes, ...]) -> bool:
     for _ in range(DENIALS):
         await examination.press(*keys)
         if await examination.until(lambda: examination.state is not AgentState.WAITING, DENY):
-            # Another dialog may follow at once.
+            # Another dialog may follow immediately.
             if await examination.holds(lambda: examination.state is not AgentState.WAITING, 1.0):
                 return True
         elif not keys or not examination.alive:
@@ -325,23 +318,21 @@ def _seen(dialog: Dialog) -> str:
     return "\n".join(dialog.last.rows[-8:]) if dialog.last is not None else ""
 
 
-STEADY = 1.5  # Seconds that an agent must be seen working without a break
-STOPPED = 1.0  # Seconds that nothing may be written after an interrupt
-ENDS = 3.0  # Seconds in which the end of a turn follows READY
-TRY = 3.0  # Seconds in which another key must have stopped the turn
+STEADY = 1.5  # Seconds that an agent must be seen working without interruption
+STOPPED = 1.0  # Seconds without output after an interrupt
+ENDS = 3.0  # Seconds for the turn to end after READY
+TRY = 3.0  # Seconds for another key to stop the turn
 INTERRUPTS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"\x1b", b"\x1b"), (b"\x03",))
-"""Keys that interrupt some agent, the harmless first."""
+"""Keys that interrupt some agent, harmless ones first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was seen of a long turn."""
-
-    seen: Seen  # What became of the message up to then
+    seen: Seen  # The message so far
     working: bool
     steady: bool
-    ended: bool  # Whether the turn was over before
-    shown: tuple[Sample, ...] = ()  # What the agent showed after the message was submitted
+    ended: bool  # Whether the turn was already over
+    shown: tuple[Sample, ...] = ()  # Samples after the message was submitted
     idle: tuple[Sample, ...] = ()
 
 
@@ -369,7 +360,7 @@ async def _begin(examination: Examination) -> Work:
     steady = worked and await examination.holds(lambda: examination.state is AgentState.PROCESSING, STEADY)
     shown = tuple(examination.recorder.since(begun))[:40]
     if worked and not steady:
-        # The end of a turn is known a moment after READY.
+        # The end of a turn is detected a moment after READY.
         await examination.until(lambda: examination.task(task).state.final, ENDS)
     task = examination.task(task)
     seen = Seen(question, question.text, task, ended=task.state.final, last=examination.recorder.take())
@@ -411,16 +402,14 @@ def _longer() -> Advice:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What came of an interrupt."""
-
     stopped: bool  # Whether the turn was seen to stop
     alive: bool
     seconds: float
-    reason: str = ""  # Why it did not stop, as the session says
-    writes: bool = False  # Whether it went on writing although it was reported as stopped
-    rested: bool = False  # Whether the screen rested although it was reported as running
-    draft: str = ""  # What was left in the composer
-    other: tuple[bytes, ...] = ()  # Other keys than the profile's that stopped it
+    reason: str = ""  # Why it did not stop, according to the session
+    writes: bool = False  # Whether output continued after the stop was reported
+    rested: bool = False  # Whether the screen was quiet while the turn was reported as running
+    draft: str = ""  # Text left in the composer
+    other: tuple[bytes, ...] = ()  # Keys not in the profile that stopped it
     last: Sample | None = None
 
 
@@ -515,7 +504,7 @@ def _judge_unstopped(stop: Stop, keys: str) -> Verdict:
 
 
 WANTED = (AgentState.READY, AgentState.PROCESSING, AgentState.WAITING)
-UNKNOWN_SECONDS = 1.0  # Seconds of UNKNOWN after the first READY that are too many
+UNKNOWN_SECONDS = 1.0  # Maximum seconds of UNKNOWN after the first READY
 
 
 async def signals(examination: Examination) -> Verdict:
@@ -524,7 +513,6 @@ async def signals(examination: Examination) -> Verdict:
 
 
 def unknown_seconds(examination: Examination) -> float:
-    """Seconds of UNKNOWN after the first READY."""
     samples = list(examination.recorder.samples)
     first = next((at for at, sample in enumerate(samples) if sample.state is AgentState.READY), len(samples))
     seconds = 0.0
@@ -560,24 +548,22 @@ def judge_signals(
 
 
 def _agreed(use: RuleUse, state: AgentState) -> bool:
-    """Whether a rule that never decided would have decided the same as the one that did."""
+    """Whether a rule that never decided would have given the same state as the one that did."""
     return not use.decided and use.held[state] > 0
 
 
-APPROVALS = 3  # Dialogs that may follow one another for one command
-FINISH = 20.0  # Seconds that the turn has to end after the reply
+APPROVALS = 3  # Maximum consecutive dialogs for one command
+FINISH = 20.0  # Seconds for the turn to end after the reply
 _DRAWN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Replying:
-    """What came of the command."""
-
     wanted: str
     replied: bool
     text: str = ""
-    approved: int = 0  # Dialogs for it that were answered with yes
-    refused: bool = False  # Whether a dialog was open that could not be known to be about it
+    approved: int = 0  # Number of dialogs approved
+    refused: bool = False  # Whether a dialog was open that might not be about the command
     last: Sample | None = None  # The agent when it asked, or at the end
 
 

@@ -1,4 +1,4 @@
-"""One agent under examination: messages to it, keys to it, and waiting for what it does."""
+"""One agent under examination: sending messages and keys, waiting for reactions."""
 
 from __future__ import annotations
 
@@ -28,20 +28,18 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
 PERIOD = 0.1  # Seconds between two samples
 MAX_SAMPLES = 6000
-TAIL = 12  # Rows with text at the end of the screen that a sample keeps
+TAIL = 12  # Rows with text, from the end of the screen, in a sample
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What an agent showed at one moment."""
-
     at: float  # Seconds on the session's clock
     state: AgentState
     title: str = ""
-    status: str = ""  # The last OSC 7501 state; empty for none
-    progress: int | None = None  # The last OSC 9;4 state; None for none
-    composer: bool = False  # Whether the composer was there and took keys
-    dialog: bool = False  # Whether a rule saw a dialog
+    status: str = ""  # The last OSC 7501 state
+    progress: int | None = None  # The last OSC 9;4 state
+    composer: bool = False  # Whether the composer was visible and accepted keys
+    dialog: bool = False  # Whether a rule matched a dialog
     rows: tuple[str, ...] = ()
     cursor: str = ""
     quiet: float = 0.0  # Seconds since the rows or the title last changed
@@ -49,22 +47,19 @@ class Sample:
 
 @dataclass(slots=True)
 class RuleUse:
-    """What became of one rule of the profile."""
-
     decided: int = 0  # How often it decided the state
-    # In how many samples it held, by the state that was reported then
+    # Number of samples in which it matched, by reported state
     held: Counter[AgentState] = field(default_factory=Counter)
 
 
 class Recorder:
-    """Samples what one session shows, and records its reported states."""
+    """Samples the screen of one session, and records its reported states."""
 
     def __init__(self, session: AgentSession, events: EventBus) -> None:
         self._session = session
         self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
         self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
         self.uses = {rule.name: RuleUse() for rule in session.profile.states}
-        """Every rule of the profile by its name, in order."""
         self._text = ScreenText()
         self._shown: tuple[object, ...] = ()
         self._changed = session.console.now()
@@ -72,7 +67,6 @@ class Recorder:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="doctor-recorder")
 
     async def close(self) -> None:
-        """Take no more samples."""
         self._unsubscribe()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -133,7 +127,7 @@ class Recorder:
 
 
 class Transcripts:
-    """The records that an agent writes from now on."""
+    """The conversation files that an agent writes from now on."""
 
     def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
         self._transcript = transcript
@@ -150,7 +144,6 @@ class Transcripts:
         return how_much(typed, codes, prompts)
 
     async def answer_to(self, typed: str) -> str:
-        """What the agent itself has recorded as its answer to a message; empty where that is not known."""
         if self._transcript is None:
             return ""
         return await asyncio.to_thread(
@@ -164,7 +157,7 @@ class Transcripts:
 
 
 def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
-    """How much of a message stands in one of some prompts: `whole`, `part`, or empty for nothing."""
+    """Return how much of a message is in one of the prompts: `whole`, `part`, or empty for nothing."""
     wanted, found = _squeezed(typed), ""
     for prompt in prompts:
         if codes[0] not in prompt:
@@ -177,16 +170,16 @@ def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
 
 
 def _squeezed(text: str) -> str:
-    """A text without white space, in NFC: agents trim and normalise."""
+    """Remove white space and normalize to NFC: agents trim and normalize."""
     return "".join(unicodedata.normalize("NFC", text).split())
 
 
 LONG_BYTES = 20_000  # Length of the long message
-SLOW_SECONDS = 60  # How long a turn should last that is to be interrupted
-ANSWER_ROWS = 60  # Rows by which a message is made longer than what agents show of one
+SLOW_SECONDS = 60  # Target duration of a turn that is to be interrupted
+ANSWER_ROWS = 60  # Rows added to make a message longer than agents display
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _JOINED = "{first}-{second}"
-"""Stands in no message, so that what is found on the screen is no echo of the message."""
+"""Occurs in no message, so that it cannot be an echo of the message on the screen."""
 
 GENERAL: Mapping[str, DoctorPrompt] = {
     "submit": DoctorPrompt(
@@ -232,14 +225,11 @@ emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message that is ready to be sent."""
-
     text: str
-    expect: str  # Pattern of the answer, `{chars}` and `{lines}` not filled in yet; empty when any will do
-    codes: tuple[str, str]  # What the answer is asked for
+    expect: str  # Pattern of the answer with `{chars}` and `{lines}`; empty accepts any
+    codes: tuple[str, str]  # What the answer must contain
 
     def proof(self, answer: str, typed: str) -> str:
-        """What in an answer proves that the message arrived as it was typed; empty when nothing does."""
         # Agents trim what is typed.
         lengths = sorted({len(typed.rstrip()), len(typed)})
         fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
@@ -249,8 +239,6 @@ class Question:
 
 
 class Prompts:
-    """Makes the messages for one agent."""
-
     def __init__(
         self,
         rules: DoctorRules,
@@ -290,7 +278,7 @@ def _chosen(
 ) -> DoctorPrompt:
     base = GENERAL[name]
     if own.text:
-        # Another message is answered in another way, so the general pattern goes with the general text.
+        # A custom message has other answers, so the general pattern applies only to the general text.
         base = own
     elif own.expect:
         base = DoctorPrompt(base.text, own.expect)
@@ -309,7 +297,6 @@ def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
 
 
 def lengthened(question: Question) -> Question:
-    """The same message with so much below it that agents may show it in part only."""
     rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
     text = "\n".join((question.text, "What follows only makes this message long:", *rows))
     return dataclasses.replace(question, text=text)
@@ -329,39 +316,35 @@ def _long_filler() -> str:
 
 
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
-GUARD_TIMEOUT = 5.0  # Seconds for the keyboard's dialog guard to let keys through
+GUARD_TIMEOUT = 5.0  # Seconds for the dialog guard of the keyboard to let keys through
 STUCK = 12.0
-"""Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
+"""Seconds that a message may be held for one reason: nothing changes in the scratch folder."""
 ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
 ENTER_TIMEOUT = 2.0
-REST = 10.0  # Seconds in which an agent must come to rest after it was interrupted
+REST = 10.0  # Seconds for an agent to become idle after an interrupt
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one message."""
-
     question: Question
     typed: str
     task: Task
-    ended: bool  # Whether its turn came to an end
+    ended: bool  # Whether its turn ended
     answer: str = ""
-    own_words: str = ""  # The same as the agent has recorded it; empty where that is not known
-    proof: str = ""  # What in the answer proves that it arrived whole; empty when nothing does
-    # What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing
+    own_words: str = ""  # The answer as recorded by the agent; empty if unknown
+    proof: str = ""  # The part of the answer that proves it arrived whole; empty if nothing does
+    # How much of it the agent recorded: `whole`, `part`, or nothing
     recorded: str = ""
-    states: tuple[AgentState, ...] = ()  # The agent's states meanwhile, in order
-    draft: str = ""  # The longest draft that was seen in the composer while it was being typed
-    entered: bytes = b""  # The key that submitted what the profile's did not; empty for none
+    states: tuple[AgentState, ...] = ()  # The agent's states during the turn, in order
+    draft: str = ""  # The longest draft seen in the composer during typing
+    entered: bytes = b""  # The key that submitted it where the profile's did not
     last: Sample = field(default_factory=lambda: Sample(0.0, AgentState.UNKNOWN))
     seconds: float = 0.0
 
 
 class Examination:
-    """One agent in a host without a screen."""
-
     def __init__(
         self,
         host: Host,
@@ -380,15 +363,14 @@ class Examination:
         self.transcripts = Transcripts(session.profile.transcript, folder, session.environ)
         self.outside = outside
         self.timeout = timeout
-        self.slow: Task | None = None  # A long turn that one check has left to the next
+        self.slow: Task | None = None  # A long turn started by one check for the next
         self._woken = asyncio.Event()
         self._unsubscribe = host.events.subscribe(lambda _event: self._woken.set())
 
-    # -- looking ---
+    # -- observing ---
 
     @property
     def now(self) -> float:
-        """Seconds on the session's clock."""
         return self.session.console.now()
 
     @property
@@ -400,11 +382,10 @@ class Examination:
         return self.session.exit is None
 
     def screen(self) -> str:
-        """The rows of the agent's screen up to the last one with text."""
         return "\n".join(row.rstrip() for row in self.session.terminal.display).rstrip()
 
     async def until(self, condition: Callable[[], object], seconds: float) -> bool:
-        """Wait for a condition; False when the time is over first or the agent ends."""
+        """Wait for a condition. Returns False on timeout or if the agent exits."""
         deadline = self.now + seconds
         while not condition():
             left = deadline - self.now
@@ -419,11 +400,9 @@ class Examination:
         return True
 
     async def holds(self, condition: Callable[[], object], seconds: float) -> bool:
-        """Whether a condition holds for so long without a break."""
         return not await self.until(lambda: not condition(), seconds) and self.alive
 
     async def quiet(self, seconds: float, limit: float) -> bool:
-        """Wait until the screen has not changed for so long; False after the limit."""
         return await self.until(lambda: self.recorder.take().quiet >= seconds, limit)
 
     # -- acting ---
@@ -435,7 +414,7 @@ class Examination:
             self.session.user_input(key)
 
     def send(self, text: str, *, as_prompt: bool = False) -> Task:
-        """Send a message; as a first prompt it is typed without the prefix that names its sender."""
+        """Send a message; a first prompt is typed without the sender prefix."""
         if not as_prompt:
             return self.session.accept(MessageRequest(text, DOCTOR))
         task = self.session.tasks.create(MessageRequest(text, DOCTOR))
@@ -486,7 +465,7 @@ class Examination:
         )
 
     async def other_enter(self) -> bytes:
-        """Find the key that submits what was left in the composer; empty when none does."""
+        """Find the key that submits the text left in the composer; empty if none does."""
         if not self.session.reading().draft:
             return b""
         for key in ENTERS:
@@ -499,7 +478,7 @@ class Examination:
         return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
-        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
+        """Make the agent idle: cancel waiting messages, stop running turns, deny dialogs."""
         self.slow = None
         for task in list(self.session.tasks):
             if not task.state.final:
@@ -509,7 +488,6 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, REST)
 
     async def renew(self) -> bool:
-        """Start the agent anew, when it cannot be brought to rest."""
         await self.host.restart(self.session.agent_id)
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 

@@ -1,4 +1,4 @@
-"""What an examination says: results, and what to change in the profile."""
+"""The results of an examination, with suggested changes to the profile."""
 
 from __future__ import annotations
 
@@ -9,30 +9,24 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """How a check ended."""
-
     OK = "ok"
-    FAILED = "failed"  # The agent does something else than its profile says
+    FAILED = "failed"  # The agent does not behave as its profile says
     NOT_SHOWN = "not shown"
-    """Neither proved nor refuted: the model or the agent's configuration did not give rise to it."""
+    """Inconclusive: the model or the agent's configuration did not produce the situation."""
     SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to do about a result."""
-
-    key: str  # Key of the profile (`interrupt.keys`); empty when something else is to be done
-    value: str  # The value to try, as YAML; or what to do
-    why: str = ""  # What was seen that speaks for it
+    key: str  # Key of the profile (`interrupt.keys`); empty for other suggestions
+    value: str  # The value to try, as YAML, or what to do
+    why: str = ""  # The observation that supports it
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check found."""
-
     outcome: Outcome
-    evidence: str  # What was seen, in a sentence
+    evidence: str  # The observation, in a sentence
     advice: tuple[Advice, ...] = ()
 
 
@@ -41,39 +35,32 @@ def ok(evidence: str) -> Verdict:
 
 
 def failed(evidence: str, *advice: Advice) -> Verdict:
-    """It does not hold."""
     return Verdict(Outcome.FAILED, evidence, advice)
 
 
 def not_shown(evidence: str, *advice: Advice) -> Verdict:
-    """It could not be seen."""
     return Verdict(Outcome.NOT_SHOWN, evidence, advice)
 
 
 def skipped(evidence: str) -> Verdict:
-    """It was not tried."""
     return Verdict(Outcome.SKIPPED, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row of the table."""
-
     check: str
     verdict: Verdict
     seconds: float = 0.0
-    screen: str = ""  # The agent's screen at its end, where it did not hold; else empty
+    screen: str = ""  # The agent's screen at the end of a failed check
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found of one agent."""
-
     agent: str
-    version: str  # The installed version; empty when unknown
-    proved: str  # The version that the profile was last proved with; empty for none
+    version: str  # The installed version; empty if unknown
+    proved: str  # The version that the profile was last verified with; empty for none
     source: str
-    shipped: bool  # Whether that is a profile of this installation
+    shipped: bool  # Whether the profile is one of this installation
     folder: str  # The folder that the agent worked in
     results: Sequence[Result] = field(default_factory=tuple)  # In the order of the checks
 
@@ -83,7 +70,6 @@ class Report:
 
     @property
     def advice(self) -> list[Advice]:
-        """What to do, each once, in the order of the checks."""
         return list(dict.fromkeys(advice for result in self.results for advice in result.verdict.advice))
 
     def json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs the checks of one agent in their order, on a host without a screen."""
+"""Runs the checks of one agent in order, in a host without a screen."""
 
 from __future__ import annotations
 
@@ -33,17 +33,16 @@ README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in
 
 @dataclass(slots=True)
 class Scratch:
-    """Where one agent is examined, made anew."""
+    """The folders in which one agent is examined."""
 
     base: Path
-    folder: Path  # The agent works here: a git repository with a README.md
-    home: Path  # In place of the user's home folder for our own files: registry, history, logs
-    outside: Path  # A folder that is no part of the agent's, for what it must ask before it writes
+    folder: Path  # The agent's folder: a git repository with a README.md
+    home: Path  # Home folder for our own files: registry, history, logs
+    outside: Path  # A folder that the agent must ask before writing to
     _lock: int
 
     @classmethod
     def make(cls, paths: UserPaths, agent: str) -> Scratch:
-        """Make the folders of an agent, without what an earlier examination left in them."""
         base = paths.doctor / agent
         try:
             private_folder(base)
@@ -94,18 +93,16 @@ def _lock(base: Path, agent: str) -> int:
 
 COLUMNS, LINES = 100, 32
 PORTS = (8980, 8999)
-"""Apart from those of the profiles: an examination takes no port that a session may want."""
+"""Outside of the profiles' ranges, so that an examination takes no port of a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check."""
-
-    name: str  # As `--check` and the table name it
+    name: str  # As in `--check` and in the table
     run: Callable[[Examination], Awaitable[Verdict]]
-    turns: int = 1  # How many turns of the model it takes
-    always: bool = False  # Whether it is done whatever was asked for
-    # Whether it goes on where the check before it has left off, with no rest in between
+    turns: int = 1  # Number of turns of the model
+    always: bool = False  # Whether it runs regardless of the selection
+    # Whether it continues from the previous check, without resting in between
     goes_on: bool = False
 
 
@@ -128,13 +125,11 @@ NAMES = tuple(check.name for check in CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for."""
-
-    checks: tuple[str, ...] = ()  # Names of the checks; empty for all
-    timeout: float = 120.0  # Seconds that a turn of the agent may take
+    checks: tuple[str, ...] = ()  # Empty for all
+    timeout: float = 120.0  # Maximum seconds for a turn of the agent
     keep: bool = False
-    texts: Mapping[str, str] = field(default_factory=dict)  # Messages that replace the profile's, by name
-    expects: Mapping[str, str] = field(default_factory=dict)  # Patterns of their answers, by name
+    texts: Mapping[str, str] = field(default_factory=dict)  # Name → message that replaces the profile's
+    expects: Mapping[str, str] = field(default_factory=dict)  # Name → pattern of the answer
 
     def __post_init__(self) -> None:
         for name in self.checks:
@@ -230,7 +225,6 @@ async def _opened(
 
 
 async def _check_all(examination: Examination, order: Order, begun: Begun, done: Done) -> None:
-    """Do every check that is wanted; those that cannot be done are skipped and say why."""
     clock = asyncio.get_running_loop().time
     started = False
     for check in CHECKS:

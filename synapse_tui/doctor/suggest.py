@@ -1,4 +1,4 @@
-"""Makes rules for a profile out of what the agent showed, as YAML that can be put into the profile."""
+"""Suggests profile rules from observations, as YAML to be put into the profile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from synapse_tui.model import AgentState
 
 from .examination import Sample
 
-_RUNNING = (1, 3)  # OSC 9;4 states of something in progress: set, indeterminate
+_RUNNING = (1, 3)  # OSC 9;4 states in progress: set, indeterminate
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 _CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
@@ -22,7 +22,6 @@ _WORDS = re.compile(
 
 
 def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    """A state rule for what was shown in a state and not otherwise."""
     for condition in (_by_progress, _by_title, _by_row):
         if found := condition(state, shown, otherwise):
             return _entry(state, found)
@@ -33,7 +32,7 @@ def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence
 
 
 def suggest_dialog(shown: Sample) -> str:
-    """A dialog rule for what an agent shows; empty when nothing there looks like a dialog."""
+    """Return a dialog rule for what an agent shows; empty if nothing looks like a dialog."""
     if shown.composer:
         return ""
     choices = [row for row in shown.rows if _CHOICE.match(row)]
@@ -48,18 +47,17 @@ def suggest_dialog(shown: Sample) -> str:
 
 
 def suggest_chosen(rows: Sequence[str]) -> str:
-    """A pattern for the row of a dialog that is chosen, up to its first word; empty when none is seen."""
+    """Return a pattern for the selected row of a dialog, up to its first word; empty if there is none."""
     found = next((match for row in rows if (match := _CHOSEN.match(row))), None)
     return quoted(rf"^\s*{_loose(found[0].strip())}\b") if found is not None else ""
 
 
 def suggest_row(row: str) -> str:
-    """A pattern for a row in which numbers may change."""
     return quoted(rf"^\s*{_loose(row.strip())}$")
 
 
 def suggest_stand_in(draft: str) -> str:
-    """A pattern for the placeholder of a long paste; empty when the draft holds none."""
+    """Return a pattern for the placeholder of a long paste; empty if the draft has none."""
     found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)
     return quoted(_loose(found[0])) if found else ""
 
@@ -90,7 +88,7 @@ def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sa
 
 
 def _title_pattern(title: str) -> str:
-    """The start of a title that shows the state: a sign in front, else its first word; empty for neither."""
+    """Return a pattern for the start of a title: its leading symbol or first word; empty for neither."""
     if not title:
         return ""
     if _BRAILLE.match(title):
@@ -101,7 +99,6 @@ def _title_pattern(title: str) -> str:
 
 
 def _by_row(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    """A row at the end of the screen that was always there then and never otherwise."""
     if not otherwise:
         return ""
     always = set.intersection(*(_patterns(sample.rows[-_LAST_ROWS:]) for sample in shown))
@@ -135,5 +132,5 @@ def _loose(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A pattern for exactly this text that a person can read: only what means something is escaped."""
+    """Escape a text as a readable pattern: only special characters are escaped."""
     return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)

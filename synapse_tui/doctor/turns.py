@@ -1,4 +1,4 @@
-"""Checks of messages: they are submitted, arrive as one and whole, and are answered."""
+"""Checks of messages: submitted, complete, in one piece, and answered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
 
 def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
-    """What to try, when a message was not submitted."""
     for words, adviser in _ADVISERS:
         if words in seen.task.reason:
             return adviser(seen, profile)
@@ -27,7 +26,7 @@ def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
 
 
 def _not_shown(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
-    """The text went into the agent, and its composer was not seen to hold it."""
+    """The text was typed, but did not appear in the composer."""
     if seen.draft and (stand_in := suggest_stand_in(seen.draft)):
         return (
             Advice("composer.pastes", f"[{stand_in}]", f"instead of the message it shows {seen.draft!r}"),
@@ -116,11 +115,10 @@ _ADVISERS: tuple[tuple[str, Adviser], ...] = (
     ("waits for you", _asks),
     ("does not read", _deaf),
 )
-"""What stands in the reason, and what is to be tried then; the first that fits."""
+"""Words of the reason, and the suggestions for it; the first match applies."""
 
 
 def no_end(seen: Seen) -> tuple[Advice, ...]:
-    """What to try when the end of a turn was not seen."""
     if seen.last.state is AgentState.UNKNOWN:
         return _unknown(seen, Profile("", "", ""))
     what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
@@ -129,10 +127,10 @@ def no_end(seen: Seen) -> tuple[Advice, ...]:
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
-MENTION = "@READ"  # The beginning of a file name in the scratch folder
+MENTION = "@READ"  # The start of a file name in the scratch folder
 LEADING = ("!", "/", "#")
 COMMANDS = {"/": "help "}
-"""What follows a sign, so that it would be a command: a harmless one that most agents have."""
+"""Text that makes a leading sign a command: a harmless one that most agents have."""
 
 
 async def submit(examination: Examination) -> Verdict:
@@ -151,13 +149,12 @@ async def multiline(examination: Examination) -> Verdict:
 
 
 async def long_paste(examination: Examination) -> Verdict:
-    """A message of 20 kB arrives to its end."""
+    """A message of 20 kB arrives completely."""
     seen = await examination.ask(examination.prompts.make("long"))
     return judge_turn(seen, examination.profile)
 
 
 def judge_turn(seen: Seen, profile: Profile) -> Verdict:
-    """Say what a turn proves: its answer, or else the agent's own record."""
     task = seen.task
     if not seen.ended:
         return _judge_open(seen, profile)
@@ -180,7 +177,6 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
 
 
 def judge_pieces(seen: Seen, profile: Profile) -> Verdict:
-    """The same for a message of several lines, which may have been submitted line by line."""
     if seen.recorded == "part":
         return failed(
             "its lines arrived as several messages",
@@ -243,7 +239,7 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
 
 
 def _believed(hazard: str, seen: Seen) -> Seen:
-    """A command may be recorded too: only an answer proves that it was none."""
+    """A command may be recorded too: only an answer proves that the message was not taken as one."""
     return seen if hazard == MENTION else dataclasses.replace(seen, recorded="")
 
 
@@ -264,15 +260,15 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
 
 _SHORTEST_ROW = 4
 _BULLET = re.compile(r"^\s*([^\x00-\x7f\w\u2500-\u259f]) ")
-"""A sign and a blank before what an agent says; the lines of boxes are none."""
+"""A symbol and a blank before an agent's answer, but not a line of a box."""
 
 
 async def answer(examination: Examination) -> Verdict:
-    """The agent's answer becomes the artifact of the task, without what is drawn around it.
+    """The agent's answer becomes the artifact of the task, without the frame around it.
 
-    It is asked by a short message and by one that fills more than the screen, since some agents show a long
-    message in part only. What it said in pieces, before and after a tool, is looked at too, where other
-    checks have made it use one.
+    Both a short question and one longer than the screen are asked, since some agents display only a part of a
+    long message. Answers in pieces, before and after a tool, are checked if other checks made the agent use
+    one.
     """
     idle = [sample for sample in examination.recorder.samples if sample.state is AgentState.READY]
     frame = frozenset(row.strip() for sample in idle for row in sample.rows)
@@ -301,7 +297,7 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
     if not seen.answer:
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
         return failed("the answer was not seen: the task has no artifact", where)
-    # What the agent has recorded itself is no frame, whatever it repeats of earlier answers.
+    # The agent's own record contains no frame, whatever it repeats from earlier answers.
     row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
     if row:
         hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
@@ -310,7 +306,6 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
 
 
 def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
-    """A row of an answer that is none; empty when there is none."""
     rules = profile.composer
     around = (rules.above, rules.below) if rules is not None else ()
     for row in text.split("\n"):
@@ -321,7 +316,7 @@ def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
 
 
 def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact proves where the message was long: it begins as that of a short one does."""
+    """Judge the artifact of a long message, which must begin like that of a short one."""
     verdict = judge_answer(long, frame, profile)
     if verdict.outcome is not Outcome.OK:
         return verdict
@@ -331,17 +326,16 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
         return verdict
     evidence = f"the answer to a long message has a row more above it: {brief(more[0])}"
     if profile.transcript is not None:
-        # What the agent has written down itself is no frame.
+        # The agent's own record contains no frame.
         return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
     return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
-    """Say that an artifact holds a bullet of the agent; None when none does."""
     for text in answers:
         rows = text.split("\n")
         for above, row in zip(["", *rows], rows, strict=False):
-            # The items of a list follow one another.
+            # List items follow one another.
             if bullet and not above.strip() and row.lstrip().startswith(f"{bullet} "):
                 evidence = f"the artifact holds a bullet of the agent: {brief(row)}"
                 return failed(evidence, Advice("", "report it", "pieces of an answer begin with it"))
@@ -349,7 +343,6 @@ def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
 
 
 def bullet_of(screen: Sequence[str], code: str) -> str:
-    """The sign that an agent draws before what it says; empty for none."""
     row = next((row for row in reversed(screen) if code in row), "")
     found = _BULLET.match(row)
     return found[1] if found else ""

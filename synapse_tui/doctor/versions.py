@@ -1,4 +1,4 @@
-"""Which agents are installed, in which version, and what their profiles lack; no agent is started."""
+"""Installed agents, their versions, and gaps in their profiles; no agent is started."""
 
 from __future__ import annotations
 
@@ -19,18 +19,14 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+][\w.+-]*\w)?")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What can be said of a profile without starting its agent."""
-
     agent: str
     installed: bool
-    version: str  # The version that the command prints; empty for none
-    proved: str  # The version that the profile was last proved with
-    remarks: tuple[str, ...] = ()  # What is missing, each a few words
+    version: str  # The version printed by the command; empty for none
+    proved: str  # The version that the profile was last verified with
+    remarks: tuple[str, ...] = ()  # Gaps of the profile, a few words each
 
 
 def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path) -> list[Glance]:
-    """Look at every profile; the commands are asked for their versions, two at a time."""
-
     def look(profile: Profile) -> Glance:
         installed = find_command(profile.command, env=environ, cwd=folder) is not None
         version = installed_version(profile, environ, folder) if installed else ""
@@ -42,7 +38,6 @@ def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path
 
 
 def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path) -> str:
-    """The version that the agent's command prints; empty when it prints none in time."""
     if not profile.doctor.version_args:
         return ""
     command = find_command(profile.command, env=environ, cwd=folder)
@@ -64,7 +59,6 @@ def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path
 
 
 def read_version(text: str) -> str:
-    """The first version number in a text; empty for none."""
     found = _VERSION.search(text)
     return found[0] if found else ""
 
@@ -89,7 +83,7 @@ def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str,
 
 def _lacks(profile: Profile, name: str) -> bool:
     if name == "states":
-        # Without any there are only the rules that every profile has, and rules that know silence.
+        # Without any there are only rules that every profile has, and rules based on silence.
         return all(
             rule.silence is not None or rule.active is not None or rule.dialog or rule.status
             for rule in profile.states

@@ -1,4 +1,4 @@
-"""Textual driver on given descriptors: input tokenizer, non-blocking output, size."""
+"""Textual driver for given descriptors: input tokenizer, non-blocking output, size."""
 
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .link import LinkOptions, TerminalLink

@@ -1,4 +1,4 @@
-"""What the driver posts to the application beyond Textual's own events."""
+"""Events that the driver posts in addition to Textual's own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, Mou
 from .outer import OuterTerminal
 from .tokenizer import TextToken
 
-UNKNOWN_NAME = "<unknown>"  # for an unknown sequence: no binding can have this name
+UNKNOWN_NAME = "<unknown>"  # for an unknown sequence: not a valid name in bindings
 
 _RENAMED = {"page_up": "pageup", "page_down": "pagedown", "kp_enter": "enter"}
 _CONTROL_CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"}
-# keys of line editing that Textual's widgets know by another name, as its own table does
+# line editing keys that Textual's widgets know by another name, as in its own table
 _EDITING = {
     ("b", "alt"): "ctrl+left",
     ("f", "alt"): "ctrl+right",
@@ -25,7 +25,7 @@ _EDITING = {
 
 
 def textual_name(event: KeyEvent) -> str:
-    """The name that Textual and its bindings give a key (`ctrl+right_square_bracket`, `A`, `shift+tab`)."""
+    """Return Textual's name of a key, as used in bindings (`ctrl+right_square_bracket`, `A`, `shift+tab`)."""
     key = _base_name(event)
     held = {
         "alt": event.alt,
@@ -42,7 +42,6 @@ def textual_name(event: KeyEvent) -> str:
 
 
 def textual_character(event: KeyEvent) -> str | None:
-    """The character that Textual gives with a key; None when it types nothing."""
     if event.text:
         return event.text
     return None if event.modifiers else _CONTROL_CHARACTERS.get(event.key)
@@ -66,16 +65,16 @@ _MOUSE_CLASSES: dict[MouseKind, type[events.MouseEvent]] = {
     "wheel_left": events.MouseScrollLeft,
     "wheel_right": events.MouseScrollRight,
 }
-RELEASE = "<release>"  # name of the key of every release: no binding can have it
+RELEASE = "<release>"  # key name of every release: not a valid name in bindings
 
 
 class TerminalKey(events.Key):
-    """A key: for ordinary widgets the same as `events.Key`, for a pane with everything the terminal reported.
+    """A key with everything that the terminal reported; widgets can treat it as `events.Key`.
 
     Handled by `on_key` like its base.
 
     Attributes:
-        raw: The very bytes it was.
+        raw: The original bytes.
     """
 
     def __init__(self, event: KeyEvent, raw: bytes = b"") -> None:
@@ -92,9 +91,9 @@ class TerminalKey(events.Key):
 
 
 class TerminalKeyRelease(TerminalKey):
-    """A key was released; reported only while `SynapseDriver.request_keyboard` asked for it.
+    """A key was released; posted only after `SynapseDriver.request_keyboard` asked for releases.
 
-    Handled by `on_terminal_key_release`, never by `on_key`, and bound to nothing.
+    Handled by `on_terminal_key_release`, never by `on_key`, and never matches a binding.
     """
 
     def __init__(self, event: KeyEvent, raw: bytes = b"") -> None:
@@ -103,14 +102,14 @@ class TerminalKeyRelease(TerminalKey):
         self.character = None
 
 
-# Message names the handler of every subclass after the class; ordinary widgets only have `on_key`.
+# Message derives a handler name from every subclass; ordinary widgets only have `on_key`.
 TerminalKey.handler_name = "on_key"
 
 
 class TerminalText(events.Event, bubble=False):
-    """Many keys that came at once, each of which types one character.
+    """Several keys read at once, each typing one character.
 
-    Posted only to applications that say `takes_runs`; others get the keys.
+    Posted only to applications with `takes_runs`; others get the keys.
     """
 
     def __init__(self, text: str) -> None:
@@ -125,8 +124,6 @@ class TerminalText(events.Event, bubble=False):
 
 
 class OuterTerminalChanged(events.Event, bubble=False):
-    """The outer terminal reported its colours or its colour scheme."""
-
     def __init__(self, outer: OuterTerminal) -> None:
         super().__init__()
         self.outer = outer

@@ -1,4 +1,4 @@
-"""Bytes of one key to its event: legacy (xterm, rxvt, Linux console), modifyOtherKeys and kitty."""
+"""Decoding of keys: legacy (xterm, rxvt, Linux console), modifyOtherKeys and kitty."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def decode_key(raw: bytes) -> KeyEvent:
 
 
 def decode_character(raw: bytes) -> KeyEvent:
-    """The event of a single character in UTF-8 or a control character; a broken one types U+FFFD."""
+    """Decode a UTF-8 or control character; an invalid one types U+FFFD."""
     code = raw[0] if len(raw) == 1 else -1
     if code in _PLAIN_CONTROLS:
         return KeyEvent(_PLAIN_CONTROLS[code])
@@ -110,7 +110,7 @@ def _decode_csi(params: str, final: str) -> KeyEvent:
 
 
 def _decode_kitty(fields: list[list[str]], modifiers: int, kind: KeyKind) -> KeyEvent:
-    """`CSI key:shifted:base ; modifiers:event ; text u` (kitty keyboard protocol, "An overview")."""
+    """Decode `CSI key:shifted:base ; modifiers:event ; text u` (kitty keyboard protocol, "An overview")."""
     number = _number(fields, 0, 0, 0)
     name = KITTY_NAMES.get(number) or _character(number)
     event = KeyEvent(
@@ -136,7 +136,7 @@ def _implied_text(event: KeyEvent) -> str:
 
 
 def _decode_other_key(code: int, modifiers: int) -> KeyEvent:
-    """`CSI 27 ; modifiers ; code ~` (xterm ctlseqs, modifyOtherKeys)."""
+    """Decode `CSI 27 ; modifiers ; code ~` (xterm ctlseqs, modifyOtherKeys)."""
     if code in _SPECIAL_CODES:
         event = KeyEvent(_SPECIAL_CODES[code])
         event = replace(event, text=" ") if code == 32 else event
@@ -185,7 +185,6 @@ def _int(digits: str) -> int:
 
 
 def _character(code: int) -> str:
-    """The character of a code point; empty for none, a control or one of the private keys of kitty."""
     if (
         code < 32
         or 0x7F <= code < 0xA0

@@ -1,4 +1,4 @@
-"""One outer terminal while it is attached: raw, with modes set, read from and written to without blocking."""
+"""An attached outer terminal: raw mode, terminal modes, non-blocking input and output."""
 
 from __future__ import annotations
 
@@ -30,35 +30,31 @@ from .tty import (
 log = logging.getLogger(__name__)
 
 _READ = 64 * 1024
-_FINISH = 0.5  # seconds that leaving may block for a terminal that does not read
-_LATE_REPLIES = 0.1  # seconds that leaving waits for answers which would otherwise be typed into the shell
+_FINISH = 0.5  # seconds that closing may block for a terminal that does not read
+_LATE_REPLIES = 0.1  # seconds to wait for replies when closing, which would otherwise be typed into the shell
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """What a link is made with."""
-
     input_fd: int  # the terminal to read from
     output_fd: int  # the terminal to draw on
     environ: Mapping[str, str] = field(default_factory=dict)
-    mouse: bool = True  # whether the mouse is wanted
+    mouse: bool = True  # whether to enable the mouse
 
 
 @dataclass(frozen=True, slots=True)
 class LinkListener:
-    """Who hears of what; all are called in the loop."""
-
     tokens: Callable[[list[Token]], None]  # keys, pastes, mouse and focus reports, in order
-    reply: Callable[[Reaction, bytes], None]  # the terminal answered: what follows, and the bytes
-    resumed: Callable[[], None]  # the terminal reads again after output was dropped: paint anew
+    reply: Callable[[Reaction, bytes], None]  # the terminal replied: its effects and the bytes
+    resumed: Callable[[], None]  # the terminal reads again after output was dropped: repaint
     lost: Callable[[], None]  # the terminal is gone; called once
 
 
 class TerminalLink:
-    """Holds a terminal from `open` to `close`; whoever draws on it may change in between.
+    """Manages a terminal from `open` to `close`; its user may change in between.
 
     Attributes:
-        listener: receives what comes in; None drops it.
+        listener: Receives the input; None drops it.
     """
 
     def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:
@@ -82,17 +78,15 @@ class TerminalLink:
 
     @property
     def dropping(self) -> bool:
-        """Whether the terminal does not read and output is dropped."""
         return self._queue is not None and self._queue.dropping
 
     @property
     def size(self) -> TerminalSize:
         return read_size(self._output.descriptor)
 
-    # -- from open to close --------------------------------------------------------------------------------
+    # -- opening and closing ---------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Set the terminal's modes, ask what it is, and read from it; nothing when that was done."""
         if self._queue is not None:
             return
         self._attributes = make_raw(self._input.descriptor)
@@ -111,7 +105,6 @@ class TerminalLink:
         self._reading = False
 
     def close(self, *, abandoned: bool = False) -> None:
-        """Undo all that was set and give the terminal back; blocks for a moment while it does not read."""
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
@@ -120,7 +113,7 @@ class TerminalLink:
         self._release()
 
     async def close_soon(self, *, abandoned: bool = False) -> None:
-        """The same as `close`, in a thread: a terminal that does not read blocks nothing."""
+        """`close` in a thread, so that a terminal that does not read blocks nothing."""
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
@@ -146,7 +139,6 @@ class TerminalLink:
     # -- output --------------------------------------------------------------------------------------------
 
     def write(self, data: str) -> None:
-        """Queue output; dropped as a whole while the terminal does not read."""
         if self._queue is None:
             return
         data = self._handshake.fit(data)
@@ -158,7 +150,7 @@ class TerminalLink:
             self._queue.flush()
 
     def request_keyboard(self, child_flags: int) -> None:
-        """Ask the terminal for the keys that a child asked for; its kitty flags, 0 when there is none."""
+        """Enable the keyboard reports that a child asked for, given its kitty flags (0 for no child)."""
         self.write(self._handshake.keyboard(child_flags))
 
     # -- input ---------------------------------------------------------------------------------------------
@@ -215,7 +207,6 @@ class TerminalLink:
             self.listener.reply(reaction, raw)
 
     def _await_replies(self, descriptor: int) -> None:
-        """Take the answers that are still on their way, so that they are not typed into the shell."""
         deadline = time.monotonic() + _LATE_REPLIES
         with contextlib.suppress(OSError):
             while self._handshake.waiting and wait_ready(
@@ -225,7 +216,7 @@ class TerminalLink:
                     if isinstance(token, ReplyToken):
                         self._handshake.take(token.raw)
 
-    # -- the terminal reads again, or is gone --------------------------------------------------------------
+    # -- the terminal resumes reading, or is gone ------------------------------------------------------------
 
     def _resumed(self) -> None:
         log.info("terminal reads again; painting anew")

@@ -1,4 +1,4 @@
-"""What the outer terminal reports about itself, the modes set on it, and what is said to it."""
+"""The outer terminal: what it reports about itself, and the modes set on it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _HEX = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})")
 
 @dataclass(slots=True)
 class OuterTerminal:
-    """What is known of the terminal that the application runs in; None for what it did not report."""
+    """What the outer terminal has reported; None for what it has not."""
 
     foreground: Color | None = None  # default text colour (OSC 10)
     background: Color | None = None  # default background (OSC 11)
     cursor: Color | None = None  # colour of the cursor (OSC 12)
-    scheme_dark: bool | None = None  # whether its colour scheme is dark (`CSI ? 997 n`)
-    modes: dict[int, int] = field(default_factory=dict)  # as DECRPM: 1 set, 2 reset, 3 and 4 for ever so
+    scheme_dark: bool | None = None  # whether the colour scheme is dark (`CSI ? 997 n`)
+    modes: dict[int, int] = field(default_factory=dict)  # as in DECRPM: 1 set, 2 reset, 3 and 4 permanently
     version: str = ""  # name and version (XTVERSION)
 
     @property
@@ -50,7 +50,6 @@ class OuterTerminal:
         return red * 299 + green * 587 + blue * 114 < 128_000  # brightness as in ITU-R BT.601
 
     def settable(self, mode: int) -> bool:
-        """Whether a private mode is known to it and may be set."""
         return self.modes.get(mode, 0) in {1, 2}
 
 
@@ -58,7 +57,7 @@ _COLOR_NAMES: Final = {10: "foreground", 11: "background", 12: "cursor"}
 
 
 def parse_color(text: str) -> Color | None:
-    """A colour as terminals report it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`."""
+    """Parse a reported colour: `rgb:` with 1 to 4 digits each (XParseColor), or `#rrggbb`."""
     if match := _RGB.fullmatch(text):
         red, green, blue = (round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in match.groups())
         return red, green, blue
@@ -68,13 +67,13 @@ def parse_color(text: str) -> Color | None:
     return None
 
 
-# kitty flags that are always asked for. Text stays text: input methods and crashes go best with it
+# kitty flags always requested. Text is still sent as text: best for input methods and after a crash
 KEYBOARD_FLAGS: Final = KITTY_DISAMBIGUATE | KITTY_ALTERNATE_KEYS
 
 ALTERNATE_SCREEN: Final = ("\x1b[?1049h", "\x1b[?1049l")
 HIDDEN_CURSOR: Final = ("\x1b[?25l", "\x1b[?25h")
 NO_LINE_WRAP: Final = ("\x1b[?7l", "\x1b[?7h")
-# the later of the tracking modes wins; a terminal without it stays at the one before
+# the last supported tracking mode wins
 MOUSE: Final = (
     "\x1b[?1000h\x1b[?1002h\x1b[?1003h\x1b[?1006h",
     "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l",
@@ -88,7 +87,7 @@ CURSOR_SHAPE: Final = ("", "\x1b[0 q")
 POINTER_SHAPE: Final = ("", "\x1b]22;default\x1b\\")
 END_SYNCHRONIZED: Final = "\x1b[?2026l"
 
-# every terminal answers this one: the queries before it that are unanswered by then are not understood
+# every terminal answers this, so earlier queries unanswered by then are not supported
 QUERY_ATTRIBUTES: Final = "\x1b[c"
 QUERY_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\"
 _QUERIES: Final = "\x1b[?u" + "\x1b[?2026$p\x1b[?2031$p" + "\x1b[>q" + "\x1b[?996n" + QUERY_COLORS
@@ -99,7 +98,7 @@ _LASTING = re.compile(
 )
 _UNKNOWN = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[\d* q")
 _LIMITED: Final = ("linux", "dumb", "unknown", "ansi", "cons", "vt52", "vt100", "vt220", "sun", "eterm")
-# undoes all that a driver may have set
+# undoes everything that a driver may have set
 UNDO_ALL: Final = (
     "\x1b\\"
     + END_SYNCHRONIZED
@@ -119,7 +118,7 @@ UNDO_ALL: Final = (
 
 
 def is_limited(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is one that shows unknown sequences as text (the Linux console, a dumb one)."""
+    """Whether the terminal shows unknown sequences as text (the Linux console, a dumb terminal)."""
     return environ.get("TERM", "").lower().startswith(_LIMITED)
 
 
@@ -132,13 +131,13 @@ def queries(environ: Mapping[str, str]) -> str:
 
 
 def keyboard(child_flags: int) -> int:
-    """The kitty flags to ask the outer terminal for, so that a child gets what it asked for."""
+    """Return the kitty flags to request from the outer terminal for a child with these flags."""
     wanted = KEYBOARD_FLAGS | child_flags & KITTY_EVENT_TYPES
     return wanted | KITTY_ALL_KEYS | KITTY_TEXT if child_flags & KITTY_ALL_KEYS else wanted
 
 
 def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float = 0.5) -> None:
-    """Leave a terminal as a shell expects it, after a crash or from a signal, unless it is so already."""
+    """Restore a terminal for the shell, after a crash or from a signal, if necessary."""
     try:
         attributes = termios.tcgetattr(descriptor)
     except termios.error:
@@ -167,26 +166,24 @@ COLOR_SCHEME_MODE = 2031
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What follows from a reply."""
-
-    write: str = ""  # what to write to the terminal
-    colors: bool = False  # whether it reported colours or a colour scheme
-    synchronized: bool = False  # whether it can hold a frame back until it is complete (mode 2026)
+    write: str = ""  # to be written to the terminal
+    colors: bool = False  # whether colours or a colour scheme were reported
+    synchronized: bool = False  # whether synchronized output is supported (mode 2026)
 
 
 class Handshake:
-    """Sets only modes that the terminal can be expected to know, and undoes exactly what was set."""
+    """Sets only modes that the terminal should support, and undoes exactly these."""
 
     def __init__(self, environ: Mapping[str, str], *, mouse: bool, outer: OuterTerminal) -> None:
         self._environ = environ
         self._mouse = mouse
         self._outer = outer
         self._undo: list[str] = []
-        self._missed: dict[str, str] = {}  # the last of each lasting setting that the terminal did not get
+        self._missed: dict[str, str] = {}  # the last of each lasting setting in dropped output
         self._flags = KEYBOARD_FLAGS
         self._kitty = False
         self._limited = is_limited(environ)
-        self.waiting = False  # whether answers of the terminal are still on their way
+        self.waiting = False  # whether replies are still pending
 
     def begin(self) -> str:
         wanted = [ALTERNATE_SCREEN, PLAIN, HIDDEN_CURSOR, NO_LINE_WRAP]
@@ -229,7 +226,7 @@ class Handshake:
         return Reaction("" if before is None or before is dark else QUERY_COLORS, colors=True)
 
     def keyboard(self, child_flags: int) -> str:
-        """What asks the terminal for the keys that a child wants, if it can."""
+        """Return the sequence that requests a child's keyboard reports, if supported."""
         flags = keyboard(child_flags)
         if flags == self._flags:
             return ""
@@ -237,11 +234,9 @@ class Handshake:
         return f"\x1b[={flags}u" if self._kitty else ""
 
     def fit(self, output: str) -> str:
-        """The output without what a limited terminal would show as text (OSC, cursor shapes)."""
         return _UNKNOWN.sub("", output) if self._limited else output
 
     def missed(self, output: str) -> None:
-        """Note that the terminal did not get some output."""
         for match in _LASTING.finditer(output):
             self._missed[match.lastgroup or ""] = match[0]
 
@@ -252,7 +247,6 @@ class Handshake:
         return synchronized + (f"\x1b[={self._flags}u" if self._kitty else "") + settings
 
     def end(self) -> str:
-        """What undoes all that was set, in the reverse order."""
         synchronized = END_SYNCHRONIZED if self._outer.settable(SYNCHRONIZED) else ""
         self._kitty = False
         undo = "".join(reversed(self._undo))

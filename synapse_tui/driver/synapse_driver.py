@@ -1,8 +1,8 @@
-"""The Textual driver: draws on the terminal that is attached, if one is, all in the application's own loop.
+"""The Textual driver: draws on the attached terminal, if there is one, in the application's own loop.
 
-Textual's own drivers read in a thread, lose what its parser does not know, and block the loop when the
-terminal does not read (see `docs/design.md`). This one installs no signal handlers: whoever hears of a new
-size calls `resized()`. The application outlives its terminals: they are attached and detached while it runs.
+Textual's own drivers read in a thread, lose input that its parser does not know, and block the loop if the
+terminal does not read (see `docs/design.md`). This one installs no signal handlers: call `resized()` when the
+size changes. Terminals can be attached and detached while the application runs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .outer import OuterTerminal, Reaction
 from .tokenizer import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
 from .tty import TerminalSize, find_terminal, read_size
 
-LONGEST = 200  # characters of a text: desktops cut longer ones
-# terminals that know OSC 777, by the beginning of their names
+LONGEST = 200  # characters of a text: desktops truncate longer ones
+# terminals that support OSC 777, by prefix of their names
 _TITLED = ("foot", "vte", "wezterm", "ghostty", "contour", "rxvt")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 def notification(title: str, text: str, *, version: str, environ: Mapping[str, str], serial: int) -> str:
-    """What is written to a terminal to show a notification; empty for one that would print it."""
+    """Return the sequence that shows a notification; empty for terminals that would print it."""
     title, text = (_CONTROLS.sub(" ", each)[:LONGEST] for each in (title, text))
     term, name = environ.get("TERM", ""), _name(version, environ)
     if term in ("linux", "dumb", ""):
@@ -57,11 +57,11 @@ def _name(version: str, environ: Mapping[str, str]) -> str:
     return (known or environ.get("TERM", "").removeprefix("xterm-")).lower()
 
 
-DETACHED_SIZE = (120, 40)  # columns and lines of the application before the first terminal
+DETACHED_SIZE = (120, 40)  # columns and lines of the application before the first terminal is attached
 
 
 class Tap(Protocol):
-    """Sees what is drawn, such as a recording."""
+    """Receives everything that is drawn, such as a recording."""
 
     def drawn(self, data: str) -> None: ...
 
@@ -70,22 +70,18 @@ class Tap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """What a driver is built with."""
-
     input_fd: int | None = None  # the terminal to read from; None for the process's own
-    output_fd: int | None = None  # the terminal to draw on; None for the same
-    on_hangup: Callable[[], object] | None = None  # called once, in the loop, when the terminal went away
+    output_fd: int | None = None  # the terminal to draw on; None for the process's own
+    on_hangup: Callable[[], object] | None = None  # called once, in the loop, when the terminal is gone
     on_reply: Callable[[bytes], object] | None = None  # called with each reply of the terminal
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    detached: bool = False  # whether the driver begins without a terminal; descriptors are not looked at then
+    detached: bool = False  # start without a terminal, ignoring the descriptors
     size: tuple[int, int] = DETACHED_SIZE  # columns and lines of a detached driver
-    link: TerminalLink | None = None  # what a detached driver is attached to when it begins; None for nothing
+    link: TerminalLink | None = None  # the terminal to attach at the start of a detached driver
     taps: list[Tap] = field(default_factory=list)
 
 
 class SynapseDriver(Driver):
-    """Drives the terminal that is attached."""
-
     options: ClassVar[DriverOptions] = DriverOptions()
 
     def __init__(
@@ -115,10 +111,10 @@ class SynapseDriver(Driver):
     # -- attaching -----------------------------------------------------------------------------------------
 
     def attach(self, link: TerminalLink) -> None:
-        """Draw on a terminal from now on: all of the screen, whatever it showed before."""
+        """Draw on a terminal from now on, starting with a full repaint."""
         self.release()
         self.link = link
-        self._app._sync_available = False  # what the terminal before could do
+        self._app._sync_available = False  # as supported by the previous terminal
         link.listener = LinkListener(self._post, self._replied, self._repaint, self._lost)
         link.open()
         self.resized()
@@ -136,7 +132,7 @@ class SynapseDriver(Driver):
             link.listener = None
         return link
 
-    # -- what the application asks for ---------------------------------------------------------------------
+    # -- interface for the application ---------------------------------------------------------------------
 
     @property
     def is_headless(self) -> bool:
@@ -149,15 +145,15 @@ class SynapseDriver(Driver):
 
     @property
     def dropping(self) -> bool:
-        """Whether output is being dropped: everything is painted again afterwards."""
+        """Whether output is being dropped; everything is repainted afterwards."""
         return self.is_headless or (self.link is not None and self.link.dropping)
 
     def terminal_size(self) -> TerminalSize:
-        """The terminal's size as it is now; the last known one while none is attached."""
+        """Return the terminal's current size, or the last known one while none is attached."""
         return self.link.size if self.link is not None else TerminalSize(*(self._size or DETACHED_SIZE))
 
     def resized(self) -> None:
-        """Tell the application the terminal's size; called by whoever hears of a change (SIGWINCH)."""
+        """Post the terminal's size to the application; call this on a change (SIGWINCH)."""
         size = self.terminal_size()
         cells = Size(size.columns, size.lines)
         pixels = Size(size.width, size.height) if size.width and size.height else None
@@ -168,16 +164,16 @@ class SynapseDriver(Driver):
         self.send_message(events.Resize(cells, cells, cells, pixels))
 
     def request_keyboard(self, child_flags: int) -> None:
-        """Ask the terminal for what the child in focus asked for: releases, and all keys as sequences.
+        """Enable the keyboard reports of the child in focus: releases, and all keys as sequences.
 
-        Only with it are releases posted, as `TerminalKeyRelease`.
+        Releases are then posted as `TerminalKeyRelease`.
         """
         self._keyboard = child_flags
         if self.link is not None:
             self.link.request_keyboard(child_flags)
 
     def notify(self, title: str, text: str) -> None:
-        """Let the terminal show a notification on the desktop; recordings contain none."""
+        """Show a desktop notification through the terminal; recordings do not contain it."""
         if self.link is not None:
             self._notified += 1
             outer, environ = self.link.outer, self.link.environ
@@ -189,11 +185,10 @@ class SynapseDriver(Driver):
 
     @property
     def can_suspend(self) -> bool:
-        """Never: stopping this process would stop every agent in it; Ctrl+Z is the child's."""
+        """Never: stopping this process would stop its agents, and Ctrl+Z belongs to the child."""
         return False
 
     def send_message(self, message: Message) -> None:
-        """Post a message to the application; in order, from this very loop."""
         message.set_sender(self._app)
         self._app.post_message(message)
 
@@ -209,7 +204,7 @@ class SynapseDriver(Driver):
             self.link.flush()
 
     def start_application_mode(self) -> None:
-        """Open the terminal that the driver was built with, unless one is attached."""
+        """Open the driver's own terminal, unless one is attached."""
         if self.link is not None:
             return
         if self._own is not None:
@@ -218,12 +213,12 @@ class SynapseDriver(Driver):
             self.attach(self.options.link)
 
     def disable_input(self) -> None:
-        """Read no more; what was typed and not read is forgotten when the attributes are given back."""
+        """Stop reading; unread input is discarded when the attributes are restored."""
         if self.link is not None and self._own is not None:
             self.link.pause_input()
 
     def stop_application_mode(self) -> None:
-        """Undo all that was set and give the terminal back; one that was attached is left as it is."""
+        """Reset and release the driver's own terminal; an attached one is left unchanged."""
         link = self.release()
         if link is not None and self._own is not None:
             link.close()
@@ -231,7 +226,7 @@ class SynapseDriver(Driver):
     def close(self) -> None:
         self.stop_application_mode()
 
-    # -- what comes from the terminal ----------------------------------------------------------------------
+    # -- input from the terminal ---------------------------------------------------------------------------
 
     def _post(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -269,8 +264,6 @@ class SynapseDriver(Driver):
 
 
 def driver_class(given: DriverOptions) -> type[SynapseDriver]:
-    """A driver class for `App(driver_class=...)`."""
-
     class GivenTerminalDriver(SynapseDriver):
         options = given
 

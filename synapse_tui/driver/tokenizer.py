@@ -1,7 +1,8 @@
-"""Bytes of the outer terminal to tokens: keys, whole pastes, mouse, focus, replies.
+"""Tokenizer of the outer terminal's input: keys, pastes, mouse, focus, replies.
 
-Pure: bytes in, tokens out, in linear time, wherever the bytes are split. What is not yet whole is kept; the
-caller waits `delay` seconds for more and then calls `timeout()`. A reply or a paste is never taken for keys.
+Pure: bytes in, tokens out, in linear time, however the bytes are split. Incomplete input is stored; the
+caller waits `delay` seconds for more and then calls `timeout()`. A reply or a paste is never mistaken for
+keys.
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ Kind = Literal["key", "paste", "sgr", "x10", "focus_in", "focus_out", "string", 
 
 
 class Piece(NamedTuple):
-    """A piece that is whole."""
-
-    length: int  # its length in bytes; 0 for the beginning of a `string`
-    kind: Kind  # what it is; `paste` is the mark where one begins, `drop` means nothing
+    length: int  # in bytes; 0 for the start of a `string`
+    kind: Kind  # `paste` is the start mark of a paste, `drop` is ignored
 
 
 ESC: Final = 0x1B
-_CSI = re.compile(rb"\x1b\[(?:<[\d;-]*[Mm]|[0-?]*[ -/]*[@-~])")  # some mice have negative coordinates
+_CSI = re.compile(rb"\x1b\[(?:<[\d;-]*[Mm]|[0-?]*[ -/]*[@-~])")  # mouse coordinates can be negative
 _CSI_START = re.compile(rb"\x1b\[(?:<[\d;-]*|[0-?]*[ -/]*)")
 _RXVT = re.compile(rb"\x1b\[\d{1,2}\$")
 _LINUX = re.compile(rb"\x1b\[\[(?:[A-E]|\Z)")
@@ -69,7 +68,7 @@ def _sequence(data: bytes, lead: bytes, *, final: bool) -> Piece | None:
 
 
 def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final: bool) -> Piece | None:
-    """A key whose pattern also matches its own beginning at the end of the data."""
+    """Match a key whose pattern also matches its own prefix at the end of the data."""
     if match is None:
         return Piece(2, "key")
     if match.end() == len(data) and (match.end() < least or data[-1:].isdigit() or data.endswith(b"[[")):
@@ -78,7 +77,7 @@ def _open_ended(match: re.Match[bytes] | None, data: bytes, least: int, *, final
 
 
 def _character(data: bytes, *, final: bool) -> Piece | None:
-    """One character in UTF-8 (RFC 3629); the first byte alone when it is broken."""
+    """Match one UTF-8 character (RFC 3629); only the first byte if it is invalid."""
     lead = data[0]
     length = 1 if lead < 0xC2 or lead > 0xF4 else 2 + (lead >= 0xE0) + (lead >= 0xF0)
     rest = data[1:length]
@@ -90,7 +89,7 @@ def _character(data: bytes, *, final: bool) -> Piece | None:
 
 
 def _double_escape(data: bytes, *, final: bool) -> Piece | None:
-    """ESC before a key means Alt (rxvt, iTerm2); before all else it is the Escape key."""
+    """ESC before a key is Alt (rxvt, iTerm2); before anything else it is the Escape key."""
     if len(data) == 2:
         return Piece(1, "key") if final else None
     if data[2:3] not in {b"[", b"O"}:
@@ -140,7 +139,7 @@ _WHOLE: Final[dict[bytes, Kind]] = {
 
 
 def _broken_csi(data: bytes, *, final: bool) -> Piece | None:
-    """A CSI sequence without its end: unfinished, or cut off by a byte that cannot stand in one."""
+    """A CSI sequence without its end: incomplete, or aborted by an invalid byte."""
     match = _CSI_START.match(data)
     end = match.end() if match else 2
     if end > MAX_SEQUENCE:
@@ -181,15 +180,13 @@ def _event(code: int, x: int, y: int, *, released: bool) -> MouseEvent | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyToken:
-    """A key."""
-
-    event: KeyEvent  # the key as it was understood; without key and text when it is unknown
-    raw: bytes  # the bytes that it was
+    event: KeyEvent  # without key and text if it is unknown
+    raw: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TextToken:
-    """Many keys that came at once; each types one character and was that character in UTF-8."""
+    """Several keys read at once, each typing one UTF-8 character."""
 
     text: str
 
@@ -199,28 +196,28 @@ class TextToken:
 
 @dataclass(frozen=True, slots=True)
 class PasteToken:
-    """A bracketed paste, whole; line ends are LF."""
+    """A complete bracketed paste, with LF line ends."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class MouseToken:
-    """A report of the mouse, in cells of the screen from 0."""
+    """A mouse report, in cells from 0."""
 
     event: MouseEvent
 
 
 @dataclass(frozen=True, slots=True)
 class FocusToken:
-    """The terminal's window got or lost the focus."""
+    """The terminal's window gained or lost focus."""
 
     focused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyToken:
-    """An answer of the terminal to a query; never a key."""
+    """The terminal's answer to a query; never a key."""
 
     raw: bytes
 
@@ -231,13 +228,13 @@ Token = KeyToken | TextToken | PasteToken | MouseToken | FocusToken | ReplyToken
 ESCAPE_DELAY: Final = 0.03  # seconds after which a lone ESC is the Escape key
 SEQUENCE_DELAY: Final = 0.15  # seconds to wait for the rest of a sequence or a character
 STRING_DELAY: Final = 1.0  # seconds to wait for the rest of a reply
-PASTE_DELAY: Final = 10.0  # seconds without a byte after which a paste counts as over: its terminal is lost
-# longest reply, in bytes; a longer one is skipped up to its end
+PASTE_DELAY: Final = 10.0  # seconds without input after which a paste ends: the terminal is lost
+# longest reply, in bytes; longer ones are skipped to their end
 MAX_STRING: Final = 16 * 1024 * 1024
 
 _NEAR = 64
-# Characters in UTF-8 (RFC 3629 section 4) but for the controls C0, DEL and C1; so few that a keyboard cannot
-# have typed them between two reads, and so many at most that other events still get their turn.
+# UTF-8 characters (RFC 3629 section 4) except C0, DEL and C1: too many to be typed between two reads, and few
+# enough that other events get their turn.
 _RUN = re.compile(
     rb"(?:[\x20-\x7e]|\xc2[\xa0-\xbf]|[\xc3-\xdf][\x80-\xbf]"
     rb"|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
@@ -247,16 +244,14 @@ _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 
 
 class Tokenizer:
-    """Holds what is pending between two reads."""
-
     def __init__(self) -> None:
         self._data = bytearray()
         self._scanned = 0
-        self._inside: Piece | None = None  # the paste or the string that is open
+        self._inside: Piece | None = None  # the open paste or string
 
     @property
     def delay(self) -> float | None:
-        """Seconds to wait for more before `timeout()` must be called; None when nothing is pending."""
+        """Seconds to wait for more input before `timeout()` must be called; None if nothing is pending."""
         if self._inside:
             return PASTE_DELAY if self._inside.kind == "paste" else STRING_DELAY
         if not self._data:
@@ -268,7 +263,7 @@ class Tokenizer:
         return list(self._tokens(final=False))
 
     def timeout(self) -> list[Token]:
-        """The tokens that the pending bytes are when nothing follows them; a part of a reply is none."""
+        """Return the tokens of pending input when nothing follows; an incomplete reply is dropped."""
         tokens: list[Token] = []
         if self._inside:
             if self._inside.kind == "paste":
@@ -302,7 +297,7 @@ class Tokenizer:
         del self._data[:start]
 
     def _piece(self, start: int, *, final: bool) -> Piece | None:
-        """The next piece; looks at a few bytes first, so that a flood of keys takes linear time."""
+        """Return the next piece. Checks a few bytes first, so that a flood of keys takes linear time."""
         near = bytes(self._data[start : start + _NEAR])
         whole = len(near) == len(self._data) - start
         piece = first_piece(near, final=final and whole)
@@ -320,7 +315,7 @@ class Tokenizer:
         return token
 
     def _string(self) -> ReplyToken | None:
-        """A control string (ECMA-48 section 5.6); ended by ST, or by BEL as xterm allows for OSC."""
+        """Match a control string (ECMA-48 section 5.6), ended by ST, or by BEL as xterm allows for OSC."""
         while match := _STRING_END.search(self._data, self._scanned):
             at, self._scanned = match.start(), match.end()
             mark = self._data[at]

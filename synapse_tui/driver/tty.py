@@ -1,4 +1,4 @@
-"""The outer terminal as a device: opened anew by its path, raw while the application runs, its size."""
+"""The outer terminal as a device: reopening, raw mode, size, output queue."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from typing import Any, Final
 
 from synapse_tui.errors import TerminalUnfit
 
-LIMIT: Final = 256 * 1024  # bytes that may wait for the terminal; a write beyond is dropped whole
+LIMIT: Final = 256 * 1024  # bytes that may be queued for the terminal; a write beyond is dropped whole
 _CHUNK: Final = 64 * 1024
 
 
 class OutputQueue:
-    """Writes whole strings in order; what does not fit is dropped until the terminal has read all that waits.
+    """Writes whole strings in order; if the queue is full, drops strings until it is empty again.
 
-    A string is never cut: the terminal sees it whole or not at all.
+    A string is never truncated: the terminal gets all of it or nothing.
     """
 
     def __init__(
@@ -44,21 +44,20 @@ class OutputQueue:
         self._on_error = on_error
         self._limit = limit
         self._waiting: deque[bytes] = deque()
-        self._current = memoryview(b"")  # the rest of what was written in part
+        self._current = memoryview(b"")  # the rest of a partly written string
         self._watching = False
         self._scheduled = False
         self._open = True
-        self.pending = 0  # bytes that wait for the terminal
-        self.dropped = 0  # strings that were dropped since the start
+        self.pending = 0  # queued bytes
+        self.dropped = 0  # strings dropped since the start
         self._dropping = False
 
     @property
     def dropping(self) -> bool:
-        """Whether the terminal does not read and strings are dropped."""
         return self._dropping
 
     def write(self, data: bytes) -> bool:
-        """Queue a string; it is written at the next `flush()` or at the end of this turn of the loop."""
+        """Queue a string, to be written by the next `flush()` or at the end of this turn of the loop."""
         if not self._open or not data:
             return True
         if self._dropping or (self.pending and self.pending + len(data) > self._limit):
@@ -77,9 +76,9 @@ class OutputQueue:
             self._write_waiting()
 
     def finish(self, last: bytes, timeout: float) -> None:
-        """Write what waits and a last string, then close; blocks until it is out, at most `timeout` seconds.
+        """Write the queue and a last string, then close. Blocks at most `timeout` seconds.
 
-        When the terminal does not read, what waits is given up for the last string.
+        If the terminal does not read, the queue is dropped in favour of the last string.
         """
         if not self._open:
             return
@@ -87,7 +86,7 @@ class OutputQueue:
         with contextlib.suppress(OSError):
             self._write_until(deadline - timeout / 2)
             if self._current:
-                last = b"\x1b\\" + last  # ends the sequence that was cut
+                last = b"\x1b\\" + last  # terminates the truncated sequence
             self._current = memoryview(b"")
             self._waiting.clear()
             self._waiting.append(last)
@@ -95,7 +94,7 @@ class OutputQueue:
         self.close()
 
     def stop_watching(self) -> None:
-        """Leave the loop alone: what waits is written by `finish` only, in whatever thread."""
+        """Detach from the loop: from now on only `finish` writes, from any thread."""
         self._watch(False)
 
     def close(self) -> None:
@@ -159,7 +158,6 @@ def is_hangup(error: OSError) -> bool:
 
 
 def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
-    """Wait until a descriptor can be read or written."""
     if timeout <= 0:
         return False
     with selectors.DefaultSelector() as selector:
@@ -169,7 +167,7 @@ def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
 
 log = logging.getLogger(__name__)
 
-Attributes = list[Any]  # what `termios.tcgetattr` gives
+Attributes = list[Any]  # as in `termios.tcgetattr`
 
 _IFLAG: Final = 0
 _OFLAG: Final = 1
@@ -181,7 +179,7 @@ _FLAGS: Final = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class TerminalSize:
-    """Size of a terminal in cells, and in pixels (0 where it does not report them)."""
+    """Size of a terminal in cells and in pixels (0 if it does not report them)."""
 
     columns: int
     lines: int
@@ -190,11 +188,11 @@ class TerminalSize:
 
 
 class OpenTerminal:
-    """A descriptor of our own for a terminal.
+    """A private descriptor for a terminal.
 
     O_NONBLOCK belongs to the open file description, which a passed descriptor shares with the user's shell.
-    So the terminal is opened anew by its path; where that is not allowed (after `su`), a duplicate is used
-    and its mode given back at the end.
+    So the terminal is reopened by its path; if that is not allowed (after `su`), a duplicate is used and its
+    mode restored at the end.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -212,7 +210,6 @@ class OpenTerminal:
             os.set_blocking(self.descriptor, False)
 
     def close(self) -> None:
-        """Give the descriptor back; further calls do nothing."""
         if self.descriptor < 0:
             return
         if self._blocking is not None:
@@ -222,7 +219,6 @@ class OpenTerminal:
 
 
 def find_terminal() -> int:
-    """The terminal of this process: one of the standard descriptors, else `/dev/tty` newly opened."""
     for descriptor in (0, 1, 2):
         if os.isatty(descriptor):
             return descriptor
@@ -233,7 +229,7 @@ def find_terminal() -> int:
 
 
 def read_size(descriptor: int) -> TerminalSize:
-    """The size of a terminal (TIOCGWINSZ); 80 by 24 when it does not know its own."""
+    """Return the size of a terminal (TIOCGWINSZ); 80 by 24 if it is unknown."""
     try:
         packed = fcntl.ioctl(descriptor, termios.TIOCGWINSZ, bytes(8))
     except OSError:
@@ -243,7 +239,7 @@ def read_size(descriptor: int) -> TerminalSize:
 
 
 def make_raw(descriptor: int) -> Attributes | None:
-    """Let every key through as bytes: no echo, no lines, no signals, no flow control (termios(3))."""
+    """Set raw mode: no echo, lines, signals or flow control (termios(3)). Returns the old attributes."""
     try:
         before = termios.tcgetattr(descriptor)
         raw = termios.tcgetattr(descriptor)
@@ -266,7 +262,7 @@ def make_raw(descriptor: int) -> Attributes | None:
 
 
 def set_attributes(descriptor: int, attributes: Attributes | None) -> None:
-    """Set attributes at once (TCSADRAIN would wait for a stalled terminal) and forget unread input."""
+    """Set attributes immediately (TCSADRAIN would wait for a stalled terminal) and discard unread input."""
     if attributes is None:
         return
     with contextlib.suppress(termios.error):
@@ -276,10 +272,10 @@ def set_attributes(descriptor: int, attributes: Attributes | None) -> None:
 
 
 def forget_input(descriptor: int, *, quiet: float = 0.02, pause: float = 0.2, limit: float = 2.0) -> None:
-    """Read what was typed and throw it away: the shell must not run what was meant for the application.
+    """Discard typed input, so that the shell does not run input meant for the application.
 
-    A flush alone forgets only what the kernel holds: the rest of a long text, for which there was no room,
-    comes after it. So this is done before the attributes are given back.
+    A flush discards only what the kernel has buffered, and the rest of a long text follows it. So call this
+    before the attributes are restored.
     """
     deadline = time.monotonic() + limit
     with contextlib.suppress(OSError):
@@ -299,7 +295,7 @@ def cooked(attributes: Attributes) -> Attributes:
 
 
 def still_raw(descriptor: int) -> bool:
-    """Whether a terminal is as `make_raw` left it; a shell that reads lines keeps signals on."""
+    """Whether a terminal is still as `make_raw` left it; a shell that reads lines enables signals."""
     try:
         attributes = termios.tcgetattr(descriptor)
     except termios.error:

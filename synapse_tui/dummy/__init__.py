@@ -1,5 +1,5 @@
-"""The built-in agent: a scripted terminal program in the manner of a coding agent.
+"""The built-in agent: a scripted terminal program that behaves like a coding agent.
 
-`python -m synapse_tui.dummy --help` lists its options, `/help` in its composer what can be typed. It imports
-the standard library only and nothing of the rest of this package, so that it starts at once.
+`python -m synapse_tui.dummy --help` lists the options, `/help` in its composer the commands. It imports only
+the standard library and nothing else of this package, so that it starts quickly.
 """

@@ -1,4 +1,4 @@
-"""The dummy agent's application: keys in, turns run, screen drawn."""
+"""The dummy agent's application: reads keys, runs turns, draws the screen."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelVie
 from .script import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
 from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
 
-SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
+SLOW_READ = 0.02  # Seconds between two reads with a limited rate
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
 class Keyboard:
-    """Takes the input of the terminal."""
-
     def __init__(self, app: DummyApp) -> None:
         self._app = app
         self._decoder = KeyDecoder(paste=app.options.paste)
@@ -49,7 +47,7 @@ class Keyboard:
         self._escape = self._app.loop.later(ESCAPE_WAIT, self._flush) if self._decoder.waiting else None
 
     def _read(self) -> bytes:
-        """All that is there; at a rate, a piece of it, and the next one later."""
+        """Read all available input, or at a limited rate a piece of it."""
         loop, tty, rate = self._app.loop, self._app.tty, self._app.options.read_rate
         if not rate:
             return tty.read()
@@ -118,7 +116,7 @@ class Keyboard:
         self._app.close_dialog()
 
     def surprise(self) -> None:
-        """An unexpected dialog, as when a background task of a real agent wants something."""
+        """Open an unexpected dialog, as when a background task of a real agent needs something."""
         self._app.open_dialog(permission("touch surprise"))
 
     def _tell_draft(self) -> None:
@@ -177,7 +175,7 @@ class Keyboard:
 
 
 class Journal:
-    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one."""
+    """Writes one JSON object per line in a single write, so that readers never see half a line."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -200,7 +198,7 @@ class Journal:
 
 
 class Options(argparse.Namespace):
-    """The command line; times are in seconds."""
+    """Command line options; times are in seconds."""
 
     prompt: str
     name: str
@@ -221,7 +219,7 @@ class Options(argparse.Namespace):
     dialog_after_paste: float
     swallow_enter: int
     burst: float
-    read_rate: int  # bytes a second; 0 for no limit
+    read_rate: int  # bytes per second; 0 for no limit
     lag: float
     stubborn: bool
 
@@ -235,7 +233,6 @@ def _kilobytes(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser; its help documents every option and every directive."""
     parser = argparse.ArgumentParser(
         prog="python -m synapse_tui.dummy",
         description="A scripted agent in the manner of a coding agent's terminal program. It needs no model.",
@@ -287,7 +284,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
-    """Read the command line; wrong arguments end the program with status 2 and a usage line."""
+    """Parse the command line; invalid arguments exit with status 2 and a usage line."""
     options = make_parser().parse_args(arguments, Options())
     own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
     options.name = options.name or own or "dummy"
@@ -298,15 +295,13 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
-EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C ends the program
+EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C exits
 
 DIALOG_STATES = ("permission", "question")
 FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "waiting", "error": "error"}
 
 
 class DummyApp:
-    """One run of the dummy agent."""
-
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
         self.tty = tty
@@ -336,10 +331,9 @@ class DummyApp:
         self._spinner: Timer | None = None
         self._step = 0
 
-    # -- life
+    # -- lifecycle
 
     def begin(self) -> None:
-        """Show the first screen and listen."""
         self.painter.begin()
         modes = ("\x1b[?2004h" if self.options.paste else "") + ("\x1b[>1u" if self.options.kitty else "")
         self.tty.write(modes)
@@ -378,7 +372,7 @@ class DummyApp:
     # -- state and screen
 
     def set_state(self, state: State) -> None:
-        """Tell a new state to the terminal, the journal and the user; an open dialog hides others."""
+        """Report a new state to the terminal, the journal and the user; an open dialog hides other states."""
         if self.dialogs and state not in DIALOG_STATES:
             self._resting = state
             return
@@ -438,7 +432,6 @@ class DummyApp:
         self.paint()
 
     def note(self, text: str, seconds: float = EXIT_WINDOW) -> None:
-        """Show something in the footer for a while."""
         self.notice = text
         if self._notice_timer is not None:
             self._notice_timer.canceled = True
@@ -459,7 +452,7 @@ class DummyApp:
             self.paint()
 
     def _resized(self) -> None:
-        """Draw anew soon: a window that is dragged has many sizes, of which the last one counts."""
+        """Redraw soon: a window being resized has many sizes, and only the last one counts."""
         if self._resize is None:
             self._resize = self.loop.later(RESIZE_WAIT, self._draw_resized)
 
@@ -472,7 +465,6 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Take a message: start a turn, or do as the options say when one runs."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -493,7 +485,6 @@ class DummyApp:
         self.runner.start(text)
 
     def next_turn(self) -> None:
-        """Work on the first message that was queued."""
         if self.queued and self.runner.seconds is None:
             text = self.queued.pop(0)
             if text.startswith("/"):
@@ -542,7 +533,7 @@ def main(
         tty.restore()
     journal.close()
     if app.exit_signal:
-        with contextlib.suppress(OSError):  # SIGKILL has its default action already.
+        with contextlib.suppress(OSError):  # SIGKILL already has its default action.
             signal.signal(app.exit_signal, signal.SIG_DFL)
         os.kill(os.getpid(), app.exit_signal)
     return app.exit_code

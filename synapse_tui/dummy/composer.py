@@ -1,4 +1,4 @@
-"""The composer: what the user has typed and not sent yet."""
+"""The composer: an editor for the message being written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from .widths import cluster_width, clusters, width
 
 PASTE_CHARS = 800
-PASTE_LINES = 3  # A paste longer than this, or of more lines, is shown as a placeholder
+PASTE_LINES = 3  # A paste with more text or lines is shown as a placeholder
 
 
 @dataclass(frozen=True, slots=True)
 class PastedText:
-    """A long paste that stands in the composer as one character."""
+    """A long paste, shown in the composer as one character."""
 
     number: int
     text: str
@@ -24,12 +24,12 @@ class PastedText:
         return f"[Pasted text #{self.number} +{more} lines]" if more else f"[Pasted text #{self.number}]"
 
 
-Atom = str | PastedText  # One step of the cursor: a cluster, a line feed, a long paste
+Atom = str | PastedText  # One cursor step: a cluster, a line feed, a long paste
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The composer's rows, and the cursor in them (from 0, in cells)."""
+    """The composer's rows and the cursor in them (from 0, in cells)."""
 
     rows: list[str]
     x: int
@@ -37,8 +37,6 @@ class Layout:
 
 
 class Composer:
-    """A line editor of several lines."""
-
     def __init__(self) -> None:
         self._atoms: list[Atom] = []
         self._cursor = 0
@@ -52,7 +50,7 @@ class Composer:
 
     @property
     def text(self) -> str:
-        """All of it, pastes written out: what is submitted."""
+        """The text to submit, with the full text of pastes."""
         return "".join(atom if isinstance(atom, str) else atom.text for atom in self._atoms)
 
     @property
@@ -60,7 +58,6 @@ class Composer:
         return "".join(_label(atom) for atom in self._atoms)
 
     def insert(self, text: str) -> None:
-        """Put text at the cursor; other control characters than tab and line feed are left out."""
         clean = "".join(char for char in text if char >= " " or char in "\n\t")
         # A combining character may join the cluster before the cursor.
         before = self._atoms[self._cursor - 1] if self._cursor else None
@@ -73,7 +70,6 @@ class Composer:
         self._cursor += len(atoms)
 
     def paste(self, text: str) -> None:
-        """Put a paste at the cursor; a long one as a placeholder."""
         if len(text) > PASTE_CHARS or text.count("\n") >= PASTE_LINES:
             self._pastes += 1
             self._atoms.insert(self._cursor, PastedText(self._pastes, text))
@@ -87,7 +83,7 @@ class Composer:
         self.paste(text)
 
     def take(self) -> str:
-        """Empty it, remember what was there for `up`, and return its text."""
+        """Clear the composer, add its text to the history for `up`, and return it."""
         text = self.text
         if self._atoms:
             self._history.append(self._atoms)
@@ -103,7 +99,6 @@ class Composer:
         return action is not None
 
     def layout(self, cells: int) -> Layout:
-        """Break the draft into rows of some cells; a long line goes on in the next row."""
         rows, used = [""], 0
         place: tuple[int, int] | None = None
         for index, cluster in self._shown_clusters():
@@ -181,7 +176,6 @@ class Composer:
         return place
 
     def _vertical(self, step: int) -> None:
-        """To the line above or below; past the first or last one, through what was sent before."""
         start = self._line_start()
         column = width("".join(_label(atom) for atom in self._atoms[start : self._cursor]))
         target = start - 1 if step < 0 else self._line_end() + 1

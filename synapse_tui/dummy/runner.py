@@ -1,4 +1,4 @@
-"""Turns of the dummy: what a message asks for, carried out step by step; its shell and its status signals."""
+"""Turns of the dummy agent, run step by step; its shell commands and status signals."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ POLL = 0.01
 
 
 class ShellCommand:
-    """A command that runs in a shell, its output taken from a pipe.
+    """A shell command with its output read from a pipe.
 
-    As with other agents' tools it leads a session without a terminal, so that all of it can be stopped.
+    Like other agents' tools it leads a session without a terminal, so that all of it can be stopped.
     """
 
     def __init__(
@@ -50,7 +50,6 @@ class ShellCommand:
         loop.read(self._pipe, self._read)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End it, with everything it started; `on_end` is not called."""
         self._loop.unread(self._pipe)
         self._on_end = lambda _status: None
         self._signal(signal.SIGKILL if at_once else signal.SIGTERM)
@@ -67,7 +66,7 @@ class ShellCommand:
         self._finish()
 
     def _finish(self) -> None:
-        """Wait for its end without blocking: it may have closed its output long before."""
+        """Poll for the exit: the output may have been closed long before."""
         if self._process.stdout is not None:
             self._process.stdout.close()
         status = self._process.poll()
@@ -77,7 +76,7 @@ class ShellCommand:
             self._on_end(status)
 
     def _signal(self, number: int) -> None:
-        # As long as it was not waited for, its number belongs to no other process.
+        # Until it is reaped, its pid cannot be reused.
         if self._process.returncode is None:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, number)
@@ -98,7 +97,7 @@ _PROGRESS = {"idle": "0", "done": "0", "error": "2;100"}
 
 
 class StatusSignals:
-    """Window title, program status (OSC 7501) and progress (OSC 9;4), each only where it is wanted."""
+    """Window title, program status (OSC 7501) and progress (OSC 9;4), each if enabled."""
 
     def __init__(
         self, write: Callable[[str], None], name: str, *, title: bool, status: bool, progress: bool
@@ -121,7 +120,6 @@ class StatusSignals:
         self._set_title(_SPINNER[step % 2])
 
     def end(self) -> None:
-        """The program ends: nothing of the above holds any more."""
         if self._status:
             self._write("\x1b]7501;state=clear\x1b\\")
         if self._progress:
@@ -154,18 +152,16 @@ THINKING = 0.15  # Seconds before the first word
 FLOOD_ROWS = 200
 
 Step = float | str | None
-"""Of a turn: seconds to wait, text to say, or None to wait until `advance` is called."""
+"""A step of a turn: seconds to wait, text to say, or None to wait for `advance`."""
 Turn = Generator[Step, object, None]
 
 
 class TurnRunner:
-    """Runs at most one turn at a time: a generator of steps, which acts on the application in between."""
-
     def __init__(self, app: DummyApp) -> None:
         self._app = app
         self._turn: Turn | None = None
-        self._number = 0  # Turns that have ended
-        self._allowed = False  # Whether permissions are given without asking by now
+        self._number = 0  # Number of completed turns
+        self._allowed = False  # Whether permissions are granted without asking
         self._error = ""
         self._timer: Timer | None = None
         self._command: ShellCommand | None = None
@@ -178,7 +174,6 @@ class TurnRunner:
 
     @property
     def seconds(self) -> float | None:
-        """How long the turn has run; None when none runs."""
         return None if self._turn is None else self._app.loop.clock() - self._started
 
     def start(self, text: str) -> None:
@@ -191,7 +186,6 @@ class TurnRunner:
         self._timer = self._app.loop.later(0, self.advance)
 
     def advance(self, value: object = None) -> None:
-        """Go on with the result of the last step, up to one that takes time."""
         while self._turn is not None:
             try:
                 step = self._turn.send(value)
@@ -208,7 +202,6 @@ class TurnRunner:
         self._app.paint()
 
     def interrupt(self, *, note: bool = True) -> None:
-        """Stop the turn where it stands."""
         self.stop()
         self._app.journal.write("turn-end", text=self.text, interrupted=True)
         if note:
@@ -216,7 +209,6 @@ class TurnRunner:
         self._app.set_state("idle")
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop whatever runs, without a word."""
         if self._timer is not None:
             self._timer.canceled = True
         if self._command is not None:
@@ -227,7 +219,6 @@ class TurnRunner:
         self._close()
 
     def answered(self, dialog: Dialog) -> None:
-        """A dialog was answered; the turn goes on if it was the turn's own."""
         if dialog is self._asked:
             self._asked = None
             self.advance()

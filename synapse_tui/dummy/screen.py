@@ -1,4 +1,4 @@
-"""The transcript as rows: what was said so far, wrapped to the width of the terminal."""
+"""The transcript as rows, wrapped to the width of the terminal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BlockKind = Literal["user", "agent", "tool", "output", "note", "raw"]
 
 KEPT_BLOCKS = 500
 
-_LIMITS = {"user": 12, "output": 200}  # Rows that are shown of a block, by its kind
+_LIMITS = {"user": 12, "output": 200}  # Rows shown of a block, by its kind
 
 
 class Style:
-    """Character attributes, readable without colour too."""
+    """Character attributes, readable without colour."""
 
     def __init__(self, *, color: bool) -> None:
         self._color = color
@@ -43,18 +43,16 @@ class Style:
 
 @dataclass(slots=True)
 class Block:
-    """Something in the transcript."""
-
     kind: BlockKind
     text: str
-    closed: bool = True  # Whether nothing more will be added to it
+    closed: bool = True  # Whether it is complete
 
 
 _MARKS = {"user": "> ", "agent": "● ", "tool": "● ", "output": "  ⎿  ", "note": "  ", "raw": ""}
 
 
 class Transcript:
-    """All blocks, and how many of their rows are on the screen for good."""
+    """All blocks of the conversation, and how many of their rows are final on the screen."""
 
     def __init__(self, style: Style, name: str) -> None:
         self._style = style
@@ -65,7 +63,6 @@ class Transcript:
         self._rows_out = 0
 
     def add(self, kind: BlockKind, text: str, *, closed: bool = True) -> Block:
-        """Put something at the end; what stood there open is closed."""
         self.close()
         block = Block(kind, text, closed)
         self._blocks.append(block)
@@ -73,23 +70,20 @@ class Transcript:
         return block
 
     def close(self) -> None:
-        """Nothing more is added to the last block."""
         if self._blocks:
             self._blocks[-1].closed = True
 
     def clear(self) -> None:
-        """Forget everything but the banner."""
         self._blocks.clear()
         self.replay()
 
     def replay(self) -> None:
-        """Give out all rows again: the screen is empty."""
+        """Return all rows again from the next `take`: the screen is empty."""
         self._waiting = deque(self._blocks)
         self._banner = True
         self._rows_out = 0
 
     def take(self, columns: int) -> tuple[list[str], list[str]]:
-        """Rows that are new since the last call."""
         finished = banner(self._style, self._name, columns) if self._banner else []
         self._banner = False
         while self._waiting:
@@ -125,7 +119,6 @@ class Transcript:
 
 
 def _wrapped(text: str, cells: int, limit: int) -> list[str]:
-    """Rows of a text; with a limit only so many, the last of which then says how long it is."""
     start = printable(text[: cells * limit] if limit else text)
     rows = wrap(start, cells)
     if not limit or (len(rows) <= limit and cells * limit >= len(text)):
@@ -134,7 +127,6 @@ def _wrapped(text: str, cells: int, limit: int) -> list[str]:
 
 
 def banner(style: Style, name: str, columns: int) -> list[str]:
-    """The first rows: who this is, where it works, how to get help."""
     lines = [
         (f"✻ {name}", "· scripted agent, no model"),
         ("  /help", "for things to try"),
@@ -160,14 +152,12 @@ def _home(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is to be seen."""
-
-    lines: Sequence[str]  # Rows at the bottom that may change, each at most as wide as the terminal
-    cursor: tuple[int, int] | None = None  # Column and row in `lines`; None to hide the cursor
+    lines: Sequence[str]  # Bottom rows that may change, at most as wide as the terminal
+    cursor: tuple[int, int] | None = None  # Column and row in `lines`; None hides the cursor
 
 
 class MainScreenPainter:
-    """Draws on the main screen by moves relative to the cursor; finished rows scroll into the scrollback."""
+    """Draws on the main screen with relative moves; finished rows scroll into the scrollback."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -176,13 +166,12 @@ class MainScreenPainter:
         self._cursor: tuple[int, int] | None = None
 
     def begin(self) -> None:
-        """Nothing to do: the main screen is there already."""
+        """The main screen needs no preparation."""
 
     def end(self) -> None:
         self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
-        """Draw the next frame; only what differs from the last one is sent."""
         parts: list[str] = []
         if finished:
             parts.append(self._move(0) + "\r\x1b[J")
@@ -199,7 +188,7 @@ class MainScreenPainter:
         self._write("\x1b[?2026h\x1b[?25l" + "".join(parts) + "\x1b[?2026l")
 
     def restart(self) -> None:
-        """Forget the screen, which was resized or drawn on; it and the scrollback are cleared."""
+        """Forget and clear the screen and the scrollback, after a resize or foreign output."""
         self._write("\x1b[2J\x1b[3J\x1b[H")
         self._rows = []
         self._y = 0
@@ -218,7 +207,7 @@ class MainScreenPainter:
         return parts
 
     def _move(self, row: int) -> str:
-        """To another row; one that is not there yet is made by a line feed, which scrolls at the bottom."""
+        """Move to another row; a new one is created by a line feed, which scrolls at the bottom."""
         row = max(row, 0)
         known = max(len(self._rows) - 1, self._y)
         sequence = ""
@@ -233,7 +222,7 @@ class MainScreenPainter:
 
 
 class AlternateScreenPainter:
-    """Draws on the alternate screen by addresses; the transcript is shown as far as there is room."""
+    """Draws on the alternate screen with absolute moves; the transcript is truncated to the space left."""
 
     def __init__(self, write: Callable[[str], None], height: Callable[[], int]) -> None:
         self._write = write
@@ -249,7 +238,6 @@ class AlternateScreenPainter:
         self._write("\x1b[?1049l\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
-        """Draw the next frame; see `MainScreenPainter.paint`."""
         height = self._height()
         self._above = [*self._above, *finished][-height:]
         room = height - len(frame.lines)
@@ -269,7 +257,7 @@ class AlternateScreenPainter:
         self._write("\x1b[?2026h\x1b[?25l" + "".join(parts) + "\x1b[?2026l")
 
     def restart(self) -> None:
-        """Forget the screen: it was resized or drawn on."""
+        """Forget and clear the screen, after a resize or foreign output."""
         self._write("\x1b[2J\x1b[H")
         self._above = []
         self._rows = []
@@ -286,22 +274,20 @@ WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
 
 @dataclass(slots=True)
 class PanelView:
-    """What the bottom rows show."""
-
     composer: Composer
     placeholder: str = ""  # Shown in the empty composer
-    dialog: Dialog | None = None  # Takes the composer's place while it is open
-    working: float | None = None  # Seconds that the turn has run; None when none runs
+    dialog: Dialog | None = None  # Replaces the composer while it is open
+    working: float | None = None  # Seconds that the turn has run; None if there is none
     step: int = 0
-    queued: Sequence[str] = ()  # Messages that wait for the end of the turn
-    notice: str = ""  # Takes the footer's place for a moment
-    tail: list[str] = field(default_factory=list)  # Row of the transcript that still grows
-    name: str = ""  # The agent's name, shown in the footer
-    state: str = "ready"  # One word for the right end of the footer
+    queued: Sequence[str] = ()  # Messages waiting for the end of the turn
+    notice: str = ""  # Temporarily replaces the footer
+    tail: list[str] = field(default_factory=list)  # Row of the transcript that is still growing
+    name: str = ""  # Shown in the footer
+    state: str = "ready"  # One word at the right end of the footer
 
 
 def panel(view: PanelView, style: Style, columns: int, lines: int) -> Frame:
-    """Lay the bottom rows out; they never need more than the terminal has, from 20x5 on."""
+    """Lay out the bottom rows, which fit into the terminal from 20x5 on."""
     if view.dialog is not None:
         rows = _dialog(view.dialog, style, columns, lines)
         return Frame([*_fitting(view.tail, lines - len(rows)), *rows], None)
@@ -361,7 +347,7 @@ def _hints(hints: Sequence[str], room: int) -> str:
 
 
 def _dialog(dialog: Dialog, style: Style, columns: int, lines: int) -> list[str]:
-    """Title, body, question, options and keys; what has no room goes first from the top."""
+    """Title, body, question, options and keys; truncated from the top."""
     options = [_option(dialog, index, style, columns) for index in range(len(dialog.options))]
     keys = style.dim(clip(" Esc to cancel · Enter to select", columns))
     needed = [

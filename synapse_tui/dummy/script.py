@@ -1,4 +1,4 @@
-"""What the dummy does with a message: dialogs, directives in its text, friendly answers to anything else."""
+"""Responses of the dummy agent: dialogs, directives in messages, and default answers."""
 
 from __future__ import annotations
 
@@ -19,27 +19,23 @@ QUESTION_OPTIONS = ("Yes", "No", "Decide yourself")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person chose."""
-
-    choice: int  # Number of the option, from 1; 0 when the dialog was left
-    text: str  # The option's own words; `denied` when the dialog was left
+    choice: int  # Number of the option, from 1; 0 if the dialog was canceled
+    text: str  # The option's label; `denied` if the dialog was canceled
     key: str
 
 
 @dataclass(slots=True)
 class Dialog:
-    """A dialog on the screen."""
-
-    kind: Kind  # Whether it asks for a permission or for a decision
-    title: str  # What it is about (`Bash command`)
+    kind: Kind
+    title: str  # The subject (`Bash command`)
     question: str
-    body: str = ""  # Shown between the two, such as the command
+    body: str = ""  # Shown between title and question, such as the command
     options: tuple[str, ...] = PERMISSION_OPTIONS
     selected: int = 0
-    answer: Answer | None = field(default=None)  # What was chosen; None while it is open
+    answer: Answer | None = field(default=None)  # None while it is open
 
     def press(self, key: str) -> None:
-        """Take a key: arrows move, a number or Enter chooses, Escape and Ctrl+C leave; others do nothing."""
+        """Handle a key: arrows move, a number or Enter chooses, Escape and Ctrl+C cancel."""
         if key in ("up", "ctrl+p"):
             self.selected = (self.selected - 1) % len(self.options)
         elif key in ("down", "ctrl+n", "tab"):
@@ -50,7 +46,6 @@ class Dialog:
             self.answer = Answer(0, "denied", key)
 
     def type(self, text: str) -> None:
-        """Take typed characters: the number of an option chooses it, anything else does nothing."""
         if len(text) == 1 and text.isdecimal() and 1 <= int(text) <= len(self.options):
             self._choose(int(text) - 1, text)
 
@@ -64,7 +59,6 @@ class Dialog:
 
 
 def permission(command: str) -> Dialog:
-    """Ask whether a command may run."""
     return Dialog("permission", "Bash command", "Do you want to proceed?", command)
 
 
@@ -113,7 +107,6 @@ I am a scripted agent: no model, no account, nothing leaves this machine. Things
   %%wide%%            日本語 and emoji
 
 `python -m synapse_tui.dummy --help` knows all of it."""
-"""What can be tried."""
 
 TIPS = (
     "Type `@NAME hello` on an empty line to write to another pane.",
@@ -138,20 +131,17 @@ _SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """One instruction found in a message."""
-
     name: str
     argument: str = ""
 
     def seconds(self, default: float = 1.0) -> float:
-        """The argument as seconds, at most an hour."""
         try:
             return max(0.0, min(float(self.argument), 3600.0))
         except ValueError:
             return default
 
     def instant(self) -> float:
-        """The argument, milliseconds or a range of them, as seconds; a random instant of a range."""
+        """Return the argument, milliseconds or a range of them, as seconds; a random instant of a range."""
         first, _, last = self.argument.partition("-")
         chance = int.from_bytes(os.urandom(4), "big") / 0xFFFFFFFF
         try:
@@ -162,7 +152,6 @@ class Directive:
 
 
 def directives(text: str) -> list[Directive]:
-    """The directives of a message, in order."""
     return [Directive(match[1], (match[2] or "").strip()) for match in _DIRECTIVE.finditer(text)]
 
 
@@ -183,6 +172,6 @@ def answer(text: str, *, turn: int, reply: str = "") -> str:
 
 
 def slow_text(text: str, seconds: float) -> str:
-    """A longer answer for a slow turn: two lines a second, and a last line that proves that it is whole."""
+    """Return a longer answer for a slow turn: two lines per second, and a last line that marks its end."""
     lines = "\n".join(f"slow line {index} of a long answer" for index in range(int(seconds * 2)))
     return f"{text}\n{lines}\nEND-OF-SLOW"

@@ -1,4 +1,4 @@
-"""The terminal itself: raw mode, size, bytes."""
+"""The terminal: event loop, raw mode, size, input and output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from itertools import count
 
 @dataclass(order=True, slots=True)
 class Timer:
-    """A call that is due at some time."""
-
     due: float
     order: int
     callback: Callable[[], None] = field(compare=False)
@@ -27,8 +25,6 @@ class Timer:
 
 
 class Loop:
-    """Waits for input, time and signals."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.running = True
@@ -41,7 +37,6 @@ class Loop:
         os.set_blocking(self._woken, False)
 
     def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back once after some seconds, unless the timer is cancelled."""
         timer = Timer(self.clock() + seconds, next(self._order), callback)
         heapq.heappush(self._timers, timer)
         return timer
@@ -53,13 +48,11 @@ class Loop:
         self._readers.pop(descriptor, None)
 
     def on_signal(self, number: int, callback: Callable[[], None]) -> None:
-        """Call back from the loop when a signal came."""
         self._signals[number] = callback
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         signal.signal(number, lambda _number, _frame: None)
 
     def run(self) -> None:
-        """Go on until `running` is false."""
         while self.running:
             self._wait()
             self._run_timers()
@@ -88,15 +81,13 @@ class Loop:
 
 
 class Tty:
-    """A terminal that is put into raw mode and given back as it was."""
-
     def __init__(self, descriptor: int = 0, output: int = 1) -> None:
         self.descriptor = descriptor
         self._output = output
         self._saved: list[int | list[bytes | int]] | None = None
 
     def raw(self) -> None:
-        """Take keys as they come; what was typed before is dropped."""
+        """Enter raw mode, discarding earlier input."""
         self._saved = termios.tcgetattr(self.descriptor)
         tty.setraw(self.descriptor, termios.TCSAFLUSH)
 
@@ -116,9 +107,9 @@ class Tty:
         return max(size.columns, 20), max(size.lines, 5)
 
     def write(self, text: str) -> None:
-        """Write all of it; surrogate escapes become the bytes that they stand for.
+        """Write a text; surrogate escapes become the bytes that they represent.
 
-        When the terminal is gone it is lost; the next read notices.
+        Output is dropped if the terminal is gone, which the next read detects.
         """
         data = memoryview(text.encode("utf-8", "surrogateescape"))
         with contextlib.suppress(OSError):
@@ -126,7 +117,6 @@ class Tty:
                 data = data[os.write(self._output, data) :]
 
     def read(self, most: int = 65536) -> bytes:
-        """What is there; empty when the terminal is gone."""
         try:
             return os.read(self.descriptor, most)
         except OSError:
@@ -134,7 +124,7 @@ class Tty:
 
 
 class LateTty(Tty):
-    """A terminal that shows what is written some time later: the program is ahead of its screen."""
+    """A terminal with delayed output: the program is ahead of its screen."""
 
     def __init__(self, loop: Loop, seconds: float) -> None:
         super().__init__()
@@ -143,7 +133,7 @@ class LateTty(Tty):
         self._late: list[str] = []
 
     def write(self, text: str) -> None:
-        """Write it later, together with what else is written until then."""
+        """Write after a delay, together with everything written until then."""
         if not self._late:
             self._loop.later(self._seconds, self._show)
         self._late.append(text)
@@ -160,7 +150,7 @@ class LateTty(Tty):
 
 PASTE_START = b"\x1b[200~"
 PASTE_END = b"\x1b[201~"
-ESCAPE_WAIT = 0.03  # Seconds after which an ESC that nothing follows is the escape key
+ESCAPE_WAIT = 0.03  # Seconds after which a lone ESC is the Escape key
 
 _CSI = re.compile(rb"\x1b\[([0-?]*)([ -/]*)([@-~])")
 _CSI_START = re.compile(rb"\x1b\[[0-?]*[ -/]*\Z")
@@ -176,21 +166,19 @@ _MODIFIERS = ((4, "ctrl"), (2, "alt"), (1, "shift"))
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key press, such as `enter`, `shift+enter` or `ctrl+u`."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Characters that were typed, or pasted where bracketed paste is off."""
+    """Typed characters, or pasted ones without bracketed paste."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Paste:
-    """A bracketed paste, whole; its line ends are line feeds."""
+    """A complete bracketed paste, with line feeds."""
 
     text: str
 
@@ -199,8 +187,6 @@ Token = Key | Text | Paste
 
 
 class KeyDecoder:
-    """Splits the input of a terminal into tokens, however it is cut into reads."""
-
     def __init__(self, *, paste: bool = True) -> None:
         self._paste = paste
         self._buffer = b""
@@ -208,7 +194,7 @@ class KeyDecoder:
 
     @property
     def waiting(self) -> bool:
-        """Whether an ESC was read that may become the escape key (see `ESCAPE_WAIT`)."""
+        """Whether an ESC was read that may become the Escape key (see `ESCAPE_WAIT`)."""
         return self._pasted is None and self._buffer.startswith(b"\x1b")
 
     def feed(self, data: bytes) -> list[Token]:
@@ -219,14 +205,13 @@ class KeyDecoder:
         return tokens
 
     def flush(self) -> list[Token]:
-        """Nothing followed in time: what stands there is an escape key and what came with it."""
+        """Decode a pending ESC as the Escape key, and what came with it."""
         if not self.waiting:
             return []
         self._buffer = self._buffer[1:]
         return [Key("escape"), *self.feed(b"")]
 
     def _step(self, tokens: list[Token]) -> bool:
-        """Take one token off the buffer; False when more input is needed."""
         if self._pasted is not None:
             return self._end_paste(tokens)
         first = self._buffer[0]
@@ -270,7 +255,7 @@ class KeyDecoder:
         return True
 
     def _ss3(self, tokens: list[Token]) -> bool:
-        """ESC O and a letter, the arrow keys of application mode; False for anything that is not complete."""
+        """ESC O and a letter, the arrow keys in application mode. Returns False if it is incomplete."""
         if self._buffer[1:2] != b"O" or len(self._buffer) < 3:
             return False
         self._take(3, csi_key("", chr(self._buffer[2])), tokens)
@@ -285,7 +270,7 @@ class KeyDecoder:
         pasted = self._pasted if self._pasted is not None else []
         before, mark, after = self._buffer.partition(PASTE_END)
         if not mark:
-            # The end mark may be cut in two.
+            # The end mark may be split.
             keep = max(self._buffer.rfind(b"\x1b"), len(self._buffer) - len(PASTE_END))
             cut = keep if b"\x1b" in self._buffer[keep:] else len(self._buffer)
             pasted.append(self._buffer[:cut])
@@ -300,7 +285,7 @@ class KeyDecoder:
 
 
 def csi_key(parameters: str, final: str) -> Key | None:
-    """The key of a control sequence: legacy, modifyOtherKeys (`27;M;C~`) or kitty (`C;Mu`)."""
+    """Decode a control sequence: legacy, modifyOtherKeys (`27;M;C~`) or kitty (`C;Mu`)."""
     if parameters[:1] in ("<", "=", ">", "?"):
         return None
     numbers = [_numbers(field) for field in parameters.split(";")]
@@ -308,7 +293,7 @@ def csi_key(parameters: str, final: str) -> Key | None:
     if len(numbers) > 1:
         modifier = numbers[1][0]
         if numbers[1][1:2] == [3]:
-            return None  # The key was let go.
+            return None  # A key release.
     if final == "~" and code == 27 and len(numbers) > 2:
         return _named(numbers[2][0], modifier)
     if final == "u":
@@ -332,7 +317,6 @@ def _modified(name: str, modifier: int) -> str:
 
 
 def _whole_characters(raw: bytes) -> bytes:
-    """Without the start of a UTF-8 character whose rest has not come yet."""
     for back in range(1, min(4, len(raw) + 1)):
         byte = raw[-back]
         if byte >= 0xC0:

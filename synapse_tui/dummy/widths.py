@@ -1,4 +1,4 @@
-"""Cells that text takes in a terminal: clusters, widths, wrapping, by the Unicode of the interpreter."""
+"""Text in terminal cells: clusters, widths, wrapping, by the interpreter's Unicode version."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ EMOJI_PRESENTATION = "\ufe0f"
 
 
 def printable(text: str) -> str:
-    """A text without control sequences and control characters other than tab and line feed."""
     return _CONTROLS.sub("", text)
 
 
 def _extends(char: str, previous: str) -> bool:
-    """Whether a character belongs to the cluster before it (UAX #29, in short)."""
+    """Whether a character belongs to the cluster before it (UAX #29, simplified)."""
     if not previous:
         return False
     if previous[-1] == ZWJ or char == ZWJ or unicodedata.category(char) in ("Mn", "Me", "Mc"):
@@ -47,7 +46,6 @@ def clusters(text: str) -> list[str]:
 
 
 def cluster_width(cluster: str) -> int:
-    """Cells of one cluster: 0, 1 or 2."""
     first = cluster[0]
     if first < "\u0300":
         return 2 if EMOJI_PRESENTATION in cluster else int(first >= " ")
@@ -58,12 +56,10 @@ def cluster_width(cluster: str) -> int:
 
 
 def width(text: str) -> int:
-    """Cells of a text without control characters."""
     return len(text) if text.isascii() else sum(map(cluster_width, clusters(text)))
 
 
 def clip(text: str, cells: int) -> str:
-    """The start of a text that fits into some cells; ends in `…` when something was cut off."""
     if width(text) <= cells:
         return text
     kept = ""
@@ -77,9 +73,9 @@ def clip(text: str, cells: int) -> str:
 
 
 def wrap(text: str, cells: int) -> list[str]:
-    """Break a text into rows at line feeds and blanks; words that are longer than a row are broken anywhere.
+    """Break a text into rows at line feeds and blanks; words longer than a row are broken anywhere.
 
-    Text that is appended later changes no row but the last.
+    Appended text changes only the last row.
     """
     rows: list[str] = []
     for line in text.split("\n"):
@@ -105,7 +101,7 @@ def _wrap_line(line: str, cells: int) -> list[str]:
 
 
 def _words(line: str) -> list[str]:
-    """Words, each with the blanks before it; before and after wide characters a row may always be broken."""
+    """Split a line into words with the blanks before them; wide characters can be separated anywhere."""
     words: list[str] = []
     previous = ""
     for cluster in clusters(line):

@@ -1,4 +1,4 @@
-"""The history as a person reads it: listed, searched, counted, cleaned up, over a separate connection."""
+"""The history for people: list, search, count and clean up, over a separate connection."""
 
 from __future__ import annotations
 
@@ -33,21 +33,15 @@ from .search import terms_of
 
 SHORTEST_PREFIX = 4
 PATIENCE = 2000
-"""How many tasks a search puts into the index before it answers; the rest is a host's work."""
+"""Tasks that a search indexes before it answers; hosts index the rest."""
 CHUNK = 50
-"""How many tasks are indexed or removed in one transaction: others wait for the lock meanwhile."""
+"""Tasks indexed or removed per transaction, so that others need not wait long for the lock."""
 WALK = 500
-"""How many tasks are read at once where all are wanted."""
 
 __all__ = ["Archive", "Page", "Record", "Wanted"]
 
 
 class Archive:
-    """Reads the history while hosts write it.
-
-    All of it is called in one thread at a time, but `interrupt`.
-    """
-
     def __init__(
         self,
         location: Location,
@@ -67,19 +61,17 @@ class Archive:
         self._prepared = False
         self._lock = threading.Lock()
         self._reads: Any = None
-        """The driver's connection that a query is at."""
 
     def close(self) -> None:
         self._engine.dispose()
 
     def interrupt(self) -> None:
-        """End the query that another thread is at, which then fails; nothing where it is at none."""
+        """Abort the query that is running in another thread, which then fails."""
         with self._lock:
             if self._reads is not None:
                 self._dialect.interrupt(self._reads)
 
     def select(self, wanted: Wanted) -> Sequence[Record]:
-        """The tasks that are wanted; indexes some of what has changed first."""
         if wanted.query:
             self.index()
         return self.page(wanted).records
@@ -126,12 +118,11 @@ class Archive:
             return self._record(exact[0]), [change_of(row) for row in steps]
 
     def kept(self, folder: str) -> Sequence[Undelivered]:
-        """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
+        """Return the waiting messages of a project in outbox order, including those of open agents."""
         with self._reading() as session:
             return read_undelivered(session, self._naming.project(folder), self._naming)
 
     def cancel(self, task_id: str, *, alive: Alive) -> Task:
-        """Take back a message that is kept for an agent which is not open."""
         naming = self._naming
         with self._session() as session:
             now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
@@ -168,7 +159,7 @@ class Archive:
                 count = remove_ended(session, before, CHUNK)
                 session.commit()
             removed += count
-        self.index()  # their words are in the index still
+        self.index()  # their words are still in the index
         while self.tidy(CHUNK):
             pass
         return removed
@@ -185,7 +176,6 @@ class Archive:
         return done
 
     def tidy(self, most: int) -> int:
-        """Remove some of what is of no use any more to the search index."""
         self._prepare()
         with self._session() as session:
             done = self._dialect.tidy(session.connection(), most)
@@ -232,6 +222,6 @@ class Archive:
 
     def _record(self, row: TaskRow) -> Record:
         task, project = task_of(row), self._naming.folder(row.project)
-        if not self._naming.is_here(row.project):  # that agent is not the one which has its id here
+        if not self._naming.is_here(row.project):  # the id belongs to another agent here
             task = replace(task, target=f"{task.target}@{row.project.partition(':')[0]}")
         return Record(task, row.agent_type, project, row.submitted_at, row.finished_at)

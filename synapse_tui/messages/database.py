@@ -1,4 +1,4 @@
-"""The database of the history; all of it runs in the one writer thread."""
+"""The database of the history, used only in the writer thread."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def dialect_of(engine: Engine, naming: Naming) -> Dialect:
 
 
 def open_history(backend: Backend) -> tuple[Engine, str]:
-    """Open a database of messages; search indices of earlier versions are removed (`Backend.open`)."""
+    """Open a database of messages, and remove search indices of earlier versions."""
     opened = backend.open()
     if opened[0].dialect.name == "sqlite":
         from .search_sqlite import drop_former  # noqa: PLC0415 - a database needs its own alone
@@ -89,7 +89,6 @@ def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set
 
 
 def last_place(row: TaskRow, rank: float) -> OutboxRow:
-    """The place of a message whose task was written, and its place not any more."""
     return OutboxRow(
         task_id=row.id,
         project=row.project,
@@ -103,7 +102,6 @@ def last_place(row: TaskRow, rank: float) -> OutboxRow:
 
 
 MAX_ALIKE = 100
-"""How many tasks that begin alike are looked at."""
 
 
 def _of(key: AgentKey) -> tuple[ColumnElement[bool], ...]:
@@ -127,7 +125,7 @@ def _behind(after: Mark | None) -> Sequence[ColumnElement[bool]]:
     if after is None:
         return ()
     time, task_id = _utc(after[0]), after[1]
-    # The first term alone lets SQLite begin in the middle of the index.
+    # The first term alone lets SQLite start in the middle of the index.
     earlier = or_(col(TaskRow.updated_at) < time, col(TaskRow.id) < task_id)
     return col(TaskRow.updated_at) <= time, earlier
 
@@ -137,7 +135,7 @@ def _utc(time: datetime) -> datetime:
 
 
 LOGGED = 200
-"""How many ended notifications are kept per subscription."""
+"""Ended notifications kept per subscription."""
 
 
 def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
@@ -212,11 +210,11 @@ def _delivery_of(row: DeliveryRow) -> Delivery:
 
 
 SOME = 100
-"""How many that are not kept are removed in one transaction: others wait for the lock meanwhile."""
+"""Unretained tasks removed per transaction, so that others need not wait long for the lock."""
 
 
 def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
-    """Remove some tasks that ended before a time, those that ended first."""
+    """Remove up to `most` tasks that ended before a time, oldest first."""
     ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
     ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
     session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
@@ -229,11 +227,11 @@ WAITS = (
     col(TaskRow.delivery).not_in((DeliveryState.SUBMITTED, DeliveryState.DONE)),
     col(TaskRow.sender_id) != col(TaskRow.agent_name),
 )
-"""What holds of a message that waits: its agent was not given it, and it is no task of the agent's own."""
+"""Condition for waiting messages: not given to the agent, and not the agent's own task."""
 
 
 def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence[Undelivered]:
-    """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
+    """Return the waiting messages of a project in outbox order, including those of open agents."""
     rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
     places = places_of(session, rows)
 
@@ -247,10 +245,10 @@ def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence
 def cancel_undelivered(
     session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime
 ) -> Task:
-    """Take back a message that no process works with, in the caller's transaction.
+    """Cancel a message without a live owner, in the caller's transaction.
 
-    A host that opens the agent makes the message its own in a transaction of the same kind: whichever comes
-    second finds what the first has done.
+    A host that opens the agent takes over the message in the same kind of transaction, so whichever comes
+    second sees the other's result.
     """
     row = session.exec(select(TaskRow).where(TaskRow.id == task_id, *WAITS)).first()
     if row is None:
@@ -267,21 +265,18 @@ def cancel_undelivered(
 
 
 def _undelivered(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Undelivered:
-    """The message as it stands when no process works on it; the file is not changed."""
+    """Return a message as it is after recovery; does not write."""
     found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
     task = replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
     return Undelivered(task, _addressee(row), row.agent_type, found.hold)
 
 
 MAX_ASKED = 100
-"""How many outgoing tasks of before an agent is given back."""
 CHUNK = 500
-"""How many tasks are removed in one transaction: others wait for the lock meanwhile."""
+"""Tasks removed per transaction, so that others need not wait long for the lock."""
 
 
 class Database:
-    """Reads and writes the history."""
-
     def __init__(
         self,
         location: Location,
@@ -299,12 +294,11 @@ class Database:
         self._engine: Engine | None = None
         self._file: object = None
         self._known: set[str] = set()
-        """Tasks that are in the file for certain."""
         self._lost = ""
-        """What happened to the file that was there, until it is reported; empty as a rule."""
+        """What happened to the previous file, until it is reported."""
 
     def open(self) -> None:
-        """Open the file, where it is not, and settle what ended processes left under way."""
+        """Open the file if needed, and recover what ended processes left."""
         if self._engine is not None and self._backend.identity() == self._file:
             return
         if self._engine is not None:
@@ -324,7 +318,7 @@ class Database:
         self.open()
         try:
             self._write(batch)
-        except StaleDataError:  # someone has removed rows: they are written anew
+        except StaleDataError:  # rows were removed by another process: write them again
             self._write(batch)
         except DBAPIError as error:
             if self._backend.is_broken(error):
@@ -340,7 +334,7 @@ class Database:
     def waiting(
         self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
     ) -> list[Restored]:
-        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on."""
+        """Take over the waiting messages of an agent's earlier sessions, in order."""
         with self._settling(self._opened()) as session:
             found = session.exec(
                 select(TaskRow).where(
@@ -361,7 +355,7 @@ class Database:
                 place.agent_name = key.agent_id
             for row in rows:
                 row.owner = self._owner
-                if row.finished_at is None:  # what has ended was the earlier one's
+                if row.finished_at is None:  # ended ones belong to the earlier session
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
             left = [
@@ -372,7 +366,6 @@ class Database:
         return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def leave(self, key: AgentKey) -> None:
-        """Release the messages that wait for an agent which was closed: no process owns them now."""
         mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
         with self._settling(self._opened()) as session:
             rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
@@ -392,7 +385,7 @@ class Database:
         return {Addressee(agent_id, called): count for agent_id, called, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """Ended tasks of a project whose senders got no reply from ended processes; ours from now on."""
+        """Take over ended tasks of a project whose senders got no reply from ended processes."""
         with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
@@ -410,7 +403,6 @@ class Database:
         return sorted(found, key=lambda each: each.task.updated_at)
 
     def instructed(self, key: AgentKey, since: datetime) -> bool:
-        """Whether instructions were submitted to an agent since then."""
         with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.meta).where(
@@ -423,7 +415,7 @@ class Database:
         return any(meta.get("kind") == INSTRUCTIONS for meta in found)
 
     def asked(self, key: AgentKey, since: datetime) -> list[Task]:
-        """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""
+        """Return outgoing tasks that ended with the agent's host; their answers are still for the agent."""
         with Session(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow)
@@ -440,13 +432,13 @@ class Database:
             return [task_of(row) for row in rows]
 
     def _is_gone(self, owner: str) -> bool:
-        """Whether a process has ended; False for processes of other machines, which cannot be checked."""
+        """Whether a process has ended; False for other machines, which cannot be checked."""
         if owner == self._owner:
             return True
         return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
-        # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
+        # Filter by id only: SQLite would otherwise scan all tasks of the agent.
         begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
         with Session(self._opened()) as session:
             rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
@@ -455,7 +447,6 @@ class Database:
             ]
 
     def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that an agent was given, the newest change first."""
         meant = _meant(key, query)
         with Session(self._opened()) as session:
             total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
@@ -474,13 +465,12 @@ class Database:
         return self._engine
 
     def changes(self, task_id: str) -> list[Change]:
-        """The steps of a task, oldest first."""
         with Session(self._opened()) as session:
             wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
             return [change_of(row) for row in session.exec(wanted).all()]
 
     def prune(self, before: datetime) -> int:
-        # How long other machines keep their tasks is for them to say.
+        # Other machines decide how long their tasks are retained.
         here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
         with Session(self._opened()) as session:
             removed = remove_ended(session, before, CHUNK, here)
@@ -488,16 +478,15 @@ class Database:
         return removed
 
     def forget(self, project: str, ended: datetime, late: datetime) -> int:
-        """Remove some tasks of a project that are not kept.
+        """Remove some tasks of a project that are not retained.
 
-        Those stay whose senders or receivers of notifications are still to be notified, those that another
-        process works with, and those of an agent that asked something before its host ended: the answer may
-        still come.
+        Tasks stay if a sender or receiver is still to be notified, if another process works on them, and if
+        their agent asked something before its host ended, since the answer may still come.
         """
         with self._settling(self._opened()) as session:
             run = session.connection()
             if run.dialect.name == "sqlite":
-                run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
+                run.exec_driver_sql("PRAGMA secure_delete = ON")  # overwrites removed texts
             pending = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
             awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
             rows = session.exec(
@@ -522,7 +511,7 @@ class Database:
             return len(ids)
 
     def push_left(self, project: str) -> PushLeft:
-        """What ended processes left to be sent, but for webhooks of agents; ours from now on."""
+        """Take over unsent notifications of ended processes, except agents' webhooks."""
         with self._settling(self._opened()) as session:
             rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
             return _taken(
@@ -532,7 +521,7 @@ class Database:
             )
 
     def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that is opened again, ours from now on."""
+        """Take over the webhooks of a reopened agent."""
 
         def mine(owner: str) -> bool:
             return goes_on or owner == self._owner
@@ -548,11 +537,11 @@ class Database:
             ).all()
             for row in rows:
                 if not row.persist and not mine(row.owner):
-                    session.delete(row)  # that agent is gone
+                    session.delete(row)  # its agent is gone
             return _taken(session, [row for row in rows if row.persist or mine(row.owner)], self._owner)
 
     def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
-        """The newest notifications to someone, newest first, without their bodies."""
+        """Return the newest notifications to a receiver, newest first, without bodies."""
         with Session(self._opened()) as session:
             rows = session.exec(
                 select(DeliveryRow)
@@ -563,7 +552,7 @@ class Database:
             return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
 
     def prune_push(self, before: datetime) -> None:
-        """Remove notifications that ended before a time, are over the limit, or have no receiver."""
+        """Remove notifications that ended before a time, exceed the limit, or have no receiver."""
         with self._settling(self._opened()) as session:
             ended = col(DeliveryRow.state) != PushState.PENDING
             session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
@@ -581,7 +570,7 @@ class Database:
     def _write(self, batch: Batch) -> None:
         if not batch:
             return
-        known, self._known = self._known, set()  # forgotten should this fail
+        known, self._known = self._known, set()  # discarded if this fails
         with Session(self._engine) as session:
             unknown = [task_id for task_id in batch.tasks if task_id not in known]
             if unknown:
@@ -614,7 +603,6 @@ class Database:
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        """Recover messages that no process works on any more."""
         places = places_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)

@@ -1,4 +1,4 @@
-"""Tasks of the history as JSON, JSON lines, CSV and Markdown."""
+"""Exports tasks as JSON, JSON lines, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = (
     "reason",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet would calculate: a text that begins so gets an apostrophe."""
+"""A text that starts with one gets an apostrophe, since spreadsheets would evaluate it."""
 
 
 def json_of(record: Record) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Messages that go on with a task: which task a turn works on, and how long a task stays open for them.
+"""Follow-ups: messages that continue a task, and how long the task stays open for them.
 
-Such a message waits in the outbox as any other, under a separate id. The turn that it begins belongs to
-the task that it goes on with; that one ends only when no such message waits any more. The agent may also have
-asked something itself (`synapse reply --state input-required`): its task stays open until that is answered.
+A follow-up waits in the outbox under its own id. Its turn belongs to the task that it continues, which ends
+only when no follow-up is waiting. If the agent has asked a question (`synapse reply --state input-required`),
+its task stays open until that is answered.
 """
 
 from __future__ import annotations
@@ -20,33 +20,31 @@ WAITS = "a message that goes on with it waits"
 
 
 class Watch(Protocol):
-    """What keeps a task open besides; `watcher.Watcher` does so while it watches over one."""
+    """Keeps a task open while it is watched; implemented by `watcher.Watcher`."""
 
     def begun(self, task: Task) -> None:
-        """A message was taken by the agent."""
+        """Note that the agent has received a message."""
 
     def keeps(self, task_id: str) -> str:
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+        """Describe what a task waits for after its turn; empty if it ends with it."""
 
 
 class Keeper:
-    """Decides which task a turn works on, and what keeps it open; here each message is a separate task."""
+    """Decides which task a turn works on; this base class gives each message its own."""
 
     def begun(self, task: Task) -> str:
-        """A message was submitted: id of the task that its turn works on."""
+        """Return the task of the turn that a submitted message begins."""
         return task.id
 
     def taken(self, message_id: str, task_id: str) -> None:
-        """A message that goes on with a task is being worked on."""
+        """Note that a follow-up is being worked on."""
 
     def keeps(self, task_id: str) -> str:  # noqa: ARG002
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+        """Describe what a task waits for after its turn; empty if it ends with it."""
         return ""
 
 
 class FollowUps(Keeper):
-    """Keeps tasks open while messages wait that go on with them."""
-
     def __init__(
         self, tasks: TaskStore, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]
     ) -> None:
@@ -58,19 +56,16 @@ class FollowUps(Keeper):
         tasks.listeners.append(self._changed)
 
     def waiting(self, task_id: str) -> list[Task]:
-        """The messages that go on with a task and were not typed yet."""
         return [task for task in self._tasks.following(task_id) if task.id in self._outbox]
 
-    # -- for the turns ---
+    # -- turns ---
 
     def begun(self, task: Task) -> str:
-        """A message was taken by the agent: which task the turn works on that it begins."""
         followed = self._open(task.follows)
         self._watch.begun(task)
         return followed.id if followed is not None else task.id
 
     def taken(self, message_id: str, task_id: str) -> None:
-        """A message that goes on with a task is being worked on: nothing more is to become of itself."""
         if message_id in self._tasks and not self._tasks.get(message_id).state.final:
             self._tasks.change(
                 message_id,
@@ -81,7 +76,6 @@ class FollowUps(Keeper):
             )
 
     def keeps(self, task_id: str) -> str:
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
         if words := self._watch.keeps(task_id):
             return words
         if task_id in self._outbox or self.waiting(task_id):
@@ -90,11 +84,11 @@ class FollowUps(Keeper):
         return (task.reason or WAITS) if task is not None and is_asked(task) else ""
 
     def as_typed(self, task: Task) -> Task:
-        """A message as the agent is shown it: it bears the id of the task that it goes on with."""
+        """Return the message as typed: with the id of the task that it continues."""
         followed = self._open(task.follows)
         return dataclasses.replace(task, id=followed.id) if followed is not None else task
 
-    # -- for those outside ---
+    # -- callers ---
 
     async def cancel(self, task: Task, cancel: Callable[[str], Awaitable[Task]]) -> Task:
         self._ending.add(task.id)
@@ -106,9 +100,9 @@ class FollowUps(Keeper):
             self._ending.discard(task.id)
 
     def exited(self, reason: str) -> None:
-        """The agent has ended, and with it the conversation in which it asked or read something.
+        """Fail tasks that depend on the ended conversation: open questions, and messages read but unanswered.
 
-        A message that waits to go on with a task keeps it open: the agent may be restarted.
+        A waiting follow-up keeps its task open, since the agent may be restarted.
         """
         for task in self._tasks:
             read = task.reason == UNANSWERED and not task.state.final
@@ -117,7 +111,7 @@ class FollowUps(Keeper):
                     task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
                 )
 
-    # -- what becomes of the one by the other ---
+    # -- consequences of changes ---
 
     def _changed(self, task: Task) -> None:
         if not task.state.final:
@@ -128,13 +122,12 @@ class FollowUps(Keeper):
             self._drop(task)
 
     def _drop(self, followed: Task) -> None:
-        """A task has ended: what would go on with it is not typed; what is held for the person is theirs."""
+        """Cancel the follow-ups of an ended task, except those held for a person."""
         for task in self.waiting(followed.id):
             if task.delivery not in BEING_TYPED and not self._outbox.is_parked(task.id):
                 self._outbox.cancel(task.id, f"task {followed.short_id} has ended: {followed.state.value}")
 
     def _left(self, task_id: str) -> None:
-        """A message was not typed that would have gone on with a task."""
         task = self._open(task_id)
         if task is None or task_id in self._ending or self._works_on(task_id):
             return

@@ -1,7 +1,7 @@
-"""The history as the loop sees it: what is noted goes to the one writer thread, and nothing waits for that.
+"""The history as used in the event loop: notes go to one writer thread without blocking.
 
-Importing SQLModel takes as long as a dozen frames: the thread does it, after the first frame.
-What is noted before waits in memory.
+Importing SQLModel takes as long as a dozen frames, so the thread does it after the first frame. Until then,
+notes wait in memory.
 """
 
 from __future__ import annotations
@@ -44,22 +44,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.5
-"""Seconds that a message waits for the disk, its text in the composer, before it is held."""
+"""Seconds that a message in the composer waits for the disk before it is held."""
 OPENING = 8.0
-"""The same while the file is still being opened."""
 RETRY = 1.0
-"""Seconds after which what could not be written is tried again."""
 LINGER = 2.0
-"""Seconds that a change of nothing but a reason may wait for others."""
+"""Seconds that a change of only a reason may wait for others."""
 REMEMBERED = timedelta(days=7)
-"""How long an answer may take that is still given to an agent whose host has ended meanwhile."""
+"""How long an answer to an agent whose host has ended is still delivered."""
 
 Level = Literal["information", "warning", "error"]
 Result = TypeVar("Result")
 
 
 class History:
-    """Keeps the tasks and outboxes of all agents of this process in a database."""
+    """Writes the tasks and outboxes of all agents of this process to a database."""
 
     def __init__(
         self,
@@ -73,11 +71,10 @@ class History:
         busy: float = BUSY,
     ) -> None:
         self.keeps = True
-        """Whether tasks stay once they have ended."""
+        """Whether tasks are retained after their end."""
         self.problem = ""
-        """Why nothing can be written at present; empty when it can."""
+        """Why nothing can be written; empty if it can."""
         self._advice = ""
-        """What to do about it."""
         self._location = location
         self._owner = owner
         self._alive = alive
@@ -93,12 +90,11 @@ class History:
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._database: Database | None = None
-        """Belongs to the thread."""
 
-    # -- what is noted ---
+    # -- notes ---
 
     def load(self) -> None:
-        """Begin to import and to open the file, in the thread; calling it again does nothing."""
+        """Start importing and opening the file in the thread; idempotent."""
         if self._worker is None:
             loop = asyncio.get_running_loop()
             self._wanted.set()
@@ -115,7 +111,6 @@ class History:
             self._wanted.set()
 
     def place(self, task_id: str, place: Place | None) -> None:
-        """Note a message's place in its outbox; None when it waits no longer."""
         self._pending.places[task_id] = place
         self._wanted.set()
 
@@ -124,7 +119,7 @@ class History:
         self._wanted.set()
 
     async def flush(self, patience: float = PATIENCE) -> None:
-        """Return when all that was noted is on the disk."""
+        """Wait until all notes are on disk."""
         self.load()
         if self.problem:
             raise self._error()
@@ -137,8 +132,8 @@ class History:
                 await waiter
         except TimeoutError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                return  # both came at the same moment
-            self._wanted.set()  # whatever is written next shows that it works again
+                return  # both at the same moment
+            self._wanted.set()  # the next write shows whether it works again
             who = "disk" if isinstance(self._location, Path) else "server"
             text = f"history cannot be written: the {who} did not answer in {patience:g} s"
             self._trouble(HistoryError(text, self._hint))
@@ -147,9 +142,9 @@ class History:
     async def waiting(
         self, key: AgentKey, *, but: str, called: str | None = None, earlier: str = ""
     ) -> list[Restored]:
-        """The messages of an agent that still wait from its earlier sessions, in order; ours from now on."""
+        """Take over the waiting messages of an agent's earlier sessions, in order."""
         try:
-            await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
+            await self.flush(self._busy + PATIENCE)  # includes the last session's notes
             return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
         except Exception as error:
             raise self._failure(error, "read") from error
@@ -163,7 +158,7 @@ class History:
             raise self._failure(error, "written") from error
 
     async def ask(self, work: Callable[[Database], Result]) -> Result:
-        """Read something, whether or not what was noted can be written."""
+        """Query the database, even if pending notes cannot be written."""
         try:
             return await self._in_thread(work)
         except Exception as error:
@@ -173,19 +168,17 @@ class History:
         return await self.ask(lambda database: database.unfinished(project))
 
     async def asked(self, key: AgentKey) -> list[Task]:
-        """The outgoing tasks of an agent that ended with its host, of the last days."""
+        """Return the agent's recent outgoing tasks that ended with its host."""
         return await self.ask(lambda database: database.asked(key, self._clock() - REMEMBERED))
 
     async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """The tasks of a project whose senders ended processes did not reply to; ours from now on."""
         return await self.ask(lambda database: database.replies_due(project, but))
 
     async def changes(self, task_id: str) -> list[Change]:
-        """The steps of a task, oldest first."""
         return await self.read(lambda database: database.changes(task_id))
 
     async def read(self, work: Callable[[Database], Result]) -> Result:
-        """Read something once all that was noted is written."""
+        """Query the database after all pending notes are written."""
         try:
             await self.flush()
             return await self._in_thread(work)
@@ -193,19 +186,18 @@ class History:
             raise self._failure(error, "read") from error
 
     async def forget(self, project: str, before: datetime) -> int:
-        """Remove some tasks of a project that are not kept and ended before a time."""
         late = self._clock() - REMEMBERED
         return await self.read(lambda database: database.forget(project, before, late))
 
     async def prune(self, before: datetime) -> None:
-        """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile."""
+        """Remove tasks that ended before a time, in short transactions."""
         more = 1
         while more:
             more = await self.read(lambda database: database.prune(before))
             await asyncio.sleep(RETRY if more else 0)
 
     async def close(self) -> None:
-        """Write what is left and close the file; what cannot be written is lost, and logged."""
+        """Write pending notes and close the file; logs what cannot be written."""
         if self._worker is not None or self._pending:
             try:
                 await self.flush(2 * PATIENCE)
@@ -239,7 +231,6 @@ class History:
                 self._wanted.set()
 
     async def _write(self) -> bool:
-        """Hand over what is pending; one transaction for all of it."""
         batch, self._pending = self._pending, Batch()
         waiters, self._waiters = self._waiters, []
         try:
@@ -313,16 +304,16 @@ READING = "the history is being read"
 
 
 class AgentJournal(Journal):
-    """The part of the history that is about one session of an agent."""
+    """The part of the history for one session of an agent."""
 
     def __init__(self, history: History, key: AgentKey) -> None:
         self._history = history
         self._key = key
         self._session = ""
         self.called: str | None = None
-        """Name of the agent, empty for one without: its messages are for no other. None until it is known."""
+        """Name of the agent, empty without one; None until it is known."""
         self._earlier = ""
-        """Agent id that it had before it was restored on another port; empty for the same."""
+        """Agent id before it was restored on another port; empty if unchanged."""
         self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
         self._read = asyncio.Event()
 
@@ -334,7 +325,7 @@ class AgentJournal(Journal):
         self._session = session
 
     def continues(self, agent_id: str) -> None:
-        """The agent was restored and had that id before: what still waits under it is this agent's."""
+        """Take over messages under the id that the agent had before it was restored."""
         self._earlier = agent_id
 
     def record(self, task: Task, why: str) -> None:
@@ -367,7 +358,7 @@ class AgentJournal(Journal):
         await self._history.flush()
 
     async def waiting(self, context_id: str) -> list[Restored]:
-        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before."""
+        """Take over waiting messages of earlier sessions; retries until it succeeds, blocking delivery."""
         while True:
             try:
                 found = await self._history.waiting(
@@ -392,7 +383,7 @@ class AgentJournal(Journal):
         return await self._history.read(lambda database: database.page(self._key, query, after))
 
     async def asked(self) -> list[Task]:
-        """The agent's outgoing tasks that ended with its host; none when they cannot be read."""
+        """Return the agent's outgoing tasks that ended with its host; none if they cannot be read."""
         try:
             return await self._history.asked(self._key)
         except HistoryError as error:
@@ -401,7 +392,7 @@ class AgentJournal(Journal):
 
 
 class PushJournal:
-    """Where push notifications are written down; this one keeps nothing."""
+    """Persists push notifications; this base class stores nothing."""
 
     def note(self, subscription_id: str, subscription: Subscription | None) -> None:
         """Note the newest state of a receiver; None removes it."""
@@ -410,21 +401,21 @@ class PushJournal:
         """Note the newest state of a notification."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
+        """Wait until all notes are durable, or raise `HistoryError`."""
 
     async def left(self) -> PushLeft:
-        """What earlier processes left to be sent; this one's from now on."""
+        """Take over the unsent notifications of earlier processes."""
         return PushLeft()
 
     async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002
-        """The webhooks of an agent that was opened; this process's from now on.
+        """Take over the webhooks of an agent that was opened.
 
-        Those of an earlier agent of that id are among them where the agent goes on with it.
+        If it continues an earlier agent of that id, that one's are included.
         """
         return PushLeft()
 
     async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
-        """The newest notifications to a receiver, newest first, without their bodies."""
+        """Return the newest notifications to a receiver, newest first, without bodies."""
         return ()
 
     async def prune(self, before: datetime) -> None:
@@ -432,8 +423,6 @@ class PushJournal:
 
 
 class HistoryPushJournal(PushJournal):
-    """Writes push notifications into the history, in the same transactions as the tasks they are about."""
-
     def __init__(self, history: History, project: str) -> None:
         self._history = history
         self._project = project

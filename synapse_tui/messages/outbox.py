@@ -1,4 +1,4 @@
-"""The messages that wait to be typed into one agent, in the order in which they will be."""
+"""The ordered queue of messages to be typed into one agent."""
 
 from __future__ import annotations
 
@@ -21,28 +21,24 @@ from synapse_tui.model import (
 )
 
 MAX_WAITING = 1000
-"""How many messages may wait for one agent."""
 MAX_WAITING_BYTES = 64_000_000
-"""How many bytes of text may wait for one agent."""
 MAX_UNREAD = 500
-"""How many messages may lie unread in an agent's inbox."""
 MAX_UNREAD_BYTES = 16_000_000
-"""How many bytes of text may lie there."""
 FRONT = 20
-"""How many of the first messages get the reason why they wait."""
+"""Number of first messages whose reason is updated."""
 BEHIND = "other messages go first"
 HELD_BY_USER = "held by you"
 READ = "read"
-"""Why a message that lay in the inbox was never typed."""
+"""Reason of a message that was read in the inbox and never typed."""
 UNANSWERED = "read, and not answered yet"
 BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
 class Outbox:
-    """Order of the waiting messages: by priority, then age, then as a person moved them; instructions first.
+    """Orders waiting messages by priority, age and manual moves; instructions first.
 
-    It holds their places only; every change of a delivery is a change of the task in the store, and both are
-    noted in the store's journal.
+    It stores only the places. A change of a delivery is a change of the task in the store; both are noted in
+    the store's journal.
     """
 
     def __init__(self, tasks: TaskStore) -> None:
@@ -51,16 +47,14 @@ class Outbox:
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
         self._unread: set[str] = set()
-        """Those of them that lie in the inbox."""
         self._length = 0
-        """How long the texts of all that wait are together."""
         self._front: list[str] = []
-        """The messages that were the first ones when `hold` was called last."""
+        """The first messages at the last call of `hold`."""
         self._changed_since: dict[str, None] = {}
-        """Those that have changed since."""
+        """Messages changed since then."""
         tasks.listeners.append(self._changed)
         self.barrier = ""
-        """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
+        """Why only interrupts are typed yet; empty if nothing blocks."""
 
     def __len__(self) -> int:
         return len(self._order)
@@ -73,17 +67,17 @@ class Outbox:
 
     @property
     def head(self) -> Task | None:
-        """The message to type next; None when none waits or all are held by a person."""
+        """Return the next message to type; None if none waits or a person holds all."""
         free = (task_id for task_id in self._order if not self._entries[task_id].parked)
         return next((self._tasks.get(task_id) for task_id in free), None)
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
-        """See whether one more message may wait, to be typed or to be read."""
+        """Raise if one more message does not fit into the queue or the inbox."""
         unread = len(self._unread)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
         full = count >= most
-        if not full and self._length + len(text) > most_bytes:  # with all that waits for other reasons
+        if not full and self._length + len(text) > most_bytes:  # including all other waiting messages
             others = [len(task.text) for task in self if self.is_unread(task.id) is inbox]
             full = sum(others) + len(text) > most_bytes
         if full and not inbox:
@@ -109,7 +103,7 @@ class Outbox:
             self._tasks.change(task.id, reason=IN_INBOX)
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
-        """Take in messages of an earlier session, in their order; what waits already comes after them."""
+        """Add messages of an earlier session in order, before those that wait already."""
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
         self._entries, self._unread = {}, set()
@@ -122,7 +116,6 @@ class Outbox:
             self._change(entry.task_id, hold=entry.hold, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
-        """Remove a message that waits no longer; an unknown one is no error."""
         if self._entries.pop(task_id, None) is not None:
             self._unread.discard(task_id)
             self._order.remove(task_id)
@@ -138,17 +131,16 @@ class Outbox:
         )
 
     def park(self, task_id: str, reason: str = HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
-        """Hold a message until a person releases or retries it; the others go on."""
+        """Hold a message until a person releases or retries it; others continue."""
         self._waiting(task_id)
         self._change(task_id, hold=why, urgent=False)
         return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def doubt(self, task_id: str, reason: str = "") -> Task:
-        """Park a message that may have been sent: only a person can decide."""
         return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
 
     def read(self, task_id: str) -> Task:
-        """Note that the agent has read a message: it ends, unless its sender waits for an answer."""
+        """Mark a message as read: it ends, unless its sender waits for an answer."""
         if not self.is_unread(task_id):
             raise TaskNotFound(
                 f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
@@ -163,7 +155,6 @@ class Outbox:
         )
 
     def release(self, task_id: str) -> Task:
-        """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
         self._change(task_id, hold=Parked.NO)
         task = self._tasks.get(task_id)
@@ -178,17 +169,17 @@ class Outbox:
         return task
 
     def move(self, task_id: str, place: int) -> None:
-        """Put a message at another place, from 0; places past the end mean the end."""
+        """Move a message to a place, from 0; a place past the end means the end."""
         self._waiting(task_id)
         self._order.remove(task_id)
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
         self._tasks.publish(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
-        """Tell the first messages that could go, but one, why they do not; parked ones keep their reason.
+        """Set the reason of the first unparked messages, except `but`.
 
-        The reason changes several times in each turn. What is behind waits for those before it whatever it
-        is, so a long queue is as little work as a short one.
+        The reason changes several times per turn. Messages further back wait for those before them in any
+        case, so a long queue costs no more than a short one.
         """
         free = (each for each in self._order if not self._entries[each].parked and each != but)
         front = list(itertools.islice(free, FRONT))
@@ -206,7 +197,6 @@ class Outbox:
             self._changed_since[task.id] = None
 
     def position(self, task_id: str) -> int:
-        """Where a message stands among those that will be typed, from 1; 0 for one in the inbox."""
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
@@ -215,14 +205,13 @@ class Outbox:
         return sum(not self.is_unread(each) for each in before)
 
     def is_parked(self, task_id: str) -> bool:
-        """Whether a person must act before the message goes on."""
         return task_id in self._entries and self._entries[task_id].parked
 
     def is_unread(self, task_id: str) -> bool:
         return task_id in self._unread
 
     def note_entered(self, task_id: str, entered: bool) -> None:
-        """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
+        """Note that Enter is about to be pressed on a message, or certainly had no effect."""
         if task_id in self._entries:
             self._change(task_id, entered=entered)
 
@@ -242,7 +231,7 @@ class Outbox:
             self._unread.discard(entry.task_id)
 
     def _insert(self, entry: OutboxEntry, place: int) -> None:
-        """Put an entry between those that stand around the place; only its own rank changes, as a rule."""
+        """Insert an entry at a place; normally changes only its own rank."""
         before = self._entries[self._order[place - 1]].rank if place else None
         after = self._entries[self._order[place]].rank if place < len(self._order) else None
         rank = _between(before, after)
@@ -265,7 +254,7 @@ class Outbox:
 
 
 def wants_answer(task: Task) -> bool:
-    """Whether the sender of a message waits for its answer also where it is read and not typed."""
+    """Whether a sender waits for an answer even if the message is only read."""
     return task.response_expected and task.metadata.get(ANSWER_WANTED) is True
 
 
@@ -274,7 +263,7 @@ def _weight(task: Task) -> float:
 
 
 def _between(before: float | None, after: float | None) -> float:
-    """A rank between two others, either of which may be missing; one of them when floats are too coarse."""
+    """Return a rank between two others, or one of them if the precision of floats is exhausted."""
     if before is None:
         return 0.0 if after is None else after - 1.0
     return before + 1.0 if after is None else (before + after) / 2

@@ -1,7 +1,7 @@
-"""What short commands read of an SQLite file, without the weight of SQLModel.
+"""Fast reads of an SQLite file for short commands, without importing SQLModel.
 
-Nothing here makes, changes or moves a file. What is not to be read so (an older version's tables, a broken
-file) is left to those who open the database in full.
+Never creates, changes or moves a file. Anything unusual (older tables, a broken file) is left to the full
+implementation.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from .rows import task_of
 from .search import conditions, pattern_of
 
 PATIENCE = 0.2
-"""Seconds that the shell's completion waits for a locked file."""
+"""Seconds that shell completion waits for a locked file."""
 HISTORY_VERSION = 6
-"""Steps (`schema.STEPS`) of a file whose tasks are read here."""
+"""Number of `schema.STEPS` in files that can be read here."""
 _TEXT = 60
 _CHUNK = 500
-"""How many tasks are read with one query."""
 NEWEST = "tasks INDEXED BY ix_tasks_newest"
-"""Read from its end, whatever is asked for: SQLite would take the project's own index, and sort all of it."""
+"""Forces the index in reverse: SQLite would choose the project's index, and sort all of it."""
 _RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE project = ?
     ORDER BY created_at DESC LIMIT ?"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
@@ -43,16 +42,14 @@ _VALUES = ("metadata", "messages", "artifacts")
 
 @dataclass(frozen=True, slots=True)
 class RecentTask:
-    """A task in a line."""
-
-    task_id: str  # its whole id
-    agent_id: str  # the agent that it was given to
+    task_id: str
+    agent_id: str  # receiver
     status: str
-    text: str  # how its message begins, in one line
+    text: str  # beginning of its message, in one line
 
 
 def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
-    """The newest tasks of a project for shell completion; none where reading takes long."""
+    """Return a project's newest tasks for shell completion; empty if that would be slow."""
     try:
         with _opened(file, "ro", PATIENCE) as db:
             rows = db.execute(_RECENT, (_TEXT, project, limit)).fetchall()
@@ -62,7 +59,7 @@ def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
 
 
 def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
-    """The tasks of the history that are wanted; None where this is not the way to read them."""
+    """Return the matching tasks; None if the full implementation is needed."""
     if not isinstance(location, Path) or wanted.query:
         return None
     if not location.exists():
@@ -84,7 +81,7 @@ def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
 def held_locks(
     location: Location, keys: FileKeys, agent_id: str = "", *, alive: Callable[[str], bool]
 ) -> Sequence[Lock] | None:
-    """The locks that hold, the oldest first; None where this is not the way to read them."""
+    """Return active locks, oldest first; None if the full implementation is needed."""
     if not isinstance(location, Path):
         return None
     if not location.exists():
@@ -94,7 +91,9 @@ def held_locks(
             db.execute("BEGIN")
             needed = {row["name"]: row["notnull"] for row in db.execute("PRAGMA table_info(file_locks)")}
             if "pid" in needed and needed["task_id"]:
-                return None  # the original synapse-a2a uses it too, and cannot write it before it is migrated
+                return (
+                    None  # shared with the original synapse-a2a, which cannot write it before it is migrated
+                )
             rows = db.execute(_LOCKS, {"agent": agent_id}).fetchall()
     except sqlite3.Error:
         return None
@@ -105,7 +104,6 @@ def held_locks(
 
 
 def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
-    """The query for ids and times of the tasks that are wanted, the newest first, and its values."""
     chosen, values = conditions(wanted, "created_at", stored)
     for at, term in enumerate(terms):
         chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"

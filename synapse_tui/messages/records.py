@@ -1,4 +1,4 @@
-"""What is asked of the history and what it answers: plain values, no database."""
+"""Queries and results of the history, independent of the database."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from enum import StrEnum
 from synapse_tui.model import OutboxEntry, Parked, Task
 
 MAX_NOTED = 5_000
-"""How many notes wait at most to be written; what was delivered goes first."""
+"""Maximum pending notes; delivered notifications are dropped first."""
 
 
 class PushState(StrEnum):
-    """What became of a notification."""
-
     PENDING = "pending"
     DELIVERED = "delivered"
     DEAD = "dead"
-    """It could not be delivered and is tried no more."""
+    """It could not be delivered and is not retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,44 +28,42 @@ class Subscription:
     id: str  # UUID
     agent_id: str  # whose tasks
     protocol: str  # format of notifications: `1.0`, `0.3` or `dialect`
-    url: str = field(repr=False)  # where notifications go
-    created_at: datetime  # when it was made, aware
-    project: str = ""  # folder of the project; filled in where it is written down
-    task_id: str = ""  # the task; empty for all of the agent
-    config_id: str = ""  # its id among those of the task
-    events: tuple[str, ...] = ()  # of an agent's: which events (`task.completed`)
-    token: str = field(default="", repr=False)  # sent along, so that the receiver knows what it is about
+    url: str = field(repr=False)
+    created_at: datetime  # aware
+    project: str = ""  # folder of the project; filled in when it is written
+    task_id: str = ""  # empty for all tasks of the agent
+    config_id: str = ""  # id among the task's configurations
+    events: tuple[str, ...] = ()  # for an agent: which events (`task.completed`)
+    token: str = field(default="", repr=False)  # sent along, for the receiver to identify the notification
     scheme: str = ""  # of the header `Authorization`
     credentials: str = field(default="", repr=False)  # of the header `Authorization`
     secret: str = field(default="", repr=False)  # key of the signature
-    persist: bool = False  # whether it outlives the agent, and goes on with the next of the same id
-    ended_at: datetime | None = None  # when nothing more could come; None before
+    persist: bool = False  # whether it survives the agent, for the next one with the same id
+    ended_at: datetime | None = None  # end of all possible events
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One notification and what became of it."""
-
     id: str  # UUID; the same in every attempt
     subscription_id: str
     task_id: str
     event: str  # what happened (`task.completed`)
-    created_at: datetime  # when it happened, aware
-    due_at: datetime  # when it is tried next, aware
-    body: str = field(default="", repr=False)  # JSON; empty once it is delivered
-    subject: str = ""  # what it is about: a later one of the same subject replaces it
-    state: PushState = PushState.PENDING  # what became of it
-    attempts: int = 0  # how often it was tried
-    status: int = 0  # HTTP status of the last answer; 0 for none
-    problem: str = ""  # why the last attempt failed; empty when it did not
-    ended_at: datetime | None = None  # when it was delivered or given up; None before
+    created_at: datetime  # time of the event, aware
+    due_at: datetime  # next attempt, aware
+    body: str = field(default="", repr=False)  # JSON; empty once delivered
+    subject: str = ""  # a later notification of the same subject replaces it
+    state: PushState = PushState.PENDING
+    attempts: int = 0
+    status: int = 0  # HTTP status of the last response; 0 for none
+    problem: str = ""  # error of the last attempt
+    ended_at: datetime | None = None  # when it was delivered or abandoned
 
 
 @dataclass(slots=True)
 class PushNotes:
-    """What of it is to be written; the newest state of each."""
+    """Pending notes on notifications; the newest state of each."""
 
-    # by id; None for one that is removed
+    # by id; None for a removed one
     subscriptions: dict[str, Subscription | None] = field(default_factory=dict)
     deliveries: dict[str, Delivery] = field(default_factory=dict)  # by id
 
@@ -80,7 +76,6 @@ class PushNotes:
             self.put(delivery)
 
     def put(self, delivery: Delivery) -> None:
-        """Note the newest state of a delivery."""
         self.deliveries.pop(delivery.id, None)
         self.deliveries[delivery.id] = delivery
         if len(self.deliveries) > MAX_NOTED:
@@ -90,61 +85,57 @@ class PushNotes:
 
 @dataclass(frozen=True, slots=True)
 class PushLeft:
-    """What an earlier process left to be sent."""
+    """Unsent notifications of an earlier process."""
 
     subscriptions: tuple[Subscription, ...] = ()
-    deliveries: tuple[Delivery, ...] = ()  # what waits, oldest first
-    ended: tuple[Task, ...] = ()  # tasks that ended with their process, not notified of yet
+    deliveries: tuple[Delivery, ...] = ()  # oldest first
+    ended: tuple[Task, ...] = ()  # tasks that ended with their process, without a notification yet
 
 
 MAX_CHANGES = 20_000
-"""How many steps wait at most to be written; the oldest go first, never the newest state of a task."""
+"""Maximum pending steps; the oldest are dropped first, never the newest state of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentKey:
-    """Whose messages: an agent opened again in the same project under the same id goes on with them."""
+    """Identifies an agent; reopened in the same project under the same id, it continues with its messages."""
 
-    project: str  # folder of the project
+    project: str
     agent_id: str  # `synapse-{type}-{port}`
     agent_type: str  # name of its profile
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A step of a task."""
-
     task_id: str
     time: datetime
-    state: str  # state of the task from then on
-    delivery: str  # state of its delivery from then on
-    reason: str  # why; never empty
+    state: str  # new state of the task
+    delivery: str  # new state of its delivery
+    reason: str  # never empty
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The newest state of a task."""
-
-    key: AgentKey  # whose it is
+    key: AgentKey
     task: Task
-    submitted_at: datetime | None = None  # when the agent took it, if it did since the last batch
-    session: str = ""  # context id of the session to which it was sent; empty for that of the task
-    kept: bool | None = None  # whether it stays once it has ended; None for as it was
-    called: str | None = None  # name of the agent, empty for one without; None for as it was
+    submitted_at: datetime | None = None  # when the agent took it, if since the last batch
+    session: str = ""  # context id of the receiving session; empty for that of the task
+    kept: bool | None = None  # whether it is retained after its end; None for unchanged
+    called: str | None = None  # name of the agent, empty without one; None for unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Addressee:
-    """Whom a message is for: an agent of the same id and another name is another one."""
+    """The receiver of a message; an agent with the same id and another name is a different one."""
 
     agent_id: str  # `synapse-{type}-{port}`
-    called: str | None  # its name, empty for one without; None where it was not recorded
+    called: str | None  # name, empty without one; None if not recorded
 
     def is_meant(self, agent_id: str, name: str) -> bool:
         return self.agent_id == agent_id and self.fits(name)
 
     def fits(self, name: str) -> bool:
-        """Whether an agent of the same id is the one; names are the same in any case."""
+        """Whether an agent with the same id is the receiver; names ignore case."""
         return self.called is None or self.called.casefold() == name.casefold()
 
     def __str__(self) -> str:
@@ -152,28 +143,24 @@ class Addressee:
 
     @property
     def command(self) -> str:
-        """The command that opens it again."""
+        """The command that reopens it."""
         kind, _, port = self.agent_id.removeprefix("synapse-").rpartition("-")
         return f"synapse start {kind}{f':{self.called}' if self.called else ''} --port {port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A message's place in the outbox of an agent."""
-
     key: AgentKey
     entry: OutboxEntry
 
 
 @dataclass(slots=True)
 class Batch:
-    """What is written in one transaction."""
-
-    tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest snapshots by task id
-    # newest places by task id; None where the message waits no longer
+    tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest by task id
+    # newest by task id; None if the message no longer waits
     places: dict[str, Place | None] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)  # steps in their order
-    # last steps that changed nothing but the reason, by task id: of many in a row one is kept
+    changes: list[Change] = field(default_factory=list)  # in order
+    # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
     push: PushNotes = field(default_factory=PushNotes)
 
@@ -190,14 +177,12 @@ class Batch:
         self.push.add(newer.push)
 
     def step(self, change: Change) -> None:
-        """Note a step; the oldest is dropped when there are too many."""
         if (reason := self.reasons.pop(change.task_id, None)) is not None:
             self.changes.append(reason)
         self.changes.append(change)
         del self.changes[: max(0, len(self.changes) - MAX_CHANGES)]
 
     def steps(self) -> list[Change]:
-        """All steps, in order."""
         return sorted([*self.changes, *self.reasons.values()], key=lambda change: change.time)
 
     def put(self, snapshot: Snapshot) -> None:
@@ -209,87 +194,76 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A message that still waits from an earlier session."""
-
-    task: Task  # its task, held
-    # its place; None for a task that does not wait itself: a message that goes on with it does
+    task: Task  # held
+    # None for a task that waits only for its follow-up
     entry: OutboxEntry | None
 
 
 Mark = tuple[datetime, str]
-"""A task in the order of pages: when it last changed, and its id."""
+"""Cursor of a page: time of the task's last change, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A page of tasks as the history knows them."""
-
-    tasks: tuple[Task, ...]  # the newest change first
-    more: bool  # whether others come after them
-    total: int  # how many the query means in all
+    tasks: tuple[Task, ...]  # latest change first
+    more: bool  # whether more follow
+    total: int  # number of all matching tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Owed:
     """An ended task whose sender got no reply from an earlier process."""
 
-    key: AgentKey  # whose it is
+    key: AgentKey
     task: Task
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which tasks of the history are wanted, the newest first."""
+    """Filter of tasks, newest first."""
 
-    agent: str = ""  # agent id, or its type; empty for all
-    sender: str = ""  # id of the sender; empty for all
-    states: tuple[str, ...] = ()  # states that the task may be in (`completed`); empty for all
+    agent: str = ""  # agent id or type; empty for all
+    sender: str = ""  # sender id; empty for all
+    states: tuple[str, ...] = ()  # such as `completed`; empty for all
     project: str = ""  # folder of the project; empty for all
-    since: datetime | None = None  # made at this time or later, aware; None for always
-    until: datetime | None = None  # made before this time, aware; None for always
-    query: str = ""  # words that must stand in the message or the answer; empty for all
-    limit: int = 50  # how many at most
-    after: str = ""  # `Page.after` of the page before; empty for the first page
+    since: datetime | None = None  # inclusive, aware
+    until: datetime | None = None  # exclusive, aware
+    query: str = ""  # search terms for message and answer; empty for all
+    limit: int = 50
+    after: str = ""  # `Page.after` of the previous page; empty for the first
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A task of the history."""
-
     task: Task
     agent_type: str
-    project: str  # folder of its project
-    submitted_at: datetime | None  # when it was given to the agent; None when it was not
-    finished_at: datetime | None  # when it ended; None when it has not
+    project: str
+    submitted_at: datetime | None  # when it was given to the agent
+    finished_at: datetime | None  # None while it is open
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A message that waits for an agent which may be closed, as the database has it."""
+    """A message for an agent that may be closed, as stored in the database."""
 
-    task: Task  # its task, as it stands when no process works on it
+    task: Task  # as it is after recovery
     addressee: Addressee
     agent_type: str
-    hold: Parked  # why it does not go on by itself
+    hold: Parked  # why it does not continue
 
     @property
     def uncertain(self) -> bool:
-        """Whether it may have been sent already."""
         return self.hold is Parked.UNCERTAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some of the tasks that are wanted."""
-
-    records: Sequence[Record]  # the newest first
-    after: str  # where the next page begins; empty for none
-    left: int = 0  # how many tasks are not in the search index yet; 0 where no words are asked for
+    records: Sequence[Record]  # newest first
+    after: str  # cursor of the next page; empty for none
+    left: int = 0  # tasks not in the search index yet; 0 without search terms
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A task with all its steps, oldest first."""
-
     record: Record
     steps: Sequence[Change]

@@ -1,4 +1,4 @@
-"""What is made of a message that was under way when its host ended or its agent was closed: all rules."""
+"""Rules to recover messages whose host ended or whose agent was closed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HOST_ENDED = "the host ended"
 AGENT_CLOSED = "the agent was closed"
 GOES_ON = f"{HOST_ENDED}; a message that goes on with it waits"
 NOBODY = ""
-"""The owner of a message whose agent was closed while its host goes on: no process works with it."""
+"""Owner of messages whose agent was closed while its host continues."""
 
 
 def parked_by(reason: str) -> Parked:
-    """Why a stored message is parked: databases and handovers of all versions say so only by its reason."""
+    """Derive why a stored message is parked: databases and handovers of all versions store its reason."""
     if reason == IN_INBOX:
         return Parked.INBOX
     if reason.startswith(UNCERTAIN):
@@ -27,22 +27,19 @@ def parked_by(reason: str) -> Parked:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a message had come."""
-
     state: TaskState
     delivery: DeliveryState
-    reason: str  # why; for a person
-    hold: Parked = Parked.NO  # why it does not go on by itself
+    reason: str  # for a person
+    hold: Parked = Parked.NO  # why it does not continue
     entered: bool = False  # whether Enter may have been pressed on it
 
 
 def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
-    """How a message stands when no process works on it any more; applying it twice changes nothing.
+    """Return the state of a message without a live owner; idempotent.
 
-    Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
-    pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
-    found before that was certainly not sent. One that was submitted has lost the agent that worked on it, or
-    was asked by it: it ends, unless a message waits that goes on with it.
+    Enter is pressed only after `submitting` was committed. A message in that state, or with an unproved
+    Enter, may have been sent, so a person must check it. An earlier one was certainly not sent. A submitted
+    one has lost the agent that worked on it or asked about it, so it ends, unless a follow-up waits.
     """
     if found.state.final or found.delivery in (DeliveryState.FAILED, DeliveryState.CANCELED):
         return found
@@ -62,7 +59,6 @@ def after_end(found: Standing, *, followed: bool = False, closed: bool = False) 
 
 
 def kept_text(count: int) -> str:
-    """The notice about messages that wait for a closed agent; empty for none."""
     if not count:
         return ""
     if count == 1:

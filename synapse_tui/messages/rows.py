@@ -1,4 +1,4 @@
-"""Tasks and places as rows, and back."""
+"""Converts tasks and places to rows and back."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def place_values(place: Place) -> dict[str, Any]:
 
 
 def entry_values(entry: OutboxEntry) -> dict[str, Any]:
-    """A place as rows and handovers have it; why it is parked follows from its reason (`parked_by`)."""
+    """Return a place as stored; why it is parked follows from its reason (`parked_by`)."""
     values = dataclasses.asdict(entry)
     del values["hold"]
     return {**values, "parked": entry.parked}
@@ -174,7 +174,7 @@ def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
 
 
 def sound(text: str) -> str:
-    """Text that UTF-8 can carry: a lone surrogate would keep a whole batch from being written."""
+    """Replace lone surrogates, which UTF-8 cannot encode: one would block a whole batch."""
     return text.encode("utf-8", "replace").decode()
 
 

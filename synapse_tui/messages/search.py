@@ -1,7 +1,6 @@
-"""Full-text search over tasks, whatever the database: what a query means, and what a database does with it.
+"""Full-text search over tasks: the query language and the interface to a database's search.
 
-A text is compared without regard to case, width and forms of letters. `database.dialect_of` gives the
-dialect of a database.
+Comparison ignores case, width and compatibility forms. `database.dialect_of` selects the implementation.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def folded(value: str) -> str:
-    """A text as it is compared: without regard to case, width and forms of letters."""
+    """Normalize case, width and compatibility forms for comparison."""
     return unicodedata.normalize("NFKC", value).casefold()
 
 
 def terms_of(query: str) -> list[str]:
-    """The terms of a query, all of which must be found: words, or several in quotes."""
+    """Split a query into terms, words or quoted phrases, all of which must match."""
     found = (quoted or word.strip('"') for quoted, word in _TERM.findall(query))
     return [term for each in found if (term := folded(each).strip())]
 
 
 MOST = 100_000
-"""Characters of a task that are indexed."""
+"""Indexed characters per task."""
 SHORTEST = 3
-"""The shortest text that an index of trigrams finds."""
+"""Minimum length of a text in a trigram index."""
 
 _RUN = re.compile(r"[^\x00-\x7f\s]+|[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Ids of the tasks that are wanted, the newest first, and where the next page begins; empty for none."""
+    """Ids of matching tasks, newest first, and the cursor of the next page."""
 
     ids: Sequence[str]
     after: str
@@ -53,47 +52,43 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many tasks of an agent are in a state."""
-
     agent: str
     state: str
-    tasks: int  # how many
-    timed: int  # how many of them have both been submitted and ended
-    seconds: float  # how long these took, together
-    first: datetime  # when the first of them was made, aware
-    last: datetime  # when the last of them was made, aware
+    tasks: int
+    timed: int  # those both submitted and ended
+    seconds: float  # their total duration
+    first: datetime  # earliest creation, aware
+    last: datetime  # latest creation, aware
 
 
 class Dialect(Protocol):
-    """How a database lists and searches tasks."""
-
     can_search: bool
-    """Whether words are looked up; else each text is read. False until `prepare`."""
+    """Whether the index can be used; otherwise texts are scanned. False until `prepare`."""
 
     def prepare(self, connection: Connection) -> None:
-        """Make the index where there is none; what is there already is indexed by and by."""
+        """Create the index if missing; existing tasks are indexed later."""
 
     def index(self, connection: Connection, most: int) -> int:
-        """Put changed tasks into the index, the newest first."""
+        """Index changed tasks, newest first."""
 
     def tidy(self, connection: Connection, most: int) -> int:
-        """Remove what is of no use any more to the index, in about the time in which tasks are indexed."""
+        """Remove obsolete parts of the index; takes about as long as indexing that many tasks."""
 
     def left(self, connection: Connection) -> int:
-        """How many changed tasks are not in the index yet."""
+        """Return the number of changed tasks that are not indexed yet."""
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """The tasks that are wanted."""
+        """Return the matching tasks."""
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
-        """How many tasks there are, by agent and state, whatever their words."""
+        """Count tasks by agent and state, ignoring search terms."""
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
-        """End the query that a connection of the driver is at; called from another thread."""
+        """Abort the running query of a driver connection, from another thread."""
 
 
 def indexed(message: str, answer: str) -> str:
-    """What is looked up of a task: so much of its message and answer, folded."""
+    """Return the indexed text of a task: the folded beginning of its message and answer."""
     return folded(f"{message}\n{answer}"[:MOST])
 
 
@@ -102,7 +97,7 @@ def runs_of(value: str) -> list[str]:
 
 
 def pattern_of(term: str) -> str:
-    """What `LIKE` finds a term by anywhere in a text, with a backslash before what is no pattern."""
+    """Return a `LIKE` pattern that finds a term anywhere, with wildcards escaped."""
     escaped = term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
@@ -110,9 +105,9 @@ def pattern_of(term: str) -> str:
 def conditions(
     wanted: Wanted, made: str, time: Callable[[datetime], object], *, of: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """What a task must fulfil besides its words, as SQL with its parameters.
+    """Return the filter as an SQL condition with parameters, without search terms.
 
-    What stands for the sender's own answers is none.
+    Tasks that stand for a sender's own answers are excluded.
     """
     parts = [f"{of}sender_id != {of}agent_name"]
     values: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""Lists and searches tasks in PostgreSQL: texts of three characters and more by `pg_trgm`, and shorter words.
+"""Lists and searches tasks in PostgreSQL: `pg_trgm` for three characters and more, arrays for shorter words.
 
-Trigrams find no word of one or two characters, and most Japanese words have two. So pairs of characters
-outside ASCII, these characters themselves and short ASCII words stand in an array with a separate index,
-which every PostgreSQL has. Where `pg_trgm` is missing, longer words in ASCII are left: there texts are read,
-the newest first and no further than needed. What changes in `tasks` is noted by triggers, as in SQLite.
+Trigrams do not find words of one or two characters, and most Japanese words have two. So an indexed array,
+which every PostgreSQL supports, holds pairs of characters outside ASCII, these characters themselves, and
+short ASCII words. Without `pg_trgm`, longer ASCII words are found by scanning texts, newest first. Triggers
+record changes of `tasks`, as in SQLite.
 """
 
 from __future__ import annotations
@@ -37,21 +37,19 @@ _PUT = """INSERT INTO search_docs (task_id, created_at, body, short_words) VALUE
     ON CONFLICT (task_id) DO UPDATE SET body = excluded.body, short_words = excluded.short_words"""
 _SECONDS = "extract(epoch FROM finished_at - submitted_at)"
 _INTERRUPT = 1.0
-"""Seconds that the server has for taking a query back."""
+"""Seconds for the server to cancel a query."""
 
 
 class PostgresDialect:
-    """How PostgreSQL lists and searches tasks; see `search.Dialect`."""
-
     def __init__(self, naming: Naming) -> None:
         self.can_search = True
         self._naming = naming
 
     def prepare(self, connection: Connection) -> None:
-        """Nothing: the tables come with all others."""
+        """Do nothing: the tables are created with all others."""
 
     def index(self, connection: Connection, most: int) -> int:
-        """Put changed tasks into the table, the newest first; several may do so at the same time."""
+        """Index changed tasks, newest first; safe to run concurrently."""
         run = connection.execute
         ids = [row[1] for row in run(text(_STALE), {"most": most})]
         if not ids:
@@ -66,11 +64,10 @@ class PostgresDialect:
         return len(ids)
 
     def tidy(self, connection: Connection, most: int) -> int:  # noqa: ARG002 - a Dialect
-        """Nothing: what is removed from the table is so at once."""
+        """Do nothing: removals take effect at once."""
         return 0
 
     def left(self, connection: Connection) -> int:
-        """How many tasks are not in the table yet."""
         return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
@@ -109,7 +106,6 @@ class PostgresDialect:
             connection.cancel_safe(timeout=_INTERRUPT)
 
     def _chosen(self, connection: Connection, wanted: Wanted, of: str) -> tuple[str, dict[str, Any]]:
-        """What tasks must fulfil; a project's are those of its repository on every machine."""
         agent, _, machine = wanted.agent.partition("@")
         chosen, values = conditions(
             replace(wanted, agent=agent, project=""), f"{of}created_at", lambda time: time, of=of

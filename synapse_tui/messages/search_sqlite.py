@@ -1,21 +1,19 @@
-"""Lists and searches tasks in SQLite: any part of a text of three characters and more, and shorter words too.
+"""Lists and searches tasks in SQLite: an FTS5 trigram index, and a second index for shorter words.
 
-SQLite's trigram index (FTS5) finds texts of three characters and more, whatever the script, and nothing
-shorter: most Japanese words have two. So there is a second index of pairs of characters outside ASCII, and of
-words of one or two ASCII letters. What changes in `tasks` is noted by triggers and put into the indices by
-whoever searches, or by a host that has nothing else to do: writing a task costs nothing more.
+SQLite's trigram index finds texts of three characters and more in any script, but most Japanese words have
+two. The second index holds pairs of characters outside ASCII, and ASCII words of one or two letters. Triggers
+record changes of `tasks`; searches and idle hosts index them, so writing a task costs no more.
 
-A document's number is the time at which its task was made, so the newest are found first, in whatever order
-they were indexed, by reading an index from its end as far as it is needed. All that tasks are chosen by
-stands in `search_documents` too: the tasks themselves, with their texts, are not read for that.
+A document's number is the creation time of its task, so reading an index backwards gives the newest first, in
+whatever order they were indexed. `search_documents` repeats all columns used to filter, so `tasks` with its
+texts is not read.
 
-The indices hold no texts, which stand in `tasks` alone, and SQLite before 3.43 cannot remove a document from
-such an index. So nothing is removed: a text that has changed is a new document, and numbers in the indices
-that have no task in `search_documents` are passed over. When they are more than half, by the length of their
-texts, the indices are made anew.
+The indices do not store the texts, and SQLite before 3.43 cannot delete from such an index. A changed text
+becomes a new document, and numbers that are not in `search_documents` are skipped. When they are the larger
+half, by length of text, the indices are rebuilt.
 
-Indices that are of no use any more get another name, and are emptied in small steps: removing so much at once
-would keep writers waiting for seconds.
+Obsolete indices are renamed and emptied in small steps: dropping them at once would block writers for
+seconds.
 """
 
 from __future__ import annotations
@@ -38,46 +36,38 @@ from .quick import NEWEST, listing, stored
 from .search import SHORTEST, Count, Found, Wanted, conditions, indexed, runs_of
 
 FEW = 2000
-"""How many texts are looked into rather than reading an index for them."""
+"""Maximum texts to scan instead of reading an index."""
 LONG = 1_000_000
-"""How many characters these have at most, together."""
+"""Their maximum total length in characters."""
 WINDOW = 500
-"""How far an index is read before the other one is looked at; twice as far each time."""
+"""Entries of one index to read before switching to the other; doubles each time."""
 
 Doc = tuple[int, str]
-"""Number of a document, and its task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is looked up in one index."""
-
-    table: str  # the index
-    match: str  # the words as FTS5 is asked for them
-    parts: Sequence[re.Pattern[str]]  # what stands in the folded text then, all of it
+    table: str
+    match: str  # FTS5 query
+    parts: Sequence[re.Pattern[str]]  # all must match the folded text
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which documents are chosen, whatever stands in them."""
-
-    low: int  # their least number
-    high: int  # the number before which they are
-    sql: str  # what they must fulfil besides, on `search_documents`
-    values: Mapping[str, Any]  # the parameters of that
-    filtered: bool  # whether that may leave few
+    low: int  # lowest number, inclusive
+    high: int  # highest number, exclusive
+    sql: str  # further condition on `search_documents`
+    values: Mapping[str, Any]
+    filtered: bool  # whether the condition may be selective
 
 
 class Lookup:
-    """Finds documents, the newest first."""
-
     def __init__(self, connection: Connection, words: Sequence[Words], chosen: Chosen) -> None:
         self._connection = connection
         self._words = words
         self._chosen = chosen
 
     def find(self, limit: int) -> list[Doc]:
-        """The newest documents in which all stands, so many at most."""
         if self._chosen.filtered and (few := self._few()) is not None:
             return self._looked_through(few, limit)
         if len(self._words) == 1:
@@ -90,7 +80,7 @@ class Lookup:
         return found[:limit]
 
     def _few(self) -> list[Doc] | None:
-        """The documents that are chosen; None when they are many, or long."""
+        """Return the documents that pass the filter; None if they are many or long."""
         query = (
             "SELECT id, task_id, size FROM search_documents WHERE id >= :low AND id < :high"  # noqa: S608 - ours
             f" AND task_id IS NOT NULL AND {self._chosen.sql} ORDER BY id DESC LIMIT :few"
@@ -101,7 +91,6 @@ class Lookup:
         return [(row[0], row[1]) for row in rows]
 
     def _looked_through(self, docs: Sequence[Doc], limit: int) -> list[Doc]:
-        """Those documents in which all stands, so many at most."""
         found: list[Doc] = []
         for at in range(0, len(docs), WINDOW):
             some = docs[at : at + WINDOW]
@@ -135,7 +124,7 @@ class Lookup:
             high, size = window[-1], 2 * size
 
     def _numbers(self, words: Words, low: int, high: int, most: int = -1) -> list[int]:
-        """The numbers of the documents in which words stand, the newest first; -1 is for all."""
+        """Return numbers of documents with the words, newest first; -1 for all."""
         query = (
             f"SELECT rowid FROM {words.table} WHERE {words.table} MATCH :words"  # noqa: S608 - ours
             " AND rowid >= :low AND rowid < :high ORDER BY rowid DESC LIMIT :most"
@@ -209,7 +198,7 @@ _MAKE = (
     """CREATE TRIGGER search_document_removed AFTER DELETE ON tasks BEGIN
         INSERT OR IGNORE INTO search_pending VALUES (old.created_at, old.id); END""",
     "INSERT INTO search_pending SELECT created_at, id FROM tasks",
-    # The last one: where it is, the others are.
+    # Created last, so its presence implies the others.
     """CREATE TRIGGER search_document_moved AFTER UPDATE OF status ON tasks
         WHEN old.status IS NOT new.status BEGIN
         UPDATE search_documents SET status = new.status WHERE task_id = new.id; END""",
@@ -220,34 +209,32 @@ _FORMER_DROP = (
     "DROP TABLE IF EXISTS search_stale",
 )
 _FORMER_INDICES = ("long", "short")
-"""Hosts of earlier versions make these, beside those of today: indices that hold the texts, too."""
+"""Created by hosts of earlier versions beside the current ones; these indices store the texts."""
 _IS_FORMER = "SELECT 1 FROM sqlite_master WHERE name IN ('search_docs', 'search_long', 'search_short')"
 _WASTE = tuple(f"search_waste_{name}" for name in (*_INDICES, *_FORMER_INDICES))
 _BLOCKS = 25
-"""How many blocks of an index of 4 kB are removed in the time in which a task is indexed."""
+"""Index blocks of 4 kB removed in the time of indexing one task."""
 _HEAD = 10
-"""The last of the rows that FTS5 itself needs of an index, whatever it holds."""
+"""Id of the last row that FTS5 needs in any index."""
 _WASTED = "SELECT TOTAL(CASE WHEN task_id IS NULL THEN size ELSE -size END) > 0 FROM search_documents"
 _NOWHERE = re.compile("(?!)")
 _STEP = 16
-"""How many documents, of several tasks or of one that has changed, one millisecond has numbers for; with more
-each entry of the indices would be longer. What has none takes the next free number, among later ones."""
+"""Document numbers per millisecond; more would make each index entry longer. Further documents take the next
+free number."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _END = 2**62
 _SECONDS = "(julianday(finished_at) - julianday(submitted_at)) * 86400"
 
 
 class SqliteDialect:
-    """How SQLite lists and searches tasks; see `search.Dialect`."""
-
     can_search = False
 
     def __init__(self) -> None:
         self._removed = False
-        """Whether documents of removed tasks were met since it was last asked how many there are."""
+        """Whether documents of removed tasks were found since they were last counted."""
 
     def prepare(self, connection: Connection) -> None:
-        """Make the indices where there are none; an SQLite without FTS5, or before 3.34, cannot have them."""
+        """Create the indices if missing, which needs FTS5 and SQLite 3.34."""
         made = "SELECT 1 FROM sqlite_master WHERE name = 'search_document_moved'"
         if connection.execute(text(made)).first():
             self._make_anew(connection)
@@ -266,20 +253,18 @@ class SqliteDialect:
             connection.execute(text(statement))
 
     def _make_anew(self, connection: Connection) -> bool:
-        """Make the indices anew where most of what they hold is of no use; whether they were."""
+        """Rebuild the indices if most entries are obsolete; returns whether it did."""
         self._removed = False
         if wasted := bool(connection.execute(text(_WASTED)).scalar()):
             self._make(connection)
         return wasted
 
     def left(self, connection: Connection) -> int:
-        """How many tasks are not in the indices yet."""
         if not self.can_search:
             return 0
         return int(connection.execute(text("SELECT COUNT(*) FROM search_pending")).scalar() or 0)
 
     def index(self, connection: Connection, most: int) -> int:
-        """Put changed tasks into the indices, the newest first."""
         run = connection.execute
         pending = run(
             text(
@@ -294,7 +279,7 @@ class SqliteDialect:
         if old := [{"doc": row[2]} for row in pending if row[2] is not None]:
             run(text("UPDATE search_documents SET task_id = NULL WHERE id = :doc"), old)
         self._removed |= any(row[2] is not None and row[3] is None for row in pending)
-        # By rising numbers: FTS5 writes all that it holds when one comes that is less than the one before.
+        # Ascending, since FTS5 flushes its buffer whenever a number is lower than the previous one.
         docs = [_document(connection, row) for row in reversed(pending) if row[3] is not None]
         if docs:
             run(text("INSERT INTO search_texts (rowid, body) VALUES (:doc, :long)"), docs)
@@ -307,7 +292,6 @@ class SqliteDialect:
         return len(pending)
 
     def tidy(self, connection: Connection, most: int) -> int:
-        """Remove some of what indices hold that are of no use any more."""
         run = connection.exec_driver_sql
         tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE name GLOB 'search_waste_*'")}
         for name in tables.intersection(_WASTE):
@@ -316,9 +300,7 @@ class SqliteDialect:
                     some = f"SELECT id FROM {part} WHERE id > {_HEAD} LIMIT {rows}"  # noqa: S608 - ours
                     if part in tables and run(f"DELETE FROM {part} WHERE id IN ({some})").rowcount:  # noqa: S608
                         return most
-            except (
-                OperationalError
-            ) as error:  # some builds of SQLite let no other connection write these tables
+            except OperationalError as error:  # some builds let no other connection write these tables
                 log.debug("%s is removed at once: %s", name, error)
             run(f"DROP TABLE {name}")
             return most
@@ -363,7 +345,7 @@ class SqliteDialect:
 
 
 def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[str]) -> None:
-    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest."""
+    """Drop the tables of a search, but only rename its indices, which `tidy` empties."""
     for statement in drop:
         run(statement)
     tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
@@ -374,15 +356,15 @@ def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[s
 
 
 def drop_former(engine: Engine) -> None:
-    """Remove the indices of versions that held the texts twice, unless another process may use them."""
+    """Drop the indices of versions that stored texts twice, unless another process may use them."""
     with engine.execution_options(**{READS: True}).connect() as connection:
         if connection.execute(text(_IS_FORMER)).first() is None:
             return
     lent = engine.raw_connection()
     driver: Any = lent.driver_connection
     try:
-        # Every connection to a file in WAL mode holds a shared lock on it as long as it is open, so this
-        # fails where there is another one, and who opens the file meanwhile waits.
+        # Every open connection in WAL mode holds a shared lock, so this fails if there is another one, and
+        # whoever opens the file meanwhile waits.
         driver.execute("PRAGMA busy_timeout = 0")
         driver.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         driver.execute("BEGIN IMMEDIATE")
@@ -391,7 +373,7 @@ def drop_former(engine: Engine) -> None:
     except sqlite3.Error as error:
         log.debug("the former search index stays: %s", error)
     finally:
-        lent.invalidate()  # gives its locks back for certain
+        lent.invalidate()  # certainly releases its locks
 
 
 def words_of(terms: Sequence[str]) -> list[Words]:
@@ -417,13 +399,13 @@ def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN4
         "INSERT OR IGNORE INTO search_documents VALUES"
         " (:doc, :task, :size, :project, :agent_name, :agent_type, :sender_id, :status)"
     )
-    while not connection.execute(put, values).rowcount:  # it has changed, or others were made at that moment
+    while not connection.execute(put, values).rowcount:  # the number is taken
         values["doc"] += 1
     return {"doc": values["doc"], "long": body, "short": " ".join(sorted(set(_short_words(body))))}
 
 
 def _number(time: datetime) -> int:
-    """The number of the first document that was made at a time: milliseconds since the epoch, in steps."""
+    """Return the first document number of a time: milliseconds since the epoch, times `_STEP`."""
     return (time - _EPOCH) // timedelta(milliseconds=1) * _STEP
 
 
@@ -445,9 +427,9 @@ def _short_words(body: str) -> Iterator[str]:
 
 
 def _short_query(term: str) -> list[tuple[str, re.Pattern[str]]]:
-    """How a term of one or two characters is asked for, and what stands in a text then.
+    """Return the queries for a term of one or two characters, and the pattern to verify each.
 
-    One character outside ASCII begins a pair, or stands alone; a word in ASCII is a whole one.
+    One character outside ASCII starts a pair or is alone; an ASCII word must be complete.
     """
     if term.isascii():
         words = [(_name(run), re.compile(f"(?<![a-z0-9]){run}(?![a-z0-9])")) for run in runs_of(term)]

@@ -1,4 +1,4 @@
-"""What others may do with an agent's tasks: wait for them, reply to them, keep outgoing ones."""
+"""Operations on an agent's tasks for others: wait, reply, and track outgoing ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, 
 from .text import check_size
 
 MAX_WAITERS = 100
-"""How many may wait at the same time for tasks of one agent; others are answered at once."""
+"""Maximum concurrent waiters per agent; others are answered at once."""
 MAX_OUTGOING = 500
-"""How many outgoing tasks may be open; the oldest is given up for a new one."""
+"""Maximum open outgoing tasks; a new one replaces the oldest."""
 
 
 class TaskService:
-    """The tasks of one agent for those outside."""
-
     def __init__(
         self,
         tasks: TaskStore,
@@ -61,7 +59,7 @@ class TaskService:
         return sum(map(len, self._waiters.values()))
 
     async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
-        """Wait until a task is another one than was seen; one that has ended is not waited for."""
+        """Wait until a task differs from the one seen; returns at once if it has ended."""
         task = self._tasks.get(task_id)
         changed = seen and task.updated_at.isoformat() != seen
         if changed or task.state.final or self.waiting >= MAX_WAITERS:
@@ -89,21 +87,21 @@ class TaskService:
                 future.set_result(task)
 
     def collected(self, task: Task) -> None:
-        """The waiter has fetched the end of a task: no reply is due any more."""
+        """Note that a waiter has received the end of a task, so that no reply is due."""
         if task.id in self._tasks and self._tasks.get(task.id).reply is ReplyState.DUE:
             self._tasks.change(task.id, reply=ReplyState.TOLD)
 
     # -- replying: tasks that were given to this agent ---
 
     def awaiting(self) -> Sequence[Task]:
-        """The tasks that this agent can answer: that it works on, then the newest that expect it."""
+        """Return the tasks that this agent can answer: the running one, then the newest awaiting a reply."""
         return list(self._awaiting())
 
     def _awaiting(self) -> Iterator[Task]:
         running, newest = self._running(), self._newest()
         if running in self._tasks and not (task := self._tasks.get(running)).replied:
             yield task
-        # Of the last turn the agent may not have said yet what it has to say, also where that is completed.
+        # The agent may still reply to its last turn, even if the task is completed.
         if newest in self._tasks and newest != running and awaits_reply(task := self._tasks.get(newest)):
             yield task
         for task in self._tasks.with_purpose(Purpose.AWAITS_REPLY):
@@ -111,7 +109,6 @@ class TaskService:
                 yield task
 
     def meant(self) -> Task:
-        """The task that a reply without an id is for."""
         running = self._running()
         if running and running in self._tasks and (task := self._tasks.get(running)).replied:
             raise NotAwaited(
@@ -127,12 +124,12 @@ class TaskService:
         return found
 
     def reply(self, task_id: str, reply: Reply) -> Task:
-        """Answer a task in the agent's own words; the text of its turn replaces them no more."""
+        """Answer a task explicitly; this replaces the text of its turn."""
         if reply.text or not reply.parts:
             check_size(reply.text)
         task = self.replied_to(task_id)
         if task.id in self._outbox:
-            self._outbox.take(task.id)  # it was uncertain whether the agent was given it
+            self._outbox.take(task.id)  # it was uncertain whether the agent received it
         self._told(task.id)
         if reply.state is TaskState.INPUT_REQUIRED:
             return self._ask(task, reply)
@@ -224,7 +221,7 @@ class TaskService:
         return self._tasks.change(task.id, **fields)
 
     def cancel_outgoing(self, task_id: str) -> Task:
-        """Wait for the answer no more; one that comes is dropped."""
+        """Stop waiting for an answer, which is dropped if it comes."""
         return self._tasks.change(
             task_id,
             state=TaskState.CANCELED,
@@ -235,12 +232,11 @@ class TaskService:
 
 
 def about_reply(reply: Reply) -> dict[str, object]:
-    """The metadata by which a reply is known again."""
     return {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
 
 
 def late_message(reply: Reply, sender: Sender) -> MessageRequest:
-    """The message that brings an agent an answer which it does not wait for any more."""
+    """Return the message that delivers an answer for which the agent no longer waits."""
     completed = reply.state is TaskState.COMPLETED and reply.text.strip()
     text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
     if reply.state is TaskState.INPUT_REQUIRED and reply.in_reply_to:
@@ -249,7 +245,7 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
 
 
 def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
-    """The task of a late answer that comes again: its sender may not know whether it arrived."""
+    """Return the task of a repeated late answer: its sender may not know that it arrived."""
     about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
     if not request.sender.verified or not isinstance(about[0], str):
         return None
@@ -265,7 +261,6 @@ def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
 
 
 def reply_of(task: Task) -> Reply:
-    """The reply to a task: how it ended, or what its agent asks."""
     text = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
     if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
         text = text_of_parts(task.messages[-1].parts)
@@ -280,7 +275,7 @@ def reply_of(task: Task) -> Reply:
 
 
 def by_person(task: Task) -> bool:
-    """Whether the person wrote the message in the sender's pane: the answer is shown there, not typed."""
+    """Whether the user wrote the message in the sender's pane: the answer is shown there, not typed."""
     return task.metadata.get("author") == "user"
 
 

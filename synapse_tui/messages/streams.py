@@ -1,4 +1,4 @@
-"""What happens to a task, as it happens, for any number of readers: one order, no gaps, bounded."""
+"""Streams the changes of tasks to readers: in one order, without gaps, with bounded buffers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,23 @@ from synapse_tui.model import Task
 from .tasks import TaskStore
 
 LIMIT = 256
-"""How many events may wait for one reader."""
+"""Maximum pending events per reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A task has changed."""
-
-    task: Task  # the task from now on; its artifacts came as chunks before
+    task: Task  # its artifacts were sent as chunks before
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some of an artifact of a task."""
-
     task_id: str
-    artifact_id: str  # id of the artifact within the task (`content.artifact_id`)
-    text: str  # some text of it
-    # whether the text is appended to what was sent of this artifact; else it replaces that
+    artifact_id: str  # id within the task (`content.artifact_id`)
+    text: str
+    # whether to append the text to earlier chunks instead of replacing them
     append: bool = False
-    last: bool = False  # whether the artifact is complete by it
-    artifact: Artifact | None = None  # the artifact as it stands in the task; only with the last chunk
+    last: bool = False  # whether this completes the artifact
+    artifact: Artifact | None = None  # the complete artifact; only with the last chunk
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -50,7 +46,7 @@ TaskEvent = Snapshot | Chunk
 
 
 class Subscription:
-    """The events of one task for one reader, from its making on; ends after the final snapshot."""
+    """The events of one task for one reader; ends after the final snapshot."""
 
     def __init__(self, task: Task, limit: int, leave: Callable[[Subscription], None]) -> None:
         self.task = task
@@ -86,12 +82,11 @@ class Subscription:
         return self._waiting.popleft()
 
     def close(self) -> None:
-        """Read no more; calling it twice is harmless."""
         self.end()
         self._leave(self)
 
     def put(self, event: TaskEvent) -> None:
-        """Give the reader an event; one that is too far behind is given none any more."""
+        """Queue an event, or end the stream of a reader that is too far behind."""
         if self._over:
             return
         if len(self._waiting) >= self._limit:
@@ -109,15 +104,15 @@ class Subscription:
 
 @dataclass(slots=True)
 class _Sent:
-    """What the readers of a task know of it."""
+    """What the readers of a task have received."""
 
-    artifacts: tuple[Artifact, ...]  # its complete artifacts
-    text: str | None = None  # what was sent of the one that is being written; None for nothing
-    position: int = 0  # position of that one, from 1
+    artifacts: tuple[Artifact, ...]  # the complete ones
+    text: str | None = None  # sent part of the current artifact
+    position: int = 0  # index of the current artifact, from 1
 
 
 class TaskStreams:
-    """Streams the changes of an agent's tasks to their readers; costs nothing without readers."""
+    """Streams the changes of an agent's tasks; free of cost without readers."""
 
     def __init__(self, tasks: TaskStore) -> None:
         self._tasks = tasks
@@ -126,7 +121,7 @@ class TaskStreams:
         tasks.listeners.append(self._changed)
 
     def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
-        """Read a task from now on: between `task` of the subscription and its first event is no gap."""
+        """Subscribe to a task; there is no gap between the subscription's `task` and its first event."""
         task = self._tasks.get(task_id)
         subscription = Subscription(self._so_far(task), limit, self._leave)
         if task.state.final:
@@ -150,7 +145,6 @@ class TaskStreams:
         self._publish(task_id, Chunk(task_id, artifact_id(Artifact(text), position), more, append=goes_on))
 
     def close(self) -> None:
-        """No event comes any more: every reader is at the end of its stream."""
         for readers in tuple(self._readers.values()):
             for reader in tuple(readers):
                 reader.close()
@@ -201,38 +195,34 @@ class TaskStreams:
 
 
 LOOK = 0.2
-"""Seconds between two looks at what the agent writes."""
+"""Seconds between two readings of a partial answer."""
 MANY = 150
-"""Rows that are read on the loop; more are read in a thread."""
+"""Rows above which an answer is read in a thread."""
 SHARE = 10
-"""How many times longer than that took the next look is put off at the least."""
+"""Minimum pause before the next reading, as a multiple of the last one's duration."""
 REPLACED = 1.0
-"""Seconds between two texts of which the later does not go on with the earlier."""
+"""Minimum seconds between two texts if the later does not extend the earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the agent has written so far in the turn that runs."""
-
-    task_id: str  # the task that the turn works on
-    position: int  # which artifact of the task that will be, from 1
+    task_id: str
+    position: int  # index of the artifact within the task, from 1
     turn: str  # identifies the turn
-    read: Callable[[], str]  # gives its answer, as far as it can be seen; may be called in any thread
-    rows: int = 0  # out of how many rows
+    read: Callable[[], str]  # returns the answer so far; safe to call in any thread
+    rows: int = 0  # rows to read
 
 
 class Timer(Protocol):
-    """Something that is due later."""
-
     def cancel(self) -> None:
-        """Let it not happen."""
+        """Cancel the callback."""
 
 
 class Progress:
-    """Looks at the answer of the running turn now and then, only while its task has readers.
+    """Reads the answer of the running turn periodically while its task has readers.
 
-    Told is what two looks found alike, up to the row that may still grow: so neither a spinner nor a half
-    painted screen is part of it. The text of the artifact replaces it where it does not go on with it.
+    Sent is what two readings agree on, up to the row that may still grow, so that spinners and half-painted
+    screens are left out. The final artifact replaces the text if it does not extend it.
     """
 
     def __init__(
@@ -252,7 +242,6 @@ class Progress:
         self._reading: asyncio.Task[None] | None = None
         self._turn = ""
         self._seen: list[str] = []
-        """Lines of the last look."""
         self._sent = ""
         self._sent_at = float("-inf")
 
@@ -262,7 +251,6 @@ class Progress:
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
-        """Look no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

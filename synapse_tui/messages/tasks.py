@@ -1,4 +1,4 @@
-"""The tasks of one agent: their newest snapshots, and the one place where a task changes."""
+"""The tasks of one agent: their newest snapshots, and the only place where they change."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ from synapse_tui.model import (
 from .records import Mark, Stored
 
 MIN_PREFIX = 8
-"""The shortest prefix of a task id that names a task: what people are shown."""
+"""Minimum length of a task id prefix: as many characters as are displayed."""
 MAX_REASON = 200
-"""How long the reason of a task may be given by others, in characters."""
+"""Maximum characters of a reason given by a caller."""
 PATIENCE = 5.0
-"""Seconds in which the tasks of earlier sessions are read that still go on."""
+"""Timeout in seconds for loading the open tasks of earlier sessions."""
 MAX_FINISHED = 500
-"""How many ended tasks are kept; older ones are forgotten."""
 MAX_FINISHED_SIZE = 8_000_000
-"""How many characters their texts have together at most; the last task is kept whatever its size."""
+"""Their maximum total characters; the last task stays whatever its size."""
 
 
 _WHY_DELIVERY = {
@@ -55,64 +54,62 @@ _WHY_REPLY = {
 
 
 GIVEN = (DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
-"""Deliveries at which the agent may have read the message."""
+"""Deliveries with which the agent may have read the message."""
 UNWANTED = (TaskState.CANCELED, TaskState.REJECTED)
 
 
 class Purpose(Enum):
-    """What a task is there for."""
-
     OPEN_OUTGOING = auto()
     """An answer that the agent waits for."""
     AWAITS_REPLY = auto()
-    """Its sender waits for an answer of the agent's own, and it is not completed."""
+    """Its sender waits for an explicit reply, and it is not completed."""
     INSTRUCTIONS = auto()
     """Instructions that were not taken back."""
 
 
 class Journal:
-    """Where the changes of one agent's tasks and outbox are made durable; this one keeps nothing."""
+    """Makes the changes of one agent's tasks and outbox durable; this base class stores nothing."""
 
     @property
     def problem(self) -> str:
-        """Why nothing can be made durable at present, for a person; empty when it can."""
+        """Why nothing can be stored; empty if it can."""
         return ""
 
     def begin(self, session: str) -> None:
-        """Note which session of the agent the tasks are sent to from now on, by its context id."""
+        """Note the context id of the session that receives tasks from now on."""
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it is another one; called in order, before any listener hears of it."""
+        """Note a snapshot and why it changed; called in order, before listeners."""
 
     def place(self, entry: OutboxEntry) -> None:
-        """Note a message's place in the outbox, new or changed."""
+        """Note a new or changed place in the outbox."""
 
     def leave(self, task_id: str) -> None:
-        """Note that a message waits no longer."""
+        """Note that a message no longer waits."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
+        """Wait until all notes are durable, or raise `HistoryError`."""
 
     async def restored(self, seconds: float) -> None:
-        """Return when the tasks of earlier sessions that go on are in the store, or after so many seconds."""
+        """Wait until open tasks of earlier sessions are in the store, or for that many seconds."""
 
     async def find(self, prefix: str) -> Sequence[Task]:  # noqa: ARG002
         return ()
 
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
-        """A page of the tasks that the agent was given, the newest change first."""
+        """Return a page of the agent's tasks, latest change first."""
         raise HistoryError("no history is kept")
 
 
 class TaskIndex:
-    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it."""
+    """Index of task ids by a key of their newest snapshots, in the order in which they got the key."""
 
     def __init__(self, key: Callable[[Task], Hashable | None]) -> None:
         self._key = key
         self._ids: dict[Hashable, dict[str, None]] = {}
 
     def replace(self, old: Task | None, new: Task | None) -> None:
-        """Note that a snapshot takes the place of another; None for none."""
+        """Replace a snapshot; None for a new or a removed task."""
         before = self._key(old) if old is not None else None
         after = self._key(new) if new is not None else None
         if before == after:
@@ -130,10 +127,10 @@ class TaskIndex:
 
 
 class TaskStore:
-    """Newest snapshot of each task of one agent, in the order of their making.
+    """Newest snapshot of each task of one agent, in order of creation.
 
-    Every change of a task passes `change`: it is recorded in the journal first and then published. What
-    callers ask for is found in indexes: no work that they can ask for grows with the number of tasks.
+    Every change passes `change`, which records it in the journal and then publishes it. Queries use indexes,
+    so that no request's cost grows with the number of tasks.
     """
 
     def __init__(
@@ -171,12 +168,12 @@ class TaskStore:
             self._by_purpose,
         )
         self._ended: dict[str, int] = {}
-        """Tasks that may be forgotten, in the order of their ends, and how long their texts are."""
+        """Lengths of the texts of tasks that may be forgotten, in order of their ends."""
         self._ended_size = 0
         self.reply_here: Callable[[Task], bool] = lambda _task: False
-        """Gives the reply to a sender in this host, within the change: both are one transaction."""
+        """Delivers the reply to a sender in this host, in the same transaction as the change."""
         self.listeners: list[Callable[[Task], None]] = []
-        """Told of every new snapshot of this agent's tasks, before the bus is."""
+        """Called with each new snapshot before it is published."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -191,7 +188,7 @@ class TaskStore:
         return self._make(request, self._agent_id)
 
     def create_outgoing(self, request: MessageRequest, target: str) -> Task:
-        """Make a task of a message that this agent sends: it stands for the answer."""
+        """Create a task for a message that this agent sends; it stands for the answer."""
         return self._make(
             request, target, outgoing=True, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED
         )
@@ -221,7 +218,7 @@ class TaskStore:
         return task
 
     def adopt(self, task: Task) -> None:
-        """Take in a task of an earlier session that still waits; the journal knows it already.
+        """Add a waiting task of an earlier session, which the journal has already.
 
         Nothing has changed, so only the bus is notified.
         """
@@ -229,9 +226,9 @@ class TaskStore:
         self._events.publish(TaskChanged(task))
 
     def change(self, task_id: str, **fields: object) -> Task:
-        """Replace a task's snapshot; nothing happens when the fields have these values already.
+        """Change fields of a task; does nothing if they have these values already.
 
-        A task that ends owes its end to whoever waits for it (`Task.reply`).
+        An ended task owes a reply to its waiters (`Task.reply`).
         """
         old = self._tasks.get(task_id)
         if old is None:
@@ -249,11 +246,10 @@ class TaskStore:
         return new
 
     def publish(self, task_id: str) -> None:
-        """Publish a task's snapshot again: its place in the outbox is another one."""
         self._events.publish(TaskChanged(self._tasks[task_id]))
 
     def get(self, task_id: str) -> Task:
-        """The task of that id, or of a unique prefix of at least 8 characters."""
+        """Return a task by id or by a unique prefix of at least 8 characters."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -267,42 +263,37 @@ class TaskStore:
         return found[0]
 
     def starting(self, prefix: str) -> list[Task]:
-        """The tasks whose ids begin so, oldest first; none where the prefix is too short to name one."""
+        """Return the tasks with an id prefix, oldest first; none if it is too short."""
         if len(prefix) < MIN_PREFIX:
             return []
         alike = self._by_prefix[prefix.lower()[:MIN_PREFIX]]
         return [self._tasks[each] for each in alike if each.startswith(prefix.lower())]
 
     def newest(self, caller: str | None = None) -> Iterator[Task]:
-        """The tasks from the last one on; those of one caller, or all.
+        """Iterate over tasks from the newest on, optionally of one caller.
 
-        No task may be made or forgotten before the last one is taken.
+        No task may be added or forgotten during the iteration.
         """
         return map(
             self._tasks.__getitem__, reversed(self._tasks if caller is None else self._by_caller[caller])
         )
 
     def of_message(self, caller: str, message_id: str) -> Iterator[Task]:
-        """The tasks that a caller's messages of that id were made into, from the last one on."""
         return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
 
     def answering(self, asked: str) -> list[Task]:
-        """The tasks that report the answer to one of that id, oldest first."""
         return [self._tasks[each] for each in self._by_answered[asked]]
 
     def following(self, task_id: str) -> list[Task]:
-        """The messages that go on with a task and have not ended, oldest first."""
         return [self._tasks[each] for each in self._by_followed[task_id]]
 
     def with_purpose(self, purpose: Purpose) -> Iterator[Task]:
-        """The tasks that are there for something, from the last one on."""
         return map(self._tasks.__getitem__, reversed(self._by_purpose[purpose]))
 
     def count(self, purpose: Purpose) -> int:
         return len(self._by_purpose[purpose])
 
     async def find(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters."""
         try:
             return self.get(task_id)
         except TaskNotFound as error:
@@ -319,15 +310,12 @@ class TaskStore:
             raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
         if not found:
             raise unknown
-        if not found[0].state.final:  # it goes on, or will in a moment
+        if not found[0].state.final:  # it is still open, or about to be
             await self.journal.restored(PATIENCE)
         return self.get(found[0].id) if found[0].id in self else found[0]
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, the newest change first.
-
-        Messages that go on with a task, and tasks that this agent has given to others, are not among them.
-        """
+        """Return the matching tasks, latest change first, without follow-ups and outgoing tasks."""
         after = read_cursor(query.cursor)
         try:
             found = await self.journal.page(query, after)
@@ -337,7 +325,6 @@ class TaskStore:
         return TaskPage(found.tasks, cursor, found.total)
 
     async def flush(self) -> None:
-        """Return when all changes so far are durable."""
         await self.journal.flush()
 
     def _record(self, task: Task, why: str) -> None:
@@ -379,17 +366,17 @@ def is_awaited(task: Task) -> bool:
 
 
 def conversation(task: Task) -> tuple[TaskMessage, ...]:
-    """The messages about a task, oldest first; that of a plain one bears the id of the task."""
+    """Return the messages of a task, oldest first; a single one has the id of the task."""
     return task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
 
 
 def is_asked(task: Task) -> bool:
-    """Whether its agent itself has asked something about a task, and goes on when that is answered."""
+    """Whether the task waits for the answer to the agent's question."""
     return task.delivery is DeliveryState.DONE and not task.state.final
 
 
 def question_of(task: Task) -> str:
-    """What its agent asked last, as a reason."""
+    """Return the agent's last question, shortened to a reason."""
     asked = [text_of_parts(each.parts) for each in task.messages if each.role == "agent"]
     return shortened(asked[-1]) if asked else ""
 
@@ -400,11 +387,11 @@ def shortened(text: str) -> str:
 
 
 def awaits_reply(task: Task) -> bool:
-    """Whether the agent may still have to answer a task, as far as the task itself shows."""
+    """Whether the agent may still reply to a task, as far as the task itself shows."""
     if task.outgoing or task.replied or task.follows or not (task.response_expected or is_asked(task)):
         return False
     if task.state.final and not task.sender.sender_endpoint:
-        return False  # the text of the turn was the answer, and there is nowhere to send another
+        return False  # the text of the turn was the answer, and another cannot be sent
     return task.state not in UNWANTED and (task.delivery in GIVEN or task.delivery is DeliveryState.DONE)
 
 
@@ -413,7 +400,7 @@ def _purpose(task: Task) -> Purpose | None:
         return Purpose.INSTRUCTIONS if task.state is not TaskState.CANCELED else None
     if task.outgoing:
         return Purpose.OPEN_OUTGOING if not task.state.final else None
-    # The text of a turn that is over was the answer; that of the last turn may be looked at by itself.
+    # The text of an ended turn was the answer; that of the last turn can be reviewed.
     return Purpose.AWAITS_REPLY if task.state is not TaskState.COMPLETED and awaits_reply(task) else None
 
 
@@ -427,13 +414,11 @@ def _word(value: object) -> str | None:
 
 
 def peer_task(task: Task) -> str:
-    """Id of the sender's own task that waits for this one; empty for none."""
     found = task.metadata.get("sender_task_id")
     return found if isinstance(found, str) else ""
 
 
 def _why(old: Task | None, new: Task) -> str:
-    """Why a task changed, in words that are never empty."""
     if old is not None and old.reply is not new.reply and old.state is new.state:
         return _WHY_REPLY.get(new.reply, "the sender is to be told")
     if new.reason:
@@ -472,7 +457,6 @@ def _is_meant(task: Task, query: TaskQuery) -> bool:
 
 
 def mark_of(task: Task) -> Mark:
-    """The place of a task in the order of pages."""
     return task.updated_at, task.id
 
 
@@ -482,7 +466,6 @@ def make_cursor(mark: Mark) -> str:
 
 
 def read_cursor(cursor: str) -> Mark | None:
-    """The last task of the page before; None for the first page."""
     if not cursor:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What is a message at all: its size, and its text without what acts on a terminal, hides or misleads."""
+"""Validates message texts, and removes terminal sequences and hidden or misleading characters."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES
 
 _CSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]")
-"""ECMA-48 5.4; bracketed paste marks are among them."""
+"""ECMA-48 5.4; includes bracketed paste marks."""
 _SEQUENCES = re.compile(
     rf"{_CSI.pattern}"
     r"|((?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*)(\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
 )
-"""The text of a string that nothing ends is in the match too: what begins in it is not ended either, and must
-not be looked for again from each of its characters."""
+"""Also matches an unterminated string, so that it is not searched again from each of its characters."""
 _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _PICTURE = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
 _IDEOGRAPH = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _JOINING = "\u0600-\u1cff"
-"""Scripts in which a joiner or a non-joiner changes how letters look: Arabic to those of India and Asia."""
+"""Scripts in which joiners and non-joiners change the shape of letters: Arabic, and those of India and Asia.
+"""
 _VOWELS = "\u11a7\ud7b0-\ud7c6"
 _FINALS = "\u11ff\ud7cb-\ud7fb"
 _EMPTY_BRAILLE = "\u2800"
-"""It is drawn as a space."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    "\U0001d159\U0001d173-\U0001d17a"  # of music
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they turn the writing (UAX 9)
-    # Fillers of old Hangul, but where they stand for a missing part of a syllable (Unicode 3.12).
+    "\U0001d159\U0001d173-\U0001d17a"  # musical
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # bidirectional controls (UAX 9)
+    # Fillers of old Hangul, except in place of a missing part of a syllable (Unicode 3.12).
     f"|\u115f(?![\u1161-{_VOWELS}]|\u1160[\u11a8-{_FINALS}])"
     f"|(?<![\u1100-\u115f\ua960-\ua97c])\u1160|(?<=\u115f)\u1160(?![\u11a8-{_FINALS}])"
 )
 _TAGS = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]"
 )
-"""Tags: those of a flag such as England's (UTS 51, ED-14a) are kept, others hide text."""
+"""Tags: those of a flag such as England's (UTS 51, ED-14a) stay, others hide text."""
 _DEPENDENT = re.compile("[\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]+")
-"""Joiners, variation selectors and skin tones. Those that belong to no emoji and no script that needs them
-go: no two programs draw them alike, and text can be hidden in them."""
+"""Joiners, variation selectors and skin tones. Stray ones, without an emoji or a script that needs them, are
+removed: programs draw them differently, and they can hide text."""
 _AFTER = tuple(
     (re.compile(f"[{kind}]"), re.compile(f"[{home}]"))
     for kind, home in (
@@ -52,17 +51,16 @@ _AFTER = tuple(
         ("\U0001f3fb-\U0001f3ff", f"{_PICTURE}\ufe0f"),
     )
 )
-"""After what each of them may stand."""
 _BEFORE = {"\u200d": re.compile(f"[{_PICTURE}{_JOINING}]"), "\u200c": re.compile(f"[{_JOINING}]")}
-"""Before what a joiner may stand."""
 _MARKS = 8
 """Combining marks that one character may carry; more are only there to break the screen."""
 _HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")
-"""Where there may be more: no mark is a letter or a digit. Looking at every character takes too long."""
+"""Finds candidates for more marks (no mark is a letter or a digit), since checking every character is slow.
+"""
 
 
 def check_size(text: str) -> str:
-    """Return the text if it is a message."""
+    """Return the text, or raise if it is empty, too large or not valid Unicode."""
     if _SURROGATES.search(text):
         raise MessageError("the message holds half a surrogate pair", "send whole characters")
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -77,14 +75,14 @@ def check_size(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """A text of anybody made harmless, without white space around it."""
+    """Return an untrusted text sanitized and stripped."""
     return harmless(text).strip()
 
 
 def harmless(text: str) -> str:
-    """A text without terminal sequences, controls and what turns or hides writing; line ends are LF.
+    """Remove terminal sequences, controls, and characters that hide or reverse text; line ends become LF.
 
-    What emoji and scripts are made of stays: joiners, variation selectors, the tags of flags.
+    Emoji and scripts stay intact: joiners, variation selectors, the tags of flags.
     """
     text = _SEQUENCES.sub(_unclosed, text)
     text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
@@ -100,9 +98,9 @@ def _unclosed(sequence: re.Match[str]) -> str:
 
 
 def _at_home(run: re.Match[str]) -> str:
-    """A run of characters that depend on others, without those that are stray.
+    """Remove stray characters from a run of dependent ones.
 
-    Each is held against the last one that stays, so that a run of any length is looked at once.
+    Each is compared with the last one that stays, so that runs of any length take one pass.
     """
     before = run.string[max(0, run.start() - 1) : run.start()]
     kept: list[str] = []

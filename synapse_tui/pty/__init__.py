@@ -1,4 +1,4 @@
-"""Programs in pseudo-terminals: spawn, read, write, resize, end, reap; ptyprocess is used only here."""
+"""Programs in pseudo-terminals: spawn, read, write, resize, terminate, reap. The only user of ptyprocess."""
 
 from .guardian import Guardian, GuardianHandle, Handle
 from .process import PtyProcess

@@ -1,8 +1,8 @@
-"""A tiny process that ends the agents when the process that owns them is killed.
+"""The guardian: a small process that ends the agents if their host is killed.
 
-A killed process cannot clean up: the kernel hangs its terminals up, but programs that ignore SIGHUP, and
-those that left the foreground group, would live on. The guardian holds the read end of a pipe; when this
-process is gone, however it went, the pipe ends.
+A killed process cannot clean up: the kernel hangs up its terminals, but programs that ignore SIGHUP or left
+the foreground group would survive. The guardian holds the read end of a pipe, which closes when this process
+exits for any reason.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from .guardian_process import IGNORED, ProcessKey, read_row
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A running program in a PTY."""
+    """A running program to hand over to the next program image."""
 
-    pid: int  # Its pid; a child of this process
-    start: str  # When it started, in the words of the process table
-    fd: int  # Master side of its PTY, inheritable
-    pending: bytes = b""  # Input for it that the kernel has not taken yet
+    pid: int  # A child of this process
+    start: str  # Start time as in the process table
+    fd: int  # Master side of the PTY, inheritable
+    pending: bytes = b""  # Input that the kernel has not accepted yet
 
 
 @dataclass(frozen=True, slots=True)
 class GuardianHandle:
-    """A running guardian."""
+    """A running guardian to hand over to the next program image."""
 
-    pid: int  # Its pid; 0 for none
-    fd: int  # Write end of its pipe, inheritable
-    # Pid and start time of the session leaders it knows
+    pid: int  # 0 if there is none
+    fd: int  # Write end of the pipe, inheritable
+    # Pid → start time of the session leaders it watches
     leaders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def check_handle(handle: Handle) -> None:
-    """Make sure that a program and its terminal can be adopted; one that has just ended can."""
+    """Verify that a program and its terminal can be adopted; a program that has just exited can be."""
     try:
         os.fstat(handle.fd)
     except OSError as error:
@@ -63,7 +63,7 @@ def check_handle(handle: Handle) -> None:
 
 
 class AdoptedGuardian:
-    """A guardian that was started before this program image, with the face of a `Popen`."""
+    """A guardian started before execve(2), with the interface of `Popen`."""
 
     def __init__(self, handle: GuardianHandle) -> None:
         self.pid = handle.pid
@@ -77,7 +77,6 @@ class AdoptedGuardian:
         self.stdin: io.RawIOBase | None = os.fdopen(handle.fd, "wb", buffering=0)
 
     def poll(self) -> int | None:
-        """Whether it has ended: 0, or None while it runs."""
         if not self._ended:
             with contextlib.suppress(ChildProcessError):
                 self._ended = os.waitpid(self.pid, os.WNOHANG)[0] != 0
@@ -94,21 +93,20 @@ class AdoptedGuardian:
 log = logging.getLogger(__name__)
 
 
-STABLE = 10.0  # Seconds after which the end of a guardian is not the next one of a row
-LONGEST_DELAY = 60.0  # Seconds between two tries, when none stays
-REPORTED = 3  # So many ends in a row are reported to people
+STABLE = 10.0  # Seconds after which a guardian's exit does not count as a repeated failure
+LONGEST_DELAY = 60.0  # Maximum seconds between two restarts
+REPORTED = 3  # Consecutive failures before the user is notified
 
 
 def restart_delay(failures: int) -> float:
-    """Seconds before the next guardian is started."""
     return min(0.5 * 2 ** (min(failures, 10) - 1), LONGEST_DELAY) if failures else 0.0
 
 
 class Guardian:
-    """Tells a guardian process which session leaders live; the first one starts it, in some milliseconds.
+    """Reports live session leaders to a guardian process, which the first one starts (some milliseconds).
 
-    A guardian process that ends while there are leaders is replaced at once, while the loop runs in which it
-    was started; where one after the other ends, ever more seldom.
+    If the guardian exits while there are leaders it is restarted, with increasing delays if it keeps failing.
+    This needs the event loop to be running.
     """
 
     def __init__(
@@ -119,8 +117,8 @@ class Guardian:
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
         self._leaders: dict[int, str] = {}
         self._unsent: list[str] = []
-        self._failures = 0  # How many guardian processes have ended in a row
-        self._started = 0.0  # When the last one was started, seconds on the loop's clock
+        self._failures = 0  # Consecutive exits of guardian processes
+        self._started = 0.0  # Start of the last one, on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -141,7 +139,7 @@ class Guardian:
         return guardian
 
     def hand_over(self) -> GuardianHandle:
-        """Give the guardian up for `adopt`: its pipe outlives execve(2), so it goes on watching."""
+        """Detach the guardian for `adopt`; its pipe survives execve(2), so it keeps watching."""
         process = self._let_go()
         leaders, self._leaders = self._leaders, {}
         if process is None or process.stdin is None or process.poll() is not None:
@@ -150,7 +148,7 @@ class Guardian:
         os.set_inheritable(pipe, True)
         process.stdin.close()
         if isinstance(process, subprocess.Popen):
-            process.returncode = 0  # Somebody else waits for it: this object neither does nor complains.
+            process.returncode = 0  # The new owner waits for the process; avoids a ResourceWarning.
         return GuardianHandle(process.pid, pipe, leaders)
 
     @property
@@ -158,7 +156,7 @@ class Guardian:
         return self._process.pid if self._process is not None else None
 
     def watch(self, leader: ProcessKey) -> None:
-        """Have everything in a session ended when this process is gone."""
+        """Have the guardian end this session when this process exits."""
         self._leaders[leader.pid] = leader.start
         self._tell(f"+{leader.pid} {leader.start}\n")
 
@@ -167,15 +165,14 @@ class Guardian:
             self._tell(f"-{pid}\n")
 
     def close(self) -> None:
-        """Let it go; the sessions that it still knows are ended."""
+        """Stop the guardian, which ends the sessions it still watches."""
         process = self._let_go()
         self._leaders.clear()
         self._unsent.clear()
         if process is not None and process.stdin is not None:
-            process.stdin.close()  # at which it ends
+            process.stdin.close()  # the guardian exits at the end of its input
 
     def _let_go(self) -> subprocess.Popen[bytes] | AdoptedGuardian | None:
-        """Follow the process no more; gives it."""
         process, self._process = self._process, None
         if self._timer is not None:
             self._timer.cancel()
@@ -202,7 +199,6 @@ class Guardian:
             self._try_again()
 
     def _follow(self, process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
-        """Collect it when it ends, and replace it when it should not have."""
         loop = _running_loop()
         if loop is not None:
             self._started = loop.time()
@@ -217,7 +213,7 @@ class Guardian:
 
     def _ended(self, process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
         if self._process is not process:
-            return  # it was let go, or replaced already
+            return  # it was detached, or replaced already
         if not self._leaders:
             return  # the next agent starts a new one
         log.warning("the guardian has ended, another one is started", extra={"guardian": process.pid})
@@ -239,13 +235,12 @@ class Guardian:
         self._timer = loop.call_later(delay, self._start)
 
     def _send(self) -> None:
-        """Write what it does not know yet; what the pipe does not take stays for the next time."""
         if self._process is None or self._process.stdin is None:
             return
         descriptor = self._process.stdin.fileno()
         while self._unsent:
             try:
-                # Shorter than PIPE_BUF, so it is taken whole or not at all (pipe(7)).
+                # Shorter than PIPE_BUF, so the write is atomic (pipe(7)).
                 os.write(descriptor, self._unsent[0].encode())
             except BlockingIOError:
                 return
@@ -257,7 +252,7 @@ class Guardian:
 
 def _start(python: str) -> subprocess.Popen[bytes] | None:
     script = Path(__file__).with_name("guardian_process.py")
-    # It inherits the mask: not even while it starts does a signal end it.
+    # The mask is inherited, so that no signal ends it during startup.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         process = subprocess.Popen(  # noqa: S603 - our own file
@@ -266,7 +261,7 @@ def _start(python: str) -> subprocess.Popen[bytes] | None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            # It belongs to no agent: it must outlive one inside which this process may run.
+            # It belongs to no agent: it must outlive an agent that this process may run in.
             env={name: value for name, value in os.environ.items() if not name.startswith("SYNAPSE_")}
             | {"SYNAPSE_AGENT_ID": ""},
             bufsize=0,

@@ -1,16 +1,16 @@
-"""The guardian's program and the process table it works on.
+"""The guardian's program, and the process table it works on.
 
-Run as `python -I -S -E guardian_process.py`: a file that imports a few modules of the standard library only,
-so that it starts at once and stays small. The parent writes lines to its standard input: `+PID START` for
-every session leader that lives, `-PID` for one that has ended. The end of the input means that the parent is
-gone: everything that belongs to the sessions still named is then ended.
+Run as `python -I -S -E guardian_process.py`: it imports only a few modules of the standard library, so that
+it starts quickly and stays small. The parent writes lines to its standard input: `+PID START` for every live
+session leader, `-PID` for one that has exited. At the end of the input the parent is gone, and the guardian
+ends everything that belongs to the remaining sessions.
 
-To an agent belongs what is in its session, what descends from that, and what is younger and carries its id in
-the environment (SYNAPSE_AGENT_ID): a daemon has left its session and its parents. What carries another id,
-or an empty one, is left alone, with all that descends from it: such as the host of another session.
+A process belongs to an agent if it is in the agent's session, is a descendant of one that is, or is younger
+than the agent and has its id in the environment (SYNAPSE_AGENT_ID), like a daemon that left its session and
+its parents. A process with another id or an empty one is left alone with its descendants, such as the host of
+another session.
 
-A process is named by its pid and its start time, so that a pid used again for something else is never
-touched.
+Processes are identified by pid and start time, so that a reused pid is never signaled.
 """
 
 from __future__ import annotations
@@ -24,26 +24,24 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 STAGES = ((signal.SIGHUP, 1.0), (signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0))
-"""What is sent, and the seconds to wait for its effect."""
+"""Signals, and the seconds to wait for their effect."""
 
-STEP = 0.02  # Seconds between two looks whether they are gone
+STEP = 0.02  # Seconds between two checks whether the processes are gone
 
 IGNORED = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP})
-"""Signals that the guardian does not heed; the parent starts it with these blocked."""
+"""Ignored signals; the parent starts the guardian with these blocked."""
 
-RESCAN = 5.0  # Seconds between two looks for descendants that went into a session of their own
+RESCAN = 5.0  # Seconds between two scans for descendants that started their own session
 
 
 class ProcessKey(NamedTuple):
-    """A process; its start time (clock ticks, or the text of `ps`) distinguishes it from a later one."""
+    """Identifies a process. The start time (clock ticks, or the text of `ps`) guards against reused pids."""
 
     pid: int
     start: str
 
 
 class ProcessRow(NamedTuple):
-    """One line of the process table."""
-
     key: ProcessKey
     parent: int
     group: int
@@ -52,7 +50,7 @@ class ProcessRow(NamedTuple):
 
 
 def read_row(pid: int) -> ProcessRow | None:
-    """One process of the table; None when there is none of that pid (proc(5), /proc/pid/stat)."""
+    """Return a process by pid (proc(5), /proc/pid/stat)."""
     if not os.path.exists("/proc/self/stat"):  # noqa: PTH110 - pathlib doubles the start time of the guardian
         return next((row for row in _ps_rows(pid) if row.key.pid == pid), None)
     try:
@@ -65,7 +63,7 @@ def read_row(pid: int) -> ProcessRow | None:
         return None
     finally:
         os.close(descriptor)
-    # The name stands in parentheses and may itself hold blanks and parentheses.
+    # The name is in parentheses and may contain blanks and parentheses.
     fields = text[text.rfind(b")") + 2 :].split()
     if len(fields) < 20:
         return None
@@ -85,7 +83,6 @@ def read_table() -> list[ProcessRow]:
 
 
 def _ps_rows(pid: int = 0) -> Iterator[ProcessRow]:
-    """The table by `ps`, where there is no /proc (macOS, BSD)."""
     import subprocess  # noqa: PLC0415 - only needed without /proc
 
     which = ["-p", str(pid)] if pid else ["-ax"]
@@ -117,19 +114,18 @@ def _session(pid: int) -> int:
 
 
 def start_time(pid: int) -> str:
-    """When a process started; empty when it is gone."""
     row = read_row(pid)
     return row.key.start if row else ""
 
 
 def alive(key: ProcessKey) -> bool:
-    """Whether that very process still runs; a zombie does not."""
+    """Whether exactly this process still runs; zombies do not."""
     row = read_row(key.pid)
     return row is not None and row.key == key and not row.zombie
 
 
 def parse_start(text: str) -> float:
-    """A start time as a number by which those of one system can be compared; 0 when it is none."""
+    """Return a start time as a number comparable within one system; 0 if it cannot be parsed."""
     try:
         words = text if text.isdigit() else time.strftime("%Y%m%d%H%M%S", time.strptime(text))
     except ValueError:
@@ -138,15 +134,15 @@ def parse_start(text: str) -> float:
 
 
 class Mark(NamedTuple):
-    """What a process carries in its environment of the agent that started it."""
+    """The agent that started a process, from the process's environment."""
 
-    agent_id: str  # SYNAPSE_AGENT_ID; empty for what belongs to no agent
-    # SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools
+    agent_id: str  # SYNAPSE_AGENT_ID; empty for no agent
+    # SYNAPSE_TOKEN; empty if removed, as some agents do for their tools
     token: str = ""
-    spool: str = ""  # SYNAPSE_SPOOL; empty for none
+    spool: str = ""  # SYNAPSE_SPOOL
 
     def matches(self, other: Mark) -> bool:
-        """Whether both are of one agent: the ids of agents in two homes may be the same."""
+        """Whether both are the same agent: agents of two homes may have equal ids."""
         pairs = ((self.token, other.token), (self.spool, other.spool))
         return self.agent_id == other.agent_id and all(a == b or not (a and b) for a, b in pairs)
 
@@ -155,7 +151,6 @@ _NAMES = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_SPOOL")
 
 
 def mark_of(pid: int) -> Mark | None:
-    """What a process carries of an agent; None for nothing, and where that cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - pathlib doubles the start time
             words = file.read().split(b"\0")
@@ -172,17 +167,17 @@ def mark_of(pid: int) -> Mark | None:
 
 
 def _environ_by_psutil(pid: int) -> dict[str, str]:
-    """The same where there is no /proc; macOS hides it for programs that it protects."""
+    """Fallback without /proc; macOS hides the environment of protected programs."""
     try:
-        import psutil  # noqa: PLC0415 - the guardian has none
+        import psutil  # noqa: PLC0415 - not available in the guardian
 
         return dict(psutil.Process(pid).environ())
-    except Exception:  # psutil's own errors among them: what cannot be asked is not known
+    except Exception:  # includes psutil's own errors
         return {}
 
 
 def agent_of(leader: ProcessKey) -> Mark | None:
-    """The agent that a session leader is; None for a mere program of the agent in which its parent runs."""
+    """Return the agent led by this process; None for a program inside the agent of its parent."""
     row = read_row(leader.pid)
     mark = mark_of(leader.pid) if row is not None and row.key == leader else None
     if row is None or mark is None or not mark.agent_id:
@@ -197,8 +192,6 @@ def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
 
 
 class Family:
-    """Session leaders with all that belongs to them."""
-
     def __init__(
         self,
         leaders: Iterable[ProcessKey],
@@ -247,22 +240,21 @@ class Family:
         return ours, strangers
 
     def signal(self, number: int) -> set[ProcessKey]:
-        """Send a signal to all that lives; gives what that was."""
         living = self.members(read_table())
         self._roots |= living
         send(number, living)
         return living
 
     def remaining(self, left: set[ProcessKey], number: int) -> set[ProcessKey]:
-        """What still lives of `left`; when nothing does, what was started meanwhile gets the signal too.
+        """Return the live part of `left`; if none is left, signal processes started in the meantime.
 
-        A shell whose command was ended goes on with the next one before it is ended itself.
+        A shell whose command was ended starts the next command before it is ended itself.
         """
         return {key for key in left if alive(key)} or self.signal(number)
 
 
 def send(number: int, keys: Iterable[ProcessKey]) -> None:
-    """Send a signal to each process that is still the same; stopped ones are woken to see it."""
+    """Send a signal to each process if it is still the same, waking stopped ones."""
     for key in keys:
         if not alive(key):
             continue
@@ -280,7 +272,6 @@ def end_family(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """End everything in some sessions: hang up, ask, kill."""
     for number, seconds in stages:
         until = clock() + seconds
         left = family.signal(number)
@@ -292,8 +283,6 @@ def end_family(
 
 
 class Watch:
-    """The session leaders that the parent named, and what belongs to them."""
-
     def __init__(self) -> None:
         self.leaders: dict[int, ProcessKey] = {}
         self._agents: dict[int, Mark | None] = {}
@@ -301,7 +290,6 @@ class Watch:
         self._partial = b""
 
     def feed(self, data: bytes) -> None:
-        """Take what the parent wrote; lines that make no sense are passed over."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
             word, _, start = line[1:].decode(errors="replace").partition(" ")
@@ -316,7 +304,7 @@ class Watch:
                     known.pop(pid, None)
 
     def rescan(self) -> None:
-        """Remember what lives now: an unmarked process may lose its parents later."""
+        """Record the live members, as an unmarked process may lose its parents later."""
         table = read_table()
         marks = read_marks(table, min(parse_start(leader.start) for leader in self.leaders.values()))
         for pid in self.leaders:
@@ -334,7 +322,6 @@ class Watch:
 
 
 def run(descriptor: int) -> None:
-    """Listen to the parent until it is gone, then end what it left behind."""
     watch = Watch()
     while True:
         ready, _, _ = select.select([descriptor], [], [], RESCAN if watch.leaders else None)

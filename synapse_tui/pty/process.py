@@ -1,4 +1,4 @@
-"""A program in a PTY: its bytes, its size, its end."""
+"""A program in a PTY: input, output, size, exit."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
-KILL_TIMEOUT = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
+KILL_TIMEOUT = 1.0  # Seconds to wait after SIGKILL; only needed for a process blocked in the kernel
 
 
 async def end_family(
     family: Family, grace: float, clock: Callable[[], float] = time.monotonic
 ) -> frozenset[ProcessKey]:
-    """End a session leader and all that belongs to it: SIGHUP, SIGTERM, SIGKILL.
+    """End a session leader and everything that belongs to it: SIGHUP, SIGTERM, SIGKILL.
 
-    The process table is read in a thread, since that takes milliseconds.
+    Reading the process table takes milliseconds, so it runs in a thread.
     """
     for number, seconds in (
         (signal.SIGHUP, grace / 2),
@@ -51,22 +51,21 @@ async def end_family(
 
 
 def describe(key: ProcessKey) -> str:
-    """A process in words: its pid and, where known, its name."""
     try:
         return f"{key.pid} {Path(f'/proc/{key.pid}/comm').read_text('utf-8', 'replace').strip()}"
     except OSError:
         return str(key.pid)
 
 
-POLL = 0.05  # Seconds between two looks where there is no pidfd
+POLL = 0.05  # Seconds between two checks without pidfd
 
 
 def reap(pid: int) -> ExitStatus | None:
-    """How a child ended, once; None while it runs."""
+    """Reap a child and return its exit status; None while it runs."""
     try:
         found, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        # SIGCHLD is ignored in this process, or all children were waited for elsewhere: the status is lost.
+        # SIGCHLD is ignored, or something else waited for all children: the status is lost.
         log.warning("the exit status of a child is unknown", extra={"pid": pid})
         return ExitStatus(code=255)
     if not found:
@@ -76,8 +75,6 @@ def reap(pid: int) -> ExitStatus | None:
 
 
 class ExitWatch:
-    """Calls back once when a child has ended, having reaped it."""
-
     def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None]) -> None:
         self._pid = pid
         self._on_exit = on_exit
@@ -90,7 +87,6 @@ class ExitWatch:
             self._timer = self._loop.call_soon(self._poll)
 
     def check(self) -> None:
-        """Look now, as is worth while when the terminal hung up."""
         status = reap(self._pid)
         if status is not None:
             self.close()
@@ -117,13 +113,13 @@ def _pidfd(pid: int) -> int:
         return -1
 
 
-LIMIT = 32 * 1024 * 1024  # Bytes that may wait for a program that does not read its input
+LIMIT = 32 * 1024 * 1024  # Bytes that may be queued for a program that does not read its input
 
 CHUNK = 64 * 1024
 
 
 class WriteQueue:
-    """Writes to a non-blocking descriptor in order, as fast as it takes them and never faster."""
+    """Queued writes to a non-blocking descriptor."""
 
     def __init__(self, descriptor: int, limit: int = LIMIT) -> None:
         self.pending = 0
@@ -135,7 +131,6 @@ class WriteQueue:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        """Write now what is taken now and queue the rest; MessageError when the queue is full."""
         if self._closed or not data:
             return
         if self.pending + len(data) > self._limit:
@@ -149,7 +144,6 @@ class WriteQueue:
             self._flush()
 
     async def drain(self) -> None:
-        """Wait until the kernel has taken everything, or the queue is closed."""
         if self.pending:
             future = asyncio.get_running_loop().create_future()
             self._drained.append(future)
@@ -161,14 +155,12 @@ class WriteQueue:
         return waiting
 
     def close(self) -> None:
-        """Drop what waits; later writes are dropped too."""
         self._closed = True
         self._queue.clear()
         self.pending = 0
         self._settle()
 
     def _flush(self) -> None:
-        """Write some chunks, then let others run; the loop calls again while there is a rest."""
         for _ in range(8):
             if not self._queue or not self._write_first():
                 break
@@ -179,7 +171,6 @@ class WriteQueue:
             self._loop.add_writer(self._descriptor, self._flush)
 
     def _write_first(self) -> bool:
-        """Write the start of the queue; False when nothing more is taken for now."""
         first = self._queue[0]
         try:
             count = os.write(self._descriptor, first[:CHUNK])
@@ -188,7 +179,7 @@ class WriteQueue:
         except BlockingIOError:
             return False
         except OSError as error:
-            # EIO: no program has the terminal open any more; what was meant for it has no reader.
+            # EIO: no program has the terminal open any more, so there is no reader.
             if error.errno not in (errno.EIO, errno.EBADF, errno.ENXIO, errno.EPIPE):
                 raise
             self.close()
@@ -201,7 +192,6 @@ class WriteQueue:
         return True
 
     def _settle(self) -> None:
-        """Nothing waits: stop listening for room and wake `drain`."""
         if self._loop is not None:
             self._loop.remove_writer(self._descriptor)
             self._loop = None
@@ -212,19 +202,19 @@ class WriteQueue:
 
 
 TIOCGPTPEER = 0x5441
-"""Opens the other side of a PTY, whatever its path is; Linux 4.13 and later, ioctl_tty(2)."""
+"""Opens the other side of a PTY independently of its path (Linux 4.13, ioctl_tty(2))."""
 _HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-MOST = 4096  # More bytes than are ever on their way while a key is
+MOST = 4096  # More bytes than can be pending while a key is sent
 
 
 class StoppedTerminal:
-    """A terminal whose output is stopped, so that a key is read before anything else happens, or not at all.
+    """A terminal with stopped output, so that a key is read before anything else happens, or not at all.
 
-    A sleeping program may be woken by something else (a timer, a signal, the network) at the very moment in
-    which a key is sent, and then the key meets another screen than the one it was meant for. So its output
-    is stopped as Ctrl+S does (tcflow(3)), the screen is looked at, and the key is written. A program that
-    was woken by something else draws before it reads, and blocks in that write: the key still lies in its
-    terminal and can be read back from the other side. What is read back the program never gets.
+    A sleeping program may be woken by something else (a timer, a signal, the network) just as a key is sent,
+    and the key would then reach another screen than intended. So output is stopped as with Ctrl+S
+    (tcflow(3)), the screen is checked, and the key is written. A program that woke for another reason draws
+    before it reads, and blocks in that write: the key is still in its terminal and can be read back from the
+    other side, so that the program never gets it.
     """
 
     def __init__(self, master: int, slave: int) -> None:
@@ -235,11 +225,10 @@ class StoppedTerminal:
 
     @property
     def unread(self) -> bool:
-        """Whether something that was sent to the program has not been read by it yet."""
-        return bool(self._unread.poll(0))  # this also has the kernel hand on what is still on its way
+        return bool(self._unread.poll(0))  # poll also makes the kernel flush data in transit
 
     def take_back(self, key: bytes) -> bool:
-        """Take back a key that was sent; False when the program has read it meanwhile."""
+        """Take back a key that was sent. Returns False if the program has read it."""
         try:
             taken = os.read(self._slave, MOST)
         except OSError:
@@ -251,7 +240,7 @@ class StoppedTerminal:
 
 @contextlib.contextmanager
 def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
-    """Stop a program's output for a moment; None on other systems, and where a terminal works by lines."""
+    """Stop a program's output temporarily. Yields None on other systems and for terminals in line mode."""
     slave = _open(master)
     if slave is None:
         yield None
@@ -267,7 +256,6 @@ def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
 
 
 def unread(master: int) -> bool:
-    """Whether a program has input left to read; False where that is unknown."""
     slave = _open(master)
     if slave is None:
         return False
@@ -295,22 +283,22 @@ def _open(master: int) -> int | None:
 log = logging.getLogger(__name__)
 
 KERNEL_BUFFER = 128 * 1024
-"""More than a PTY holds: what a program wrote before it ended stands within so many bytes."""
+"""More than a PTY buffers: everything a program wrote before its exit is within this many bytes."""
 
 HANGUP_TIMEOUT = 0.25
-"""Seconds between the end of the program and the last look for output while others keep its terminal open."""
+"""Seconds to wait for output after the exit while other processes have the terminal open."""
 
-REOPEN = 0.5  # Seconds after which a terminal that hung up while its program lives is tried again
+REOPEN = 0.5  # Seconds until a terminal is reopened after a hang-up while its program lives
 
 
 class PtyProcess:
     """A program that leads a session on a PTY.
 
     Attributes:
-        pid: Its pid, which is the number of its session and process group too.
-        fd: The master side; -1 once the program has ended and its output is read.
-        exit: How it ended; None while it runs or has output left.
-        left: What it had started and `terminate` could not end, in words.
+        pid: Its pid, which is also its session and process group.
+        fd: The master side; -1 once the program has exited and its output is read.
+        exit: Its exit status; None while it runs or has unread output.
+        left: Descriptions of processes that `terminate` could not end.
     """
 
     def __init__(self, pid: int, fd: int, guardian: Guardian | None = None) -> None:
@@ -319,7 +307,7 @@ class PtyProcess:
         self.exit: ExitStatus | None = None
         self.left: tuple[str, ...] = ()
         self._key = ProcessKey(pid, start_time(pid))
-        self._agent = agent_of(self._key)  # now: it may write over its environment later
+        self._agent = agent_of(self._key)  # read early: the program may overwrite its environment
         self._guardian = guardian
         self._queue = WriteQueue(fd)
         self._status: ExitStatus | None = None
@@ -343,10 +331,10 @@ class PtyProcess:
         lines: int,
         guardian: Guardian | None = None,
     ) -> PtyProcess:
-        """Start a program in a PTY; nothing is read before `start`.
+        """Start a program in a PTY, without reading before `start`. `guardian` ends it if this process dies.
 
-        It takes some milliseconds and may be called in a thread. Raises CommandNotFound, FolderUnusable or
-        SpawnError. `guardian` ends the program when this process is killed.
+        Takes some milliseconds and may be called in a thread. Raises CommandNotFound, FolderUnusable or
+        SpawnError.
         """
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
         process = cls(pid, master, guardian)
@@ -356,9 +344,10 @@ class PtyProcess:
 
     @classmethod
     def adopt(cls, handle: Handle, *, guardian: Guardian | None = None) -> PtyProcess:
-        """Adopt a program that `hand_over` gave up; needs a running loop, and `start` comes next.
+        """Adopt a program from `hand_over`, to be followed by `start`. Needs a running loop.
 
-        It stays this process's child across execve(2). HandoverError when it or its descriptor is gone.
+        It remains a child of this process across execve(2). Raises HandoverError if it or its descriptor is
+        gone.
         """
         check_handle(handle)
         os.set_inheritable(handle.fd, False)
@@ -369,14 +358,13 @@ class PtyProcess:
 
     @classmethod
     def ended(cls, pid: int, status: ExitStatus) -> PtyProcess:
-        """A program that had ended before; `start` reports its end."""
         process = cls(pid, -1)
         process._queue.close()
         process.exit = status
         return process
 
     def hand_over(self) -> Handle | None:
-        """Give the program up for `adopt`, with a descriptor that execve(2) keeps; None when it has ended."""
+        """Detach the program for `adopt`, with an inheritable descriptor; None if it has exited."""
         if self._status is not None and self.exit is None:
             self._read_rest()
         if self.exit is not None:
@@ -400,9 +388,9 @@ class PtyProcess:
         on_data: Callable[[bytes], object],
         on_exit: Callable[[ExitStatus], None],
     ) -> None:
-        """Read it from now on; both callbacks come in the running loop.
+        """Start reading; both callbacks run in the running loop.
 
-        `on_data` as in `ReadScheduler.add`; `on_exit` once, after the last output.
+        `on_data` as in `ReadScheduler.add`; `on_exit` is called once, after the last output.
         """
         self._scheduler = loop_reader
         self._on_data = on_data
@@ -415,11 +403,10 @@ class PtyProcess:
 
     @property
     def pending(self) -> int:
-        """Bytes written here that the kernel has not taken yet."""
+        """Bytes written here that the kernel has not accepted yet."""
         return self._queue.pending
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the program, in order and without blocking; dropped when it has ended."""
         self._queue.write(data)
 
     @property
@@ -428,7 +415,7 @@ class PtyProcess:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:
-        """Stop its output for a moment; None where that cannot be done."""
+        """Stop the output temporarily; yields None if that is not possible."""
         if self.fd < 0:
             yield None
             return
@@ -436,11 +423,10 @@ class PtyProcess:
             yield terminal
 
     async def drain(self) -> None:
-        """Wait until the kernel has taken all that was written, or the program has ended."""
         await self._queue.drain()
 
     def resize(self, columns: int, lines: int) -> None:
-        """Resize its terminal, in cells; the kernel sends SIGWINCH to the foreground group."""
+        """Resize the terminal, in cells; the kernel sends SIGWINCH to the foreground group."""
         if self.fd >= 0:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetwinsize(self.fd, (max(lines, 1), max(columns, 1)))
@@ -462,10 +448,10 @@ class PtyProcess:
             )
 
     async def terminate(self, grace: float = 2.0) -> ExitStatus:
-        """End the program and all that it started, and reap it; one that was handed over goes on.
+        """End the program and its descendants and reap it, unless it was handed over.
 
-        SIGHUP comes at once, SIGTERM after half of the grace (seconds), SIGKILL after all of it. Its output
-        up to then has been handed on.
+        Sends SIGHUP immediately, SIGTERM after half of `grace` (seconds), SIGKILL after all of it. Output up
+        to then has been delivered.
         """
         if self.exit is not None or self._handed_over:
             return self._result()
@@ -490,7 +476,7 @@ class PtyProcess:
             self._scheduler.add(self.fd, on_data=self._on_data, on_hangup=self._terminal_closed)
 
     def _terminal_closed(self) -> None:
-        """No program has the terminal open. Mostly because it ended; a living one may open it again."""
+        """No program has the terminal open, usually because it exited; a live one may reopen it."""
         self._hung_up = True
         if self._status is not None:
             self._finish(self._status)
@@ -505,8 +491,7 @@ class PtyProcess:
         if self._hung_up:
             self._read_rest()
         else:
-            # Output may be left. The hang-up follows it, unless a process left behind keeps the terminal
-            # open.
+            # Output may be left. The hang-up comes after it, unless another process has the terminal open.
             self._call_later(HANGUP_TIMEOUT, self._read_rest)
 
     def _read_rest(self) -> None:
@@ -524,7 +509,6 @@ class PtyProcess:
         self._timer = asyncio.get_running_loop().call_later(delay, callback)
 
     def _finish(self, status: ExitStatus) -> None:
-        """Everything has been read: close the terminal and report the end."""
         if self.exit is not None:
             return
         self.exit = status

@@ -1,10 +1,9 @@
-"""Who may be read, and for how long: one budget of time to parse and paint what all PTYs write.
+"""Scheduling of PTY reads: one time budget to parse and paint the output of all PTYs.
 
-What a program writes costs its reader far more (parsing, at some MB/s) than it cost the writer. So the time
-spent in the callbacks is measured, and that of painting is charged (`charge`): all PTYs but the focused one
-share a budget a tick, the focused one has a larger allowance of its own, and a PTY over its budget is not
-read until the next tick. The kernel's PTY buffer then fills up and holds the flooder back, while keys and
-quiet agents go on as before.
+Output costs its reader far more (parsing, at some MB/s) than its writer. So the time spent in the callbacks
+is measured, and painting is charged (`charge`): all PTYs except the focused one share a budget per tick, the
+focused one has a larger allowance, and a PTY over its budget is not read until the next tick. The kernel's
+PTY buffer then fills up and blocks the flooding program, while keys and quiet agents are unaffected.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from dataclasses import dataclass
 TICK = 0.016
 BUDGET = 0.004
 FOCUSED_BUDGET = 0.008
-SLICE = 0.002  # Seconds of parsing meant to happen between two PTYs; reads are sized for it
+SLICE = 0.002  # Seconds of parsing between two PTYs; determines the read size
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
-LOOK_READ = 16 * 1024  # Bytes that a look takes in at most
-LOOK_AGAIN = 0.05  # Seconds after a look that has not taken in everything until the next one reads
-FIRST_RATE = 4e6  # Bytes parsed a second, as long as nothing has been measured
+LOOK_READ = 16 * 1024  # Bytes a look reads at most
+LOOK_AGAIN = 0.05  # Seconds between two looks if the first did not consume everything
+FIRST_RATE = 4e6  # Bytes parsed per second until there is a measurement
 
 
 @dataclass(slots=True, eq=False)
@@ -33,14 +32,14 @@ class _Source:
     on_data: Callable[[bytes], object]
     on_hangup: Callable[[], None]
     rate: float = FIRST_RATE
-    used: float = 0.0  # Seconds used lately; halved every tick. Who used least is served first
+    used: float = 0.0  # Recently used seconds, halved every tick; who used least is served first
     unfinished: bool = False
-    """It was handed more than it could take in at once: it goes on before anything more is read."""
-    look_again: float = 0.0  # Until when looks read nothing
+    """The last data was not fully consumed, and must be before more is read."""
+    look_again: float = 0.0  # Looks read nothing until then
 
 
 class _Allowance:
-    """Seconds that may be spent a tick; what was overdrawn is missing in the ticks that follow."""
+    """Seconds to spend per tick; a deficit carries over to the following ticks."""
 
     def __init__(self, budget: float) -> None:
         self.left = budget
@@ -51,10 +50,10 @@ class _Allowance:
 
 
 class ReadScheduler:
-    """Reads PTYs when they have output, coalesced, within a budget of parse time.
+    """Reads PTYs with pending output, within a budget of parsing time.
 
     Attributes:
-        focused: Descriptor of the PTY that the user looks at; it goes first and outside the shared budget.
+        focused: Descriptor of the PTY in focus, which is served first and outside the shared budget.
     """
 
     def __init__(
@@ -78,18 +77,17 @@ class ReadScheduler:
     def add(
         self, descriptor: int, *, on_data: Callable[[bytes], object], on_hangup: Callable[[], None]
     ) -> None:
-        """Read a non-blocking descriptor from now on.
+        """Start reading a non-blocking descriptor.
 
-        `on_data` is called with what was read, and its time is charged; when it returns true it has not taken
-        in everything, and is called again without data before more is read. `on_hangup` is called once, when
-        no program has the terminal open any more.
+        `on_data` receives the data, and its time is charged. If it returns true it has not consumed
+        everything and is called again without data before more is read. `on_hangup` is called once, when no
+        program has the terminal open any more.
         """
         source = _Source(descriptor, on_data, on_hangup)
         self._sources[descriptor] = source
         asyncio.get_running_loop().add_reader(descriptor, self._readable, source)
 
     def remove(self, descriptor: int) -> None:
-        """Read it no more; harmless when it is not read."""
         source = self._sources.pop(descriptor, None)
         if source is None:
             return
@@ -104,17 +102,17 @@ class ReadScheduler:
             self._timer = None
 
     def charge(self, descriptor: int, seconds: float) -> None:
-        """Count time that what a program wrote has cost after it was taken in: that of painting it."""
+        """Charge a PTY for time spent on its output outside of `on_data`, such as painting."""
         source = self._sources.get(descriptor)
         if source is not None:
             self._new_tick()
             self._charge(source, seconds)
 
     def look(self, descriptor: int) -> None:
-        """Take in what a program has put out, out of turn: all of it if it is little.
+        """Read pending output out of turn: all of it if it is little.
 
-        A program that writes without end is read no faster for being looked at: one portion at most in
-        `LOOK_AGAIN`, charged as any other, and none while it has not taken in what it was handed before.
+        Looking does not read a flooding program faster: at most one portion per `LOOK_AGAIN` seconds, charged
+        as usual, and nothing while earlier data is not consumed.
         """
         source = self._sources.get(descriptor)
         if source is None or source.unfinished or self._clock() < source.look_again:
@@ -123,14 +121,14 @@ class ReadScheduler:
             source.look_again = self._clock() + LOOK_AGAIN
 
     def take(self, descriptor: int, size: int) -> bool:
-        """Read up to so much out of turn, charged as any other; whether there may be more to take in."""
+        """Read up to `size` bytes out of turn, charged as usual. Returns whether there may be more."""
         source = self._sources.get(descriptor)
         if source is None:
             return False
         self._new_tick()
         if source.unfinished and self._hand_on(source, b""):
             return True
-        data, _ = read_available(descriptor, size)  # a hang-up is seen again by the next read
+        data, _ = read_available(descriptor, size)  # the next read detects a hang-up
         rest = bool(data) and self._hand_on(source, data)
         if rest and source not in self._waiting and self._sources.get(descriptor) is source:
             self._wait(source)
@@ -140,7 +138,6 @@ class ReadScheduler:
         return self._own if source.descriptor == self.focused else self._shared
 
     def _readable(self, source: _Source) -> None:
-        """The loop says that there is output; it says so again as long as there is."""
         self._new_tick()
         if self._allowance(source).left > 0:
             self._serve(source)
@@ -151,7 +148,6 @@ class ReadScheduler:
             self._wait(source)
 
     def _wait(self, source: _Source) -> None:
-        """Serve it in the next tick, and not before."""
         asyncio.get_running_loop().remove_reader(source.descriptor)
         self._waiting.append(source)
         self._schedule()
@@ -168,7 +164,7 @@ class ReadScheduler:
             self._hand_on(source, data)
         if self._sources.get(source.descriptor) is not source:
             return False
-        if source.unfinished:  # that it hung up is seen again by the next read
+        if source.unfinished:  # the next read detects a hang-up
             return True
         if hung_up:
             self.remove(source.descriptor)
@@ -181,14 +177,13 @@ class ReadScheduler:
         source.used += seconds
 
     def _hand_on(self, source: _Source, data: bytes) -> bool:
-        """Have it taken in, and charge the time; whether some is left."""
         started = self._clock()
         try:
             source.unfinished = bool(source.on_data(data))
         finally:
             spent = max(self._clock() - started, 1e-7)
             self._charge(source, spent)
-            # Small reads say little: their time is mostly the cost of the call.
+            # Small reads are poor samples: their time is mostly call overhead.
             weight = 0.3 * len(data) / (len(data) + MIN_READ)
             source.rate += weight * (len(data) / spent - source.rate)
         return source.unfinished
@@ -209,13 +204,13 @@ class ReadScheduler:
             self._timer = asyncio.get_running_loop().call_later(max(delay, 0.0), self._serve_waiting)
 
     def _serve_waiting(self) -> None:
-        """A new tick: serve those who had to wait, the focused one first, then who used least."""
+        """Start a tick: serve waiting sources, the focused one first, then by least use."""
         self._timer = None
         self._new_tick()
         try:
             while (source := self._next()) is not None:
                 self._waiting.remove(source)
-                # Listened to again before it is served, since its callbacks may take it off.
+                # Before it is served, since its callbacks may remove it.
                 loop = asyncio.get_running_loop()
                 loop.add_reader(source.descriptor, self._readable, source)
                 if self._serve(source):
@@ -231,7 +226,7 @@ class ReadScheduler:
 
 
 def read_available(descriptor: int, size: int) -> tuple[bytes, bool]:
-    """Read what is there, up to about `size` bytes; a PTY gives it in pieces of 4 kB."""
+    """Read up to about `size` bytes without blocking; a PTY returns pieces of 4 kB."""
     parts: list[bytes] = []
     left = size
     while left > 0:

@@ -1,8 +1,8 @@
 """Fork and exec of a program on a new PTY.
 
-The process that forks has threads and an event loop. Between fork and exec the child therefore runs with all
-signals blocked and the garbage collector off, touches no lock, and leaves by exec or `_exit` only: an
-exception that escaped would run the parent's loop twice.
+The forking process has threads and an event loop. Between fork and exec the child therefore runs with all
+signals blocked and the garbage collector off, takes no lock, and leaves only by exec or `_exit`: an escaping
+exception would run the parent's loop twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from synapse_tui.process_times import given_open_files
 
 
 def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:
-    """The executable that a command names, as execvp(3) would find it in a child's environment and folder."""
+    """Find an executable as execvp(3) would with a child's environment and folder."""
     if not command or "\0" in command:
         return None
     if "/" in command:
@@ -52,7 +52,7 @@ def check_folder(cwd: Path) -> None:
 
 
 def resolve_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path:
-    """The executable that a command names; CommandNotFound or SpawnError without one."""
+    """Find an executable. Raises CommandNotFound or SpawnError."""
     found = find_command(command, env=env, cwd=cwd)
     if found is not None:
         return found
@@ -72,7 +72,7 @@ def _executable(path: Path) -> bool:
 
 
 IUTF8 = 0x4000
-"""Input flag of Linux and macOS: erase whole characters in cooked mode (termios(3)); Python 3.11 lacks it."""
+"""Input flag of Linux and macOS to erase whole characters in cooked mode (termios(3)); not in Python 3.11."""
 
 _FAILURE = struct.Struct("=Bi")
 _STEPS = ("set up the terminal for", "enter the working folder of", "execute")
@@ -81,10 +81,10 @@ _STEPS = ("set up the terminal for", "enter the working folder of", "execute")
 def spawn(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], columns: int, lines: int
 ) -> tuple[int, int]:
-    """Start a program as leader of a new session whose controlling terminal is a new PTY of the given size.
+    """Start a program as leader of a new session on a new PTY.
 
-    It takes some milliseconds, until the exec has happened or failed. Only the three standard descriptors are
-    inherited. Returns its pid and the PTY's master side, which is close-on-exec and non-blocking.
+    Takes some milliseconds, until the exec has succeeded or failed. Only the standard descriptors are
+    inherited. Returns its pid and the PTY's master side, close-on-exec and non-blocking.
     """
     if not argv:
         raise SpawnError("there is no command to run", "give the profile a command")
@@ -110,9 +110,9 @@ def spawn(
 
 
 def _prepare(program: Path) -> tuple[int, int]:
-    """The pipe by which the child reports, and the certainty that there are descriptors and PTYs left.
+    """Return the pipe for the child's report, checking that descriptors and PTYs are available.
 
-    ptyprocess leaks descriptors when it gets too few, so as many as it needs are taken first to see.
+    ptyprocess leaks descriptors when it runs out of them, so the required number is allocated first.
     """
     taken: list[int] = []
     try:
@@ -142,7 +142,7 @@ def _fork(
             )
         except OSError as error:
             raise _no_resources(program, error) from error
-    # Its own destructor would end the program and sleep; only the descriptor is wanted.
+    # Its destructor would end the program and sleep; only the descriptor is needed.
     master = os.dup(process.fd)
     process.fileobj.close()
     process.closed = True
@@ -151,13 +151,12 @@ def _fork(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No signal, no garbage collection and no warning about threads while the process is doubled."""
     collecting = gc.isenabled()
     gc.disable()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         with warnings.catch_warnings():
-            # The child is safe with threads for the reasons given above.
+            # The child is safe with threads: see the module docstring.
             warnings.simplefilter("ignore", DeprecationWarning)
             yield
     finally:
@@ -169,7 +168,6 @@ def _quiet() -> Iterator[None]:
 def _entry(
     program: Path, argv: list[str], cwd: Path, env: dict[str, str], report: int
 ) -> Callable[[], NoReturn]:
-    """What the child does between fork and exec; all it needs is made here, before the fork."""
     path = os.fspath(program)
     folder = os.fspath(cwd)
     limits = given_open_files()
@@ -192,7 +190,7 @@ def _entry(
             os.execve(path, argv, env)  # noqa: S606
         except OSError as error:
             os.write(report, _FAILURE.pack(step, error.errno or 0))
-        except BaseException:  # Nothing may leave the child but by _exit.
+        except BaseException:  # The child must leave only by _exit.
             os.write(report, _FAILURE.pack(step, errno.EINVAL))
         finally:
             os._exit(127)

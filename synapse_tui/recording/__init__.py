@@ -1,1 +1,1 @@
-"""Asciicast recordings of terminals, and the logs of agents as text or as recordings."""
+"""Asciicast recordings of terminals; agent logs as text or as recordings."""

@@ -1,4 +1,4 @@
-"""Files of the form asciicast v2: a header, then timed events, each a line of JSON.
+"""Writing of asciicast v2 files: a header, then timed events, as lines of JSON.
 
 https://docs.asciinema.org/manual/asciicast/v2/
 """
@@ -26,25 +26,22 @@ MARKER: Literal["m"] = "m"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file."""
-
-    columns: int  # Width of the terminal at the beginning, in cells
+    columns: int  # Initial width of the terminal, in cells
     lines: int
-    timestamp: int = 0  # When it began, in seconds since the epoch; 0 when not known
-    title: str = ""  # What it is called; may be empty
-    # `TERM` and `SHELL` of who recorded it, as far as known
+    timestamp: int = 0  # Start of the recording, seconds since the epoch; 0 if unknown
+    title: str = ""
+    # `TERM` and `SHELL` of the recording process, if known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
 class CastEncoder:
-    """Turns timed bytes into lines of a file; a character that is cut in two is kept until it is whole."""
+    """Encodes timed output as lines of a file; an incomplete character waits for its remaining bytes."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @staticmethod
     def header(header: Header) -> str:
-        """The first line."""
         value: dict[str, Any] = {"version": 2, "width": header.columns, "height": header.lines}
         if header.timestamp:
             value["timestamp"] = header.timestamp
@@ -56,16 +53,15 @@ class CastEncoder:
         return _line(value)
 
     def output(self, time: float, data: bytes, *, final: bool = False) -> str:
-        """The line of some output at `time` seconds; empty when there is no whole character yet.
+        """Return the line for output at `time` seconds; empty if there is no complete character yet.
 
-        Bytes that are no UTF-8 are replaced (U+FFFD); with `final` nothing follows that could complete them.
+        Invalid UTF-8 is replaced (U+FFFD); with `final`, so is an incomplete character.
         """
         text = self._decoder.decode(data, final)
         return _event(time, OUTPUT, text) if text else ""
 
     @staticmethod
     def resized(time: float, columns: int, lines: int) -> str:
-        """The line of a change of size, in cells."""
         return _event(time, RESIZE, f"{columns}x{lines}")
 
     @staticmethod
@@ -82,8 +78,8 @@ def _line(value: object) -> str:
 
 
 GAP = "output left out: the disk was too slow"
-_CANCEL = b"\x18"  # CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)
-_ITEM_BYTES = 64  # Memory of what waits beside its bytes
+_CANCEL = b"\x18"  # CAN aborts a truncated sequence (ECMA-48 8.3.6, VT500 parser)
+_ITEM_BYTES = 64  # Memory of a queued item in addition to its bytes
 
 
 class _Item(NamedTuple):
@@ -94,18 +90,17 @@ class _Item(NamedTuple):
 
 
 class ScreenRecorder:
-    """Records what a terminal is sent; it may be made in any thread, and is used in the loop from then on.
+    """Records output sent to a terminal. May be created in any thread, then used in the loop only.
 
-    A disk that fails or is too slow never disturbs the terminal: `on_error` and `on_gap` report it.
-
-    The file is readable by its owner only; `environ` gives `TERM` and `SHELL`.
+    A failing or slow disk never disturbs the terminal: `on_error` and `on_gap` report it. The file is
+    readable by its owner only; `environ` provides `TERM` and `SHELL`.
 
     Attributes:
         on_gap: Called when output was left out: everything must be repainted, through `output`.
-        on_error: Called once when the file cannot be written any more; the recording has ended then.
+        on_error: Called once when the file cannot be written any more, which ends the recording.
 
     Raises:
-        SynapseError: The file is there already, or cannot be made.
+        SynapseError: The file exists already, or cannot be created.
     """
 
     def __init__(
@@ -132,18 +127,17 @@ class ScreenRecorder:
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def output(self, data: bytes) -> None:
-        """Add what the terminal is sent, cut anywhere; returns at once."""
+        """Add output, split anywhere, without blocking."""
         self._put(_Item(self._elapsed(), OUTPUT, data))
 
     def resized(self, columns: int, lines: int) -> None:
-        """Note that the terminal has another size from now on, in cells."""
         self._put(_Item(self._elapsed(), RESIZE, b"", (columns, lines)))
 
     def marker(self, text: str) -> None:
         self._put(_Item(self._elapsed(), MARKER, text.encode("utf-8", "replace")))
 
     async def close(self) -> None:
-        """Return when all is written; nothing may follow."""
+        """Wait until everything is written; nothing may be added afterwards."""
         await self._queue.close()
         try:
             await asyncio.to_thread(self._finish)
@@ -155,7 +149,7 @@ class ScreenRecorder:
             self._queue.put(item, len(item.data) + _ITEM_BYTES)
 
     def _elapsed(self) -> float:
-        """Seconds since the beginning; a clock that is put back goes on where it was."""
+        """Return the seconds since the start; a clock set back continues from the last value."""
         now = self._clock()
         if now < self._last:
             self._begin -= self._last - now

@@ -1,4 +1,4 @@
-"""Reading the log of an agent with its times, also while it is written and when a new file is begun."""
+"""Reading an agent's log with its times, also while it is written and rotated."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ BLOCK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Bytes that were put out."""
-
-    time: float | None  # Seconds since the epoch; None when it was not noted
+    time: float | None  # Seconds since the epoch; None if unknown
     data: bytes
 
 
@@ -36,8 +34,6 @@ LogItem = Begun | Resized | Output
 
 
 class LogFile:
-    """One file of a log, and the file of its times if there is one."""
-
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
         self._log: BinaryIO = path.open("rb")
@@ -57,11 +53,10 @@ class LogFile:
         try:
             now, own = self._path.stat(), os.fstat(self._log.fileno())
         except FileNotFoundError:
-            return False  # the new one is still to come
+            return False  # the new file does not exist yet
         return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino) or now.st_size < self._at
 
     def read(self, *, final: bool) -> Iterator[LogItem]:
-        """Yield what has come since the last call."""
         self._open_times()
         for record in self._new_records():
             yield from self._of_record(record)
@@ -92,7 +87,7 @@ class LogFile:
             try:
                 self._times = times_path(self._path).open("rb")
             except OSError:
-                return  # an older log has none
+                return  # an older log has no times
 
     def _new_records(self) -> Iterator[LogRecord]:
         while self._times is not None and (line := self._times.readline()):
@@ -111,7 +106,7 @@ def read_log(path: Path, newest: int) -> Iterator[LogItem]:
 
 
 def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Generator[LogItem | None, None, None]:
-    """Yield what a log holds, then what is added, without end."""
+    """Yield the content of a log, then additions, endlessly."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)
@@ -134,7 +129,7 @@ def _read_previous(path: Path, newest: int) -> Iterator[LogItem]:
     try:
         start = max(0, path.stat().st_size - newest)
     except FileNotFoundError:
-        return  # none was full so far
+        return  # not rotated yet
     yield from _read_whole(path, start)
 
 
@@ -146,25 +141,21 @@ def _read_whole(path: Path, start: int) -> Iterator[LogItem]:
         file.close()
 
 
-_RESET = b"\x1bc"  # RIS: a process that is started anew gets a new terminal
+_RESET = b"\x1bc"  # RIS: a restarted process gets a new terminal
 
 
 class LogCast:
-    """Turns parts of a log into lines of asciicast v2.
-
-    The time between two processes does not count.
-    """
+    """Converts parts of a log to lines of asciicast v2, without the time between two processes."""
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._encoder = CastEncoder()
         self._begin: float | None = None
-        """Seconds since the epoch at which time is 0; moved forwards by what does not count."""
+        """Start of the recording, seconds since the epoch; moved forward by skipped time."""
         self._last = 0.0
         self._size: tuple[int, int] | None = None
 
     def lines(self, items: Iterable[LogItem]) -> Iterator[str]:
-        """Yield the lines of parts of a log, in order."""
         for item in items:
             if isinstance(item, Output):
                 yield from self._output(item)
@@ -174,7 +165,7 @@ class LogCast:
                 yield from self._process(item)
 
     def end(self) -> Iterator[str]:
-        """Yield what is left: the header of an empty log, half a character."""
+        """Yield what remains: the header of an empty log, an incomplete character."""
         yield from self._head(0.0, DEFAULT_SIZE)
         if line := self._encoder.output(self._last, b"", final=True):
             yield line
@@ -201,7 +192,6 @@ class LogCast:
             yield self._encoder.resized(time, columns, lines)
 
     def _head(self, time: float, size: tuple[int, int]) -> Iterator[str]:
-        """The header, once."""
         if self._size is None:
             self._size = size
             yield self._encoder.header(Header(*size, int(time), self._title))

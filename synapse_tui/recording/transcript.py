@@ -1,7 +1,7 @@
-"""What an agent said, as lines of text: its output goes through a terminal, what leaves the screen is said.
+"""An agent's output as lines of text, taken from a terminal when they leave the screen.
 
-Taking the escape sequences out would not do: programs that paint their screen move the cursor about, and
-write most lines many times.
+Removing escape sequences would not be enough: full-screen programs move the cursor and rewrite most lines
+many times.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from synapse_tui.terminal.row import Row
 from .log_reader import LogItem, Output
 
 _KEPT = 1000
-"""Rows above the screen that are searched for text that is moved back; those before are said for good."""
+"""Rows above the screen searched for text that moves back; earlier rows are final."""
 
 
 class PaintedText:
-    """Puts the looks of one alternate screen together."""
-
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._rows = StitchedRows(self._screen())
-        self._said = 0  # Rows of the text that were given already
+        self._said = 0  # Number of rows returned already
 
     def scrolled(self, row: str) -> None:
         self._rows.scrolled(row)
@@ -45,40 +43,38 @@ class PaintedText:
         return left
 
     def rest(self) -> list[str]:
-        """The rows that are on the screen; where it was cleared before it is left, those of the last look."""
+        """Return the remaining rows, including those of the last snapshot before the screen was cleared."""
         return self.look() + self._rows.rows[self._said :]
 
     def _screen(self) -> list[str]:
-        # Not what is shown: when the alternate screen is left, it is looked at a last time.
+        # Not the visible screen: when the alternate screen is left, a last snapshot is taken.
         screen = self._terminal.screen
         return [row.content(0).rstrip() for row in screen.alternate_buffer.rows]
 
 
-_SCROLLBACK = 100_000  # Rows that one piece of output may scroll off; they are taken after each piece
-_REMEMBERED = 20_000  # Lines that are known again when they are written anew
-_FEED = 64 * 1024  # Bytes that are fed at once
+_SCROLLBACK = 100_000  # Rows that one piece of output may scroll off; they are read after each piece
+_REMEMBERED = 20_000  # Lines recognized when they are written again
+_FEED = 64 * 1024  # Bytes per call of `feed`
 _CLEARS = re.compile(rb"\x1b(?:\[3J|c)")  # ED 3 and RIS
-_LOOK = 2048  # Bytes after which the alternate screen is looked at
+_LOOK = 2048  # Bytes between two snapshots of the alternate screen
 
 
 class Transcript:
-    """Collects lines; a line that the terminal wrapped is one line."""
+    """Collects lines; a line wrapped by the terminal is one line."""
 
     def __init__(self, *, half_blanks: bool = False) -> None:
         self._half_blanks = half_blanks
         self._terminal: Terminal | None = None
         self._said: list[str] = []
         self._remembered: deque[str] = deque(maxlen=_REMEMBERED)
-        """Lines of this process that were said, the newest last."""
         self._again: deque[str] = deque()
-        """Lines that may be written once more: the screen was cleared, or they came back to it."""
+        """Lines that may be written again after the screen was cleared, or that moved back to it."""
         self._oldest = 0
-        """Number of the oldest row of the scrollback, counted from the first that ever left the screen."""
-        self._next = 0  # Number of the first row that was not said
+        """Number of the oldest row in the scrollback, counting all rows that ever left the screen."""
+        self._next = 0  # Number of the first new row
         self._painted: PaintedText | None = None  # The alternate screen, while it is shown
 
     def take(self, items: Iterable[LogItem]) -> None:
-        """Take parts of a log, in order."""
         for item in _gathered(items):
             if isinstance(item, Output):
                 for piece in self._pieces(item.data):
@@ -89,12 +85,11 @@ class Transcript:
                 self._resize(item.columns, item.lines)
 
     def said(self) -> list[str]:
-        """The lines that have left the screen since the last call."""
         said, self._said = self._said, []
         return said
 
     def screen(self) -> list[str]:
-        """The lines that are on the screen, but for those that were said before."""
+        """Return the lines on the screen that were not returned before."""
         terminal = self._terminal
         if terminal is None:
             return []
@@ -107,7 +102,6 @@ class Transcript:
         return _without_blanks(lines)
 
     def _begin(self, columns: int, lines: int) -> Terminal:
-        """Another process begins: what is on the screen of the last one was said."""
         self._said += self.screen()
         self._terminal = terminal = Terminal(columns, lines, _SCROLLBACK, listener=self._heard)
         terminal.half_blanks = self._half_blanks
@@ -118,7 +112,7 @@ class Transcript:
         return terminal
 
     def _pieces(self, data: bytes) -> Iterator[bytes]:
-        """Cut output where the scrollback is cleared, and so that the alternate screen is looked at often."""
+        """Split output where the scrollback is cleared, and for snapshots of the alternate screen."""
         at = 0
         while at < len(data):
             end = at + (_FEED if self._painted is None else _LOOK)
@@ -134,7 +128,7 @@ class Transcript:
         kept, total = len(terminal.scrollback), terminal.scrolled_total
         oldest = total - kept
         if oldest > self._oldest and kept < _SCROLLBACK // 2:
-            self._again = self._remembered.copy()  # it was cleared (ED 3, RIS): many write all anew then
+            self._again = self._remembered.copy()  # cleared (ED 3, RIS): many programs rewrite everything
         self._oldest = oldest
         first, end = max(self._next, oldest), total - _rows_open(terminal)
         self._say(
@@ -145,7 +139,7 @@ class Transcript:
             self._said += map(clean, self._painted.look())
 
     def _resize(self, columns: int, lines: int) -> None:
-        """Follow to another size; rows are numbered anew then, so whole lines are counted."""
+        """Resize. This renumbers rows, so whole lines are counted."""
         terminal = self._terminal
         if terminal is None:
             self._begin(columns, lines)
@@ -209,7 +203,6 @@ def _logical(rows: Iterable[Row], columns: int) -> list[str]:
 
 
 def _is_again(line: str, again: deque[str]) -> bool:
-    """Whether a line is the next of those that are written once more; any other ends them."""
     if again and again[0] == line:
         again.popleft()
         return True

@@ -1,1 +1,1 @@
-"""File safety: locks that the agents' hooks take on files, and the changes that they made."""
+"""File safety: locks that the agents' hooks take on files, and recorded changes."""

@@ -1,4 +1,4 @@
-"""Which lines of files changed: snapshots before and after a tool, and what agents report of their writes."""
+"""Finds the changed lines of files, from snapshots before and after a tool and from agents' reports."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from pathlib import Path
 
 from synapse_tui.safety.locks import ChangeType
 
-MAX_LINES = 5_000  # longer texts are not compared line by line: that would take seconds
-MAX_RANGES = 50  # more ranges become one from the first to the last line
+MAX_LINES = 5_000  # longer texts are not compared by line, which would take seconds
+MAX_RANGES = 50  # more ranges are merged into one
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
-# first and last line, counted from 1; of lines that were taken out the one that follows, twice
+# first and last line, from 1; for deleted lines, the following line twice
 Range = tuple[int, int]
 
 
 def lines_of_texts(before: str, after: str) -> str:
-    """The lines of `after` that differ from `before`."""
     old, new = before.splitlines(), after.splitlines()
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
@@ -37,12 +36,12 @@ def lines_of_texts(before: str, after: str) -> str:
 
 
 def lines_of_unified(diff: str) -> str:
-    """The lines that a unified diff touches; of each hunk those that were added or stand where some went."""
+    """Return the lines that a unified diff adds, and those after deletions."""
     return written(found for part in _hunks(diff) for found in part)
 
 
 def lines_of_hunks(hunks: Sequence[Mapping[str, object]]) -> str:
-    """The lines of Claude Code's hunks: `newStart`, and `lines` that begin with ` `, `+` or `-`."""
+    """Return the changed lines of Claude Code's hunks (`newStart`, `lines` starting with ` `, `+`, `-`)."""
     found: list[Range] = []
     for hunk in hunks:
         start, lines = hunk.get("newStart"), hunk.get("lines")
@@ -52,7 +51,6 @@ def lines_of_hunks(hunks: Sequence[Mapping[str, object]]) -> str:
 
 
 def written(ranges: Iterable[Range]) -> str:
-    """Ranges as text, in order and joined where they meet."""
     joined: list[Range] = []
     for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:
@@ -98,28 +96,24 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return count
 
 
-MAX_BYTES = 2_000_000  # longer files are known by their size and time only
+MAX_BYTES = 2_000_000  # larger files are compared by size and time only
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A file at one moment."""
-
     exists: bool
     mark: tuple[int, int] = (0, 0)
-    text: str | None = None  # its content; None where it is too long or no text
+    text: str | None = None  # None if it is too long or not text
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of a file."""
-
     change: ChangeType
-    lines: str = ""  # which lines were touched; empty where that is not known
+    lines: str = ""  # changed lines; empty if unknown
 
 
 def take(path: Path) -> Snapshot:
-    """Look at a file; one that cannot be read counts as one without text."""
+    """Take a snapshot; an unreadable file counts as one without text."""
     try:
         status = path.stat()
     except OSError:
@@ -133,7 +127,7 @@ def take(path: Path) -> Snapshot:
 
 
 def compare(before: Snapshot, now: Snapshot) -> Difference | None:
-    """What was done to a file between two moments; None for nothing."""
+    """Return what was done to a file between two snapshots."""
     if not now.exists:
         return Difference(ChangeType.DELETE) if before.exists else None
     if not before.exists:
@@ -147,8 +141,6 @@ def compare(before: Snapshot, now: Snapshot) -> Difference | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call under way."""
-
     files: Mapping[str, Snapshot]
-    task_id: str = ""  # the task in which it was begun; empty for none
+    task_id: str = ""  # task in which it began; empty for none
     intent: str = ""

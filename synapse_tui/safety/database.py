@@ -1,8 +1,8 @@
-"""Locks and modifications in a database that several processes share; every question is one transaction.
+"""Locks and modifications in a database shared by several processes; each operation is one transaction.
 
-SQLite lets one writer in at a time (`BEGIN IMMEDIATE`, waited for): what is read in a transaction still holds
-when it writes. On a server, transactions about the same files wait for one another; what may change between
-reading and writing all the same is written only where it is as it was read.
+SQLite allows one writer at a time (`BEGIN IMMEDIATE`), so what a transaction has read still holds when it
+writes. On a server, transactions about the same files are serialized by advisory locks; anything else is
+written only if it is unchanged since it was read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class IsoTime(TypeDecorator[datetime]):
     """A time as ISO 8601 text in UTC, `2026-11-23T04:45:00.125+00:00`.
 
-    The original synapse-a2a compares such texts, so another form would be no time to it.
+    The format of the original synapse-a2a, which compares times as text.
     """
 
     impl = String
@@ -46,7 +46,7 @@ class IsoTime(TypeDecorator[datetime]):
         return None if value is None else value.astimezone(UTC).isoformat()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Read it; one without an offset is in UTC."""
+        """Parse a time; without an offset it is UTC."""
         if value is None:
             return None
         found = datetime.fromisoformat(value)
@@ -60,28 +60,24 @@ def _time(*, index: bool = False) -> Any:  # noqa: ANN401 - a field of SQLModel
 
 
 class LockRow(SQLModel, table=True):
-    """A file that one agent may write."""
-
     __tablename__ = "file_locks"
 
     id: int | None = Field(default=None, primary_key=True)
     file_path: str = Field(unique=True)
-    # what `file_path` is made of (`Naming.spelled`)
+    # the name from which `file_path` is made (`Naming.spelled`)
     file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
     agent_name: str = Field(index=True)
     task_id: str | None = None
     locked_at: datetime = _time()
     expires_at: datetime = _time()
     intent: str | None = None
-    # with which process it ends; empty for none
+    # process with which it ends; empty for none
     process: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    # the tool call for which it was taken
+    # tool call for which it was taken
     call: str = Field(default="", sa_column_kwargs={"server_default": ""})
 
 
 class ModificationRow(SQLModel, table=True):
-    """A change of a file."""
-
     __tablename__ = "file_modifications"
 
     id: int | None = Field(default=None, primary_key=True)
@@ -161,7 +157,7 @@ _SHARED: Mapping[str, str] = {
         metadata JSON
     )""",
 }
-# under the original's names, or it would make them again
+# under the original's names, since it would create them again
 _INDEXES = (
     "CREATE INDEX idx_locks_agent_id ON file_locks (agent_id)",
     "CREATE INDEX idx_mods_file_path ON file_modifications (file_path)",
@@ -169,7 +165,7 @@ _INDEXES = (
     "CREATE INDEX idx_mods_timestamp ON file_modifications (timestamp)",
     "CREATE INDEX idx_mods_agent_name ON file_modifications (agent_name)",
 )
-# what one program notes of a holder and its process is there for the other: `pid` is its, `process` ours
+# translate a holder's process between the programs: `pid` is the original's column, `process` ours
 _TRIGGERS = (
     """CREATE TRIGGER lock_of_ours AFTER INSERT ON file_locks WHEN NEW.pid IS NULL BEGIN
         UPDATE file_locks SET
@@ -195,7 +191,7 @@ _VALUES = dict.fromkeys(
     ("locked_at", "expires_at", "timestamp"),
     "CASE WHEN {0} LIKE '____-__-__ %' THEN replace({0}, ' ', 'T') || '+00\\:00' ELSE {0} END",
 )
-# what columns hold that were written otherwise before
+# columns whose format has changed
 _NAMES = {
     "file_path": "CASE WHEN file_path LIKE '/%' THEN file_path ELSE :folder || file_path END",
     "file_name": "CASE WHEN file_path LIKE '/%' THEN '' ELSE file_path END",
@@ -233,8 +229,8 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 Result = TypeVar("Result")
 
-CHUNK = 500  # how many rows are removed in one transaction: others wait for the lock meanwhile
-TRIES = 5  # how often a transaction is tried that others hinder
+CHUNK = 500  # rows removed per transaction, so that others need not wait long for the lock
+TRIES = 5  # attempts of a transaction that conflicts with others
 
 
 AGREE = timedelta(seconds=2)  # clocks that differ by less count as equal
@@ -242,10 +238,10 @@ _ALLOWED = LockResult(allowed=True)
 
 
 class LockDatabase:
-    """Who may write which file of a project, and what was written.
+    """Locks and modifications of the files of a project.
 
-    Files are named by their keys (`FileKeys`). A lock that has expired, or whose process is gone, counts as
-    free. Every method waits for the disk: never call one in an event loop.
+    Files are identified by keys (`FileKeys`). A lock that has expired, or whose process has ended, is free.
+    All methods block: never call one in an event loop.
     """
 
     def __init__(
@@ -261,8 +257,8 @@ class LockDatabase:
         self._alive = alive
         self._clock = clock
         self._lease = lease
-        self.moved = ""  # where a broken database was moved to when this one was opened; empty as a rule
-        # What a power cut may take away from a file is the last locks: they are free then anyway.
+        self.moved = ""  # where a broken database was moved when this one was opened
+        # A power failure may lose only the last locks of a file, which are free then anyway.
         folder = project or (location.parent if isinstance(location, Path) else location.project)
         self._backend = backend_of(
             location, steps=lock_steps(folder), adopted=ADOPTED, busy=busy, durable=False
@@ -275,7 +271,7 @@ class LockDatabase:
         self._engine.dispose()
 
     def _session(self) -> Session:
-        # What was read stays readable after the commit: another process may have removed the row by then.
+        # Rows stay readable after the commit: another process may have removed them by then.
         return Session(self._engine, expire_on_commit=False)
 
     def _transact(self, work: Callable[[Session, datetime], Result], *alone: str) -> Result:
@@ -309,11 +305,10 @@ class LockDatabase:
             session.flush()
             return self._modification(row)
 
-        # Their numbers come in the order of their commits, so that who has seen one has seen all before it.
+        # Numbers follow the order of commits, so that a reader who has seen one has seen all before it.
         return self._transact(record, f"record {self._naming.files}")
 
     def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
-        """Changes of files, the newest first."""
         asked = query or ModificationQuery()
         chosen = select(ModificationRow).order_by(col(ModificationRow.id).desc()).limit(asked.limit)
         if asked.file:
@@ -332,12 +327,11 @@ class LockDatabase:
             return [self._modification(row) for row in session.exec(chosen).all()]
 
     def last_modification(self) -> int:
-        """The number of the newest modification; 0 for none."""
         with self._session() as session:
             return int(session.exec(select(func.max(ModificationRow.id))).one() or 0)
 
     def facts(self) -> dict[str, object]:
-        """What helps to find a fault: version and soundness of the database."""
+        """Return version and integrity of the database, for diagnosis."""
         with self._engine.connect() as connection:
             return {**self._backend.facts(connection), "moved_aside": self.moved}
 
@@ -380,7 +374,6 @@ class LockDatabase:
         return self.acquire_locks([file], holder, intent=intent)
 
     def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
-        """Take the locks of several files, all or none."""
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 
@@ -406,7 +399,7 @@ class LockDatabase:
         row.expires_at = now + self._lease
         row.task_id = holder.task_id or row.task_id or ""
         row.process = holder.process
-        # What its holder has asked for does not end with a tool that writes the file meanwhile.
+        # A lock that its holder requested does not end with a tool that writes the file meanwhile.
         row.call = holder.call if row.call else ""
         return row
 
@@ -443,12 +436,12 @@ class LockDatabase:
         return [self._file(row) for row in self._release(chosen)]
 
     def break_lock(self, file: str) -> Lock | None:
-        """Take a lock away from whoever holds it: for a person, never for an agent."""
+        """Release a lock held by any agent: for people, never for agents."""
         rows = self._release([], [file])
         return self._lock(rows[0]) if rows else None
 
     def steal_lock(self, file: str, holder: Holder, *, intent: str = "") -> Lock | None:
-        """Take a lock, whoever holds it: for a person, never for an agent."""
+        """Take a lock held by any agent: for people, never for agents."""
 
         def steal(session: Session, now: datetime) -> Lock | None:
             row = self._living(session, [file], now).get(file)
@@ -465,7 +458,7 @@ class LockDatabase:
         return self._transact(steal, self._naming.file(file))
 
     def renew(self, agent_id: str) -> int:
-        """Let the locks of an agent's tool calls that hold do so for another lease; gives how many."""
+        """Renew the leases of an agent's tool calls; returns how many."""
         mine = col(LockRow.agent_name) == self._naming.agent(agent_id)
 
         def renew(session: Session, now: datetime) -> int:
@@ -475,7 +468,7 @@ class LockDatabase:
         return self._transact(renew)
 
     def locks(self, agent_id: str = "") -> list[Lock]:
-        """The locks that hold, the oldest first; those of one agent, or all of the project."""
+        """Return active locks, oldest first; all of the project without an agent id."""
         if agent_id:
             chosen = col(LockRow.agent_name) == self._naming.agent(agent_id)
         else:
@@ -516,7 +509,7 @@ class LockDatabase:
         return living
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
-        """Remove modifications older than a time, and locks that do not hold."""
+        """Remove modifications before a time, and locks that are free."""
         removed = self._remove_before(before)
 
         def free(session: Session, now: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Answers the agents' hooks: takes and frees locks, records changes and reports them to other agents."""
+"""Handles the agents' hooks: takes and releases locks, records changes and reports them to other agents."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
-# seconds that a server is waited for: the hooks of agents are answered in two, or go on without us
+# timeout for a server in seconds: hooks must be answered in two
 ANSWER = 1.5
 
 
 class LockStore:
-    """Opens the database when it is first asked for, and cleans it up once a day."""
+    """Opens the database on first use, and cleans it up daily."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class LockStore:
         report: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.problem = ""  # why no lock can be taken at present; empty when they can
+        self.problem = ""  # why no lock can be taken; empty if they can
         self._project = project
         self._location = location
         self.retention = retention  # may be changed at any time
         self._report = report
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
-        self._store: LockDatabase | None = None  # belongs to the thread
-        self._moved = ""  # where a broken database was moved to, until that is reported
+        self._store: LockDatabase | None = None  # used only in the thread
+        self._moved = ""  # where a broken database was moved, until that is reported
         self._tidying: asyncio.Task[None] | None = None
 
     def load(self) -> None:
-        """Begin to import and to open the database; calling it again does nothing."""
+        """Start importing and opening the database; idempotent."""
         if self._tidying is None:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
 
@@ -80,7 +80,7 @@ class LockStore:
             self._trouble(error.message)
             raise
         except Exception as error:
-            # What the driver raises is known to the thread only.
+            # The driver's exceptions are known only in the thread.
             log.exception("file safety failed")
             self._trouble(f"{self._location} cannot be used: {error}")
             raise HistoryError(self.problem, "see the host's log") from error
@@ -133,18 +133,16 @@ class LockStore:
             self._store = None
 
 
-INTENT = 120  # characters of a task's text that say what a lock is for
-# how many are looked at for that, blanks and ends of lines too: a task may hold a megabyte
+INTENT = 120  # characters of a task's text that describe the purpose of a lock
+# characters examined for that, including blanks and line ends: a task may hold a megabyte
 _LOOKED_AT = 4 * INTENT
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """An agent that writes files."""
-
     agent_id: str
-    process: str  # its process, by the name that comes once (`process_times.process_name`)
-    task_id: str = ""  # the task that it works on; empty for none
+    process: str  # unique name of its process (`process_times.process_name`)
+    task_id: str = ""  # running task; empty for none
     intent: str = ""
 
 
@@ -155,23 +153,22 @@ def writer_of(session: AgentSession) -> Writer:
     return Writer(session.agent_id, process_name(session.pid), running, intent)
 
 
-MAX_CALLS = 64  # how many calls of one agent are remembered; the oldest that never ended is forgotten
-MAX_NAMED = 15  # changed files that are named to an agent
+MAX_CALLS = 64  # calls remembered per agent; the oldest unfinished one is dropped
+MAX_NAMED = 15  # maximum changed files named to an agent
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one agent, as far as its hooks have called."""
-
     seen: int  # number of the last change that it knows
     files: set[str] = field(default_factory=set)  # files that it has read or written
-    calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # tool calls under way
+    calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # running tool calls
 
 
 class HookHandler:
-    """Answers the hooks of all agents of a project: takes and frees locks, records and reports changes.
+    """Handles the hooks of all agents of a project.
 
-    It never allows anything and never waits for a lock: it denies at once, or says nothing.
+    Answers never allow a tool (that would skip the user's dialog) and never wait for a lock: a hook is denied
+    at once or gets no decision.
     """
 
     def __init__(
@@ -187,14 +184,14 @@ class HookHandler:
         self._events = events
         self._clock = clock
         self._agents: dict[str, _Known] = {}
-        # one thing at a time for each agent: what frees the locks of a turn must not meet the next one's
+        # serializes each agent: releasing the locks of a turn must not overlap with the next turn
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def handle(self, writer: Writer, event: HookEvent) -> bytes:
-        """Take an event; gives what the hook prints, nothing as a rule. Raises HistoryError."""
+        """Handle an event; returns the hook's output, usually empty. Raises HistoryError."""
         async with self._alone[writer.agent_id]:
             known = self._agents.get(writer.agent_id)
-            if known is None:  # what happened before its hooks were heard of is not news
+            if known is None:  # changes before its first hook are not reported
                 known = _Known(await self._locks.ask(lambda store: store.last_modification()))
                 self._agents[writer.agent_id] = known
             match event.kind:
@@ -209,7 +206,7 @@ class HookHandler:
             return await self._report(writer.agent_id, event, known)
 
     async def settle(self, writer: Writer) -> None:
-        """Free the locks of an agent's tools and record what they changed: nothing runs in it any more."""
+        """Release the locks of an idle agent's tools and record their changes."""
         async with self._alone[writer.agent_id]:
             await self._settle(writer)
 
@@ -235,7 +232,6 @@ class HookHandler:
             self._events.publish(LocksChanged(agent_id))
 
     async def _before(self, writer: Writer, event: HookEvent, known: _Known) -> bytes:
-        """A tool is about to write: it gets the locks of all its files, or is denied."""
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
@@ -257,7 +253,6 @@ class HookHandler:
         return b""
 
     async def _after(self, writer: Writer, event: HookEvent, known: _Known) -> None:
-        """A tool is over: what it changed is recorded, and its locks are freed."""
         paths = self._paths(event, event.writes)
         known.files.update(paths, self._paths(event, map(FileWrite, event.reads)))
         call = known.calls.pop(event.call, Call({}))
@@ -275,9 +270,9 @@ class HookHandler:
         about: Mapping[str, object],
         lines: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Record what became of a call's files; `lines` is what the agent itself says of them."""
+        """Record the changes of a call's files; `lines` is the agent's own report."""
         found = await asyncio.to_thread(lambda: self._differences(call.files))
-        # In another task by now, or in none: a person may have answered its dialog when the task had ended.
+        # The task may have changed since: a person may have answered the dialog after the task ended.
         task_id, intent = (call.task_id, call.intent) if call.task_id else (writer.task_id, writer.intent)
         for key, difference in found.items():
             now = self._clock()
@@ -300,7 +295,7 @@ class HookHandler:
         return {key: difference for key, difference in compared.items() if difference is not None}
 
     async def _report(self, agent_id: str, event: HookEvent, known: _Known) -> bytes:
-        """What others changed: all of it at a prompt, after a tool only files that the agent knows."""
+        """Report others' changes: all at a prompt; after a tool only those of files that the agent knows."""
         if event.kind not in (HookKind.PROMPT, HookKind.POST) or not takes_context(event.dialect, event.kind):
             return b""
         every = event.kind is HookKind.PROMPT
@@ -325,10 +320,9 @@ class HookHandler:
 
     def _line(self, file: str, changes: Sequence[Modification], now: datetime) -> str:
         who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
-        return f"- {self._keys.shown(file)} was {told_change(changes[0], now, who)}"  # the newest counts
+        return f"- {self._keys.shown(file)} was {told_change(changes[0], now, who)}"  # the newest one
 
     def _paths(self, event: HookEvent, writes: Iterable[FileWrite]) -> dict[str, Path]:
-        """The files of an event by their keys; invalid names are left out."""
         found: dict[str, Path] = {}
         for write in writes:
             try:

@@ -1,4 +1,4 @@
-"""Locks, modifications and verdicts."""
+"""Locks, modifications and the keys of files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from types import MappingProxyType
 
 from synapse_tui.wording import duration
 
-LEASE = timedelta(minutes=5)  # how long a lock holds without being renewed
+LEASE = timedelta(minutes=5)  # how long a lock is valid without renewal
 
 
 class ChangeType(StrEnum):
-    """What was done to a file."""
-
     CREATE = "CREATE"
     MODIFY = "MODIFY"
     DELETE = "DELETE"
@@ -29,66 +27,56 @@ _DONE = {ChangeType.CREATE: "created", ChangeType.MODIFY: "changed", ChangeType.
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who takes a lock."""
-
     agent_id: str
-    task_id: str = ""  # the task that it works on; empty for none
-    process: str = ""  # the process with which the lock ends, as the store's `alive` knows it; empty for none
-    call: str = ""  # the tool call for which it is taken: the end of another does not end it; empty for none
+    task_id: str = ""  # running task; empty for none
+    process: str = ""  # process with which the lock ends; empty for none
+    call: str = ""  # tool call for which it is taken, and with which it ends; empty for none
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A file that one agent may write."""
-
     id: int
-    file: str  # the file's key, as `FileKeys` names it
+    file: str  # key from `FileKeys`
     agent_id: str
-    task_id: str  # for which task; empty for none
-    intent: str  # what for, in a few words; may be empty
-    locked_at: datetime  # since when, aware
-    expires_at: datetime  # when it ends unless it is renewed, aware
-    call: str = ""  # for which tool call; empty for none
+    task_id: str  # empty for none
+    intent: str  # purpose in a few words; may be empty
+    locked_at: datetime  # aware
+    expires_at: datetime  # end without renewal, aware
+    call: str = ""  # tool call; empty for none
 
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
-    """Whether a file may be written."""
-
     allowed: bool
-    reason: str = ""  # `locked by <agent>`; empty where it may
-    lock: Lock | None = None  # the lock that decides: one's own, or the other's; None when there is none
+    reason: str = ""  # `locked by <agent>`; empty if granted
+    lock: Lock | None = None  # the deciding lock: the agent's own or the conflicting one
 
 
 @dataclass(frozen=True, slots=True)
 class Modification:
-    """A change of a file."""
-
     file: str
     change: ChangeType
     agent_id: str
-    task_id: str  # in which task; `local-<id>` for one that is none
-    time: datetime  # when, aware
-    lines: str = ""  # the lines that were touched in the new text, `3-7,12`; empty when that is not known
-    intent: str = ""  # what for; may be empty
+    task_id: str  # `local-<id>` without a task
+    time: datetime  # aware
+    lines: str = ""  # changed lines of the new text, `3-7,12`; empty if unknown
+    intent: str = ""  # purpose; may be empty
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    id: int = 0  # its number in the database; 0 before it is there
+    id: int = 0  # number in the database; 0 before it is stored
 
 
 @dataclass(frozen=True, slots=True)
 class ModificationQuery:
-    """Which modifications are wanted, the newest first."""
-
-    file: str = ""  # of this file; empty for all
-    agent_id: str = ""  # by this agent; empty for all
-    but: str = ""  # not by this agent; empty for all
-    since: datetime | None = None  # at this time or later, aware; None for always
+    file: str = ""  # empty for all
+    agent_id: str = ""  # empty for all
+    but: str = ""  # excluded agent; empty for none
+    since: datetime | None = None  # aware, inclusive
     after: int = 0
     limit: int = 50
 
 
 def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
-    """Why a file may not be written, as agents read it: who holds it, and what to do instead."""
+    """Return the message to an agent whose write was denied: who holds the file, and what to do instead."""
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
@@ -105,22 +93,21 @@ def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
 
 
 def told_change(change: Modification, now: datetime, who: str = "") -> str:
-    """A change in words: `changed by synapse-claude-8100 5s ago, lines 3-7`."""
+    """Describe a change: `changed by synapse-claude-8100 5s ago, lines 3-7`."""
     touched = f", lines {change.lines}" if change.lines and change.change is ChangeType.MODIFY else ""
     ago = duration((now - change.time).total_seconds())
     return f"{_DONE[change.change]} by {who or change.agent_id} {ago} ago{touched}"
 
 
 def local_task(agent_id: str, time: datetime) -> str:
-    """The task of a modification that belongs to none."""
     return f"local-{agent_id.removeprefix('synapse-')}-{time:%Y%m%d%H%M%S}"
 
 
 class FileKeys:
-    """Names the files of one project.
+    """Maps the files of one project to keys.
 
-    A file below the project has its path from there, with `/`; any other its whole real path. A file need not
-    exist. Where the project's file system ignores case, names are in lower case.
+    The key of a file in the project is its relative path with `/`, of any other its real path. Files need not
+    exist. Keys are in lower case if the project's file system ignores case.
     """
 
     def __init__(self, project: Path, *, prefix: str = "", folds_case: bool | None = None) -> None:
@@ -136,7 +123,6 @@ class FileKeys:
         return self.of_real(Path(real))
 
     def of_real(self, path: Path) -> str:
-        """The key of a file whose path has no links, `..` or other short cuts in it."""
         name = path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
         name = unicodedata.normalize("NFC", name)
         return self._prefix + (name.casefold() if self._folds else name)
@@ -145,11 +131,11 @@ class FileKeys:
         return key.removeprefix(self._prefix)
 
     def path(self, key: str) -> Path:
-        """Where the file of a key lies; in another case of letters where case is ignored."""
+        """Return the path of a key's file; its case may differ if case is ignored."""
         return self.project / self.shown(key)
 
     def spelled(self, key: str) -> Path:
-        """The path of a key's file in the case that its folders list; that of the key for a new file."""
+        """Return the path of a key's file in the case listed by its folders; new files as in the key."""
         path = self.path(key)
         if not self._folds:
             return path

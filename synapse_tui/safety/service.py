@@ -1,4 +1,4 @@
-"""File safety of a host: hooks of the agents that are opened, their locks, and what ends them."""
+"""File safety of a host: the hooks of its agents, their locks, and when these are released."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
-RENEWAL = 60.0  # seconds after which the locks of agents at work are renewed; a lease lasts five minutes
-REST = 0.5  # seconds that an agent must have been ready, with no word of its hooks, before its locks are free
+RENEWAL = 60.0  # seconds between renewals of the locks of working agents; a lease lasts five minutes
+REST = 0.5  # seconds that an agent must be ready without hook events before its locks are released
 _AT_WORK = (AgentState.PROCESSING, AgentState.WAITING)
 
 
 class Enforcement(StrEnum):
-    """Whether an agent's writes are kept apart from those of others."""
+    """Whether an agent's writes are protected from conflicts with others."""
 
-    OFF = "off"  # file safety is switched off, or this kind of agent has no hooks
-    UNPROVED = "locks not enforced"  # its hooks have not been heard of yet
+    OFF = "off"  # file safety is off, or this type of agent has no hooks
+    UNPROVED = "locks not enforced"  # its hooks have not called yet
     ON = "on"
 
 
 class FileSafety:
-    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end.
+    """Starts agents with hooks, answers the hooks, and releases the locks of idle and closed agents.
 
-    Where the database cannot be used, `LockStore` has reported that already, and the lease ends the locks.
+    If the database is unavailable, `LockStore` has reported it, and locks end with their lease.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class FileSafety:
         self._folder = paths.hooks
         self._consent = HookConsent(paths.hooks, paths.home, environ)
         self._server: HookServer | None = None
-        self._heard: dict[str, float] = {}  # when hooks of running agents called last, on the loop's clock
+        self._heard: dict[str, float] = {}  # last hook event of running agents, on the loop's clock
         self._working: set[asyncio.Task[Any]] = set()
         self._renewal: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
-    # -- life ---
+    # -- lifecycle ---
 
     async def start(self) -> None:
-        """Listen for hooks, where file safety is on; agents run without when that fails."""
+        """Listen for hooks if file safety is on; agents run without hooks if that fails."""
         if not self.enabled or self._server is not None:
             return
         if self._renewal is None:
@@ -118,15 +118,15 @@ class FileSafety:
         self._server = server
 
     def load(self) -> None:
-        """Open the database, in its thread; called once the first frame is drawn."""
+        """Open the database in its thread; called after the first frame."""
         if self.enabled:
             self.store.load()
 
     def follow(self, settings: Settings) -> None:
-        """Lock files, or lock them no more, and change the retention of changes, by other settings.
+        """Apply changed settings: file safety and the retention of changes.
 
-        Agents that run already have no hooks when it is switched on: they are shown as not enforced until
-        they are restarted. When it is switched off, hooks are answered as if there were no locks.
+        Running agents have no hooks when it is switched on, and count as not enforced until they are
+        restarted. When it is switched off, hooks are answered as if there were no locks.
         """
         self.store.retention = _retention(settings)
         wanted = settings.flag(_ENABLED)
@@ -157,7 +157,7 @@ class FileSafety:
             self._events.publish(HooksChanged(agent_id))
 
     async def stop(self) -> None:
-        """Hear no more, and close the database; locks of agents that live on stay."""
+        """Stop listening and close the database; the locks of surviving agents stay."""
         self._unsubscribe()
         if self._renewal is not None:
             self._renewal.cancel()
@@ -170,11 +170,10 @@ class FileSafety:
 
     @property
     def socket(self) -> Path | None:
-        """What hooks call; None where none is answered."""
         return self._server.path if self._server is not None and self.enabled else None
 
     async def hooks_for(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
-        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
+        """Return the launch options with which an agent's hooks call us; empty if unsupported."""
         if profile.hooks is None or self.socket is None:
             return NO_HOOKS
         trusted: Mapping[str, str] = {}
@@ -189,9 +188,9 @@ class FileSafety:
             return NO_HOOKS
 
     async def renew_hooks(self, session: AgentSession, profile: Profile) -> None:
-        """Give an agent that is about to be restarted the hooks that it would get now.
+        """Update the hooks of an agent before its restart.
 
-        File safety may have been switched since, or its hooks be those of a former version of this program.
+        File safety may have been switched since, or the hooks may be an earlier version's.
         """
         environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
         if self.socket is not None:
@@ -200,7 +199,7 @@ class FileSafety:
         session.environ = {**environ, **hooks.environ}
         session.hook_args = hooks.args
 
-    # -- what is asked ---
+    # -- queries ---
 
     def enforcement(self, agent_id: str) -> Enforcement:
         session = self._agents.get(agent_id)
@@ -210,11 +209,11 @@ class FileSafety:
         return Enforcement.ON if proved else Enforcement.UNPROVED
 
     def unproved(self, agent_id: str) -> bool:
-        """Whether an agent should be kept from writing what others have locked, and perhaps is not."""
+        """Whether an agent should respect locks but has not proved that its hooks work."""
         return self.enforcement(agent_id) is Enforcement.UNPROVED
 
     async def asks_for_hooks(self, agent_id: str) -> bool:
-        """Whether a person is to be asked for an agent's hooks, which only they can have installed."""
+        """Whether to ask the user to install an agent's hooks, which only they can do."""
         session = self._agents.get(agent_id)
         if self.socket is None or session is None:
             return False
@@ -226,15 +225,13 @@ class FileSafety:
         return await self._consent.answer(dialect, answer) if dialect is not None else None
 
     async def locks(self) -> Sequence[Lock]:
-        """The locks that hold in this project, the oldest first."""
         return await self.store.ask(lambda store: store.locks())
 
     async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
-        """Changes of files, the newest first."""
         return await self.store.ask(lambda store: store.modifications(query))
 
     async def break_lock(self, file: str) -> Lock | None:
-        """Free a file, whoever holds it: for the person at the keyboard."""
+        """Release a file's lock, whoever holds it, on the user's behalf."""
         broken = await self.store.ask(lambda store: store.break_lock(file))
         if broken is not None:
             self._events.publish(LocksChanged(broken.agent_id))
@@ -246,7 +243,7 @@ class FileSafety:
         self._events.publish(LocksChanged(USER.sender_id))
         return before
 
-    # -- what happens ---
+    # -- events ---
 
     async def _on_hook(self, agent_id: str, event: HookEvent) -> bytes:
         session = self._agents.get(agent_id)
@@ -257,9 +254,9 @@ class FileSafety:
         if first:
             self._events.publish(HooksChanged(agent_id))
         session.hooked(event.kind, event.deed)
-        if not self.enabled:  # it was switched off: their state is still worth knowing
+        if not self.enabled:  # switched off: the reported state is still useful
             return b""
-        if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
+        if event.kind is not HookKind.PRE:  # the event applies even if its hook has gone
             return await asyncio.shield(self._begin(self._handler.handle(writer_of(session), event)))
         try:
             return await self._handler.handle(writer_of(session), event)
@@ -274,7 +271,7 @@ class FileSafety:
         match event:
             case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
                 rests = report.state is AgentState.READY and previous.state is not AgentState.READY
-                # What only a hook had reported ends with time: the screen has seen no turn that is over.
+                # A state known only from a hook expires: the screen has not shown the end of a turn.
                 if rests and previous.rule != HOOKED:
                     self._begin(self._rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
@@ -288,7 +285,7 @@ class FileSafety:
                 pass
 
     async def _rest(self, agent_id: str) -> None:
-        """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""
+        """Release the locks of an idle agent: a denied dialog or an interrupt may not call a hook."""
         heard = self._heard.get(agent_id)
         await asyncio.sleep(REST)
         session = self._agents.get(agent_id)
@@ -331,16 +328,14 @@ def _remove_left_over(folder: Path) -> None:
 
 
 ANSWER_WITHIN = 2.0  # seconds that the hook waits for an answer
-MOST = 16 * 1024 * 1024  # bytes of an event: whole files stand in the arguments of tools
+MOST = 16 * 1024 * 1024  # maximum bytes of an event: tool arguments may include whole files
 BACKLOG = 64
 
-# takes the agent's id and the event; gives what the hook prints
+# takes the agent id and the event; returns the hook's output
 Handle = Callable[[str, HookEvent], Awaitable[bytes]]
 
 
 class HookServer:
-    """Listens on a private Unix socket."""
-
     def __init__(self, path: Path, handle: Handle, *, uid: int | None = None) -> None:
         self.path = path
         self._handle = handle
@@ -348,7 +343,7 @@ class HookServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Begin to listen; a socket that another process left there is replaced."""
+        """Start listening; replaces a socket left by another process."""
         self.path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

@@ -1,4 +1,4 @@
-"""What can be done with the agents that run here: go to one, close, restart, rename, interrupt, watch it."""
+"""Actions on the agents of this session: focus, close, restart, rename, interrupt, watch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .main import MainScreen
 
 CONFIRM_SECONDS = 3.0  # how long a second press confirms
-SHOWN = 20  # states of the past
+SHOWN = 20  # past states listed
 _NAME_CELLS = 9
 _LEAST_CELLS = 20
 _LINES = 3
@@ -51,7 +51,7 @@ Part = tuple[str, str]
 
 
 class AgentActions:
-    """Actions on the agents that run here; without an id they are about the one in focus."""
+    """Actions on the agents of this session; the id defaults to the active agent."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
@@ -88,12 +88,12 @@ class AgentActions:
         self._app.notice("no other agent needs you")
 
     def waiting_text(self, *agent_ids: str) -> str:
-        """What becomes of messages that wait for some agents when these end; empty when none does."""
+        """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""
         found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
         return kept_text(sum(len(session.control.every()) for session in found if session is not None))
 
     def action_close_agent(self, agent_id: str = "") -> None:
-        """Close an agent; ask while it works or waits, or messages wait for it."""
+        """Close an agent, asking first if it is busy, waiting or has undelivered messages."""
         found = self._find(agent_id)
         if found is None:
             return
@@ -114,7 +114,6 @@ class AgentActions:
             close()
 
     def action_restart_agent(self, agent_id: str = "") -> None:
-        """Start an agent anew; ask while it lives."""
         found = self._find(agent_id)
         if found is None:
             return
@@ -169,7 +168,7 @@ class AgentActions:
         self._app.ask(InterruptDialog(self._main, agent, interrupt))
 
     def action_interrupt_all(self) -> None:
-        """Interrupt all agents at the second press."""
+        """Interrupt all agents when pressed twice."""
         running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
         count, asking = len(running), sum(agent.asks for agent in running)
         now = self.clock()
@@ -189,7 +188,7 @@ class AgentActions:
 
 
 def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
-    """The present state of an agent with its reason, and its last states, the newest first."""
+    """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
     found = session.explain()
     process = session.exit.words if session.exit else f"runs, pid {session.pid}"
     about = [
@@ -256,7 +255,6 @@ def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> lis
 
 
 def _row(name: str, value: str, width: int) -> Part:
-    """A name and what it is; what is too long goes on below."""
     room = max(_LEAST_CELLS, width - _NAME_CELLS - 2)
     lines = chop_cells(value, room) or [""]
     if len(lines) > _LINES:
@@ -268,7 +266,7 @@ def _row(name: str, value: str, width: int) -> Part:
 
 
 class Rename(Form[str]):
-    """Asks for another name of an agent; an empty one takes the old one away."""
+    """Renames an agent; an empty text removes the name."""
 
     VERB: ClassVar[str] = "Rename"
     SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
@@ -293,8 +291,6 @@ class Rename(Form[str]):
 
 
 class InterruptDialog(Form[bool]):
-    """Interrupts an agent, with a message for it if the person likes."""
-
     VERB: ClassVar[str] = "Interrupt"
     VARIANT: ClassVar[ButtonVariant] = "error"
     BOX_CLASSES: ClassVar[str] = "-danger"
@@ -314,7 +310,7 @@ class InterruptDialog(Form[bool]):
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
-        """Follow what the agent does: it may ask for a permission while the person writes."""
+        """Follow the agent's state, since it may ask for permission while the user types."""
         self.watch(self._main, "agents", self._show_state)
 
     def _show_state(self) -> None:
@@ -336,7 +332,7 @@ class InterruptDialog(Form[bool]):
 
 
 class WatchForm(Form[str]):
-    """Begins a watch; leaves with a sentence about it."""
+    """Starts a watch; closes with a summary of it."""
 
     VERB: ClassVar[str] = "Watch"
     SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
@@ -376,7 +372,7 @@ class WatchForm(Form[str]):
 
 
 class WatchView(Dialog[str]):
-    """Shows a watch; leaves with a sentence when it was ended."""
+    """Shows a watch; closes with a sentence if the user ended it."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "s stops the watch · ↑↓ scroll · Esc closes"

@@ -1,4 +1,4 @@
-"""The colours: of the application on its terminal, and of that terminal for the agents who ask."""
+"""Colours: the application's theme, and the terminal's colours as reported to agents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Appearance:
-    """Takes the colours that the person chose, as they suit the terminal."""
+    """Applies the theme that the user chose, adapted to the terminal."""
 
     def __init__(self, app: Shell, theme: str | None = None) -> None:
         self._app = app
-        self._chosen: str | None = None  # what was chosen for this session only
+        self._chosen: str | None = None  # for this session only
         self._fixed = own_theme(theme) if theme is not None else None
         self._outer: OuterTerminal | None = None
         self._suit()
@@ -72,6 +72,5 @@ class Appearance:
         self._suit()
 
     def follow_setting(self) -> None:
-        """Take what the settings say now; what was chosen for this session only is over."""
         self._chosen = self._fixed = None
         self._suit()

@@ -205,7 +205,6 @@ class ApplicationActions:
     # Leaving the application
 
     def action_detach(self) -> None:
-        """Return the terminal; the session keeps running."""
         if self._app.session is None:
             self._app.notice("this runs in the foreground: it ends with its terminal", "warning")
         else:
@@ -239,8 +238,6 @@ class ApplicationActions:
 
 
 class Quit(Dialog[Leave]):
-    """Asks whether to stop the agents or leave them running."""
-
     BOX_CLASSES: ClassVar[str] = "-danger"
     TITLE_TEXT: ClassVar[str] = "Leave synapse-tui?"
     SUBTITLE: ClassVar[str] = "d detach · y stop · Esc cancels"

@@ -1,4 +1,4 @@
-"""Calls a person who looks elsewhere: by the bell, by a notification on the desktop, or not at all."""
+"""Alerts a user who is looking elsewhere, by bell, desktop notification, both or neither."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Callable
 
 from synapse_tui.widgets.text import one_line, plural, shorten
 
-BELL_SECONDS = 1.0  # least time between two bells: an agent must not ring for ever
-GAP_SECONDS = 3.0  # least time between two notifications; it doubles as long as there is always another one
+BELL_SECONDS = 1.0  # minimum time between bells
+GAP_SECONDS = 3.0  # minimum time between notifications; doubled each time more of them pile up
 LONGEST_GAP = 48.0
-QUIET_SECONDS = 60.0  # time without a notification after which the shortest gap holds again
-REPEAT_SECONDS = 30.0  # the same call of the same agent is one within so long
-AGENT_SECONDS = 5.0  # any two calls of the same agent are one within so long: it rings itself when it asks
-TEXT_CELLS = 100  # of what an agent says
+QUIET_SECONDS = 60.0  # time without notifications after which the minimum gap applies again
+REPEAT_SECONDS = 30.0  # period within which an agent repeating the same call is ignored
+AGENT_SECONDS = (
+    5.0  # period within which a second call of an agent is ignored: an agent that asks may also ring
+)
+TEXT_CELLS = 100  # maximum length of an agent's text
 TITLE = "synapse"
 
 
 class Attention:
-    """Paces calls: the first is made at once, those that follow soon are gathered into one."""
+    """Rate-limits notifications: the first is shown at once, later ones are combined."""
 
     def __init__(
         self,

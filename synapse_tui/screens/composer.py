@@ -111,8 +111,6 @@ MEANINGS = {
 
 
 class PriorityBar(SegmentBar, can_focus=True):
-    """Selects a priority from 1 to 5 and shows its meaning."""
-
     DEFAULT_CSS = "PriorityBar { background: $dialog; margin: 1 0; }"
 
     value: var[int] = var(DEFAULT_PRIORITY)

@@ -134,7 +134,6 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self._become_ready()
 
     def show_error(self, error: Exception | str) -> None:
-        """Show an error; an empty text hides it."""
         label = self.query_one(".error", Static)
         text = describe(error) if isinstance(error, Exception) else error
         label.update(Content(text))
@@ -266,7 +265,6 @@ class ListDialog(Dialog[str]):
         self.call_after_refresh(self.show_news)
 
     def show_news(self) -> None:
-        """Recreate the rows; the highlight stays on the same one."""
         view = self.query_one("#rows", OptionList)
         width = view.content_size.width - 1
         if width <= 0:

@@ -1,4 +1,4 @@
-"""Takes the host's events over into the main screen and the open dialogs."""
+"""Applies the host's events to the main screen and open dialogs."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ from .messages import MessageActions, MessageDetail
 from .shell import Shell
 
 CALLS = {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
-"""States that call for a person, and the words where the agent says nothing about it."""
-FINISHED_SECONDS = 1.5  # how long an agent rests before a person is called: some only fetch the next message
+"""States that need the user, and the text if the agent gives none."""
+FINISHED_SECONDS = 1.5  # idle time before the user is notified; some agents only fetch the next message
 Pending = Awaitable[None] | None
 AnyScreen = TypeVar("AnyScreen")
 
 
 class EventReader:
-    """Changes the main screen as the events say."""
-
     def __init__(
         self,
         app: Shell,
@@ -66,9 +64,8 @@ class EventReader:
         self._attention = attention
         self._messages = messages
         self._locks = locks
-        self._changed: set[str] = (
-            set()
-        )  # external agents whose conversations have changed since they were shown
+        # external agents whose conversations have changed since they were last shown
+        self._changed: set[str] = set()
         self._show_changed_soon = Throttle(self._main.set_timer, self._show_changed)
 
     async def show_all(self) -> None:
@@ -126,7 +123,7 @@ class EventReader:
         return None
 
     def _finished(self, agent_id: str) -> None:
-        """Call the person when an agent has rested for a moment, and has not been looked at."""
+        """Notify the user if an agent is still idle and has not been looked at."""
         session = self._host.agents.get(agent_id)
         if session is not None and session.report.state is AgentState.READY and session.unseen:
             self._call(agent_id, "has finished")
@@ -212,7 +209,7 @@ class EventReader:
         self._app.notice(event.text, event.level, dialog_of=event.agent_id if event.dialog else "")
         return None
 
-    # Agents elsewhere
+    # External agents
 
     @_read.register
     def _peers_changed(self, _event: PeersChanged) -> Pending:
@@ -256,6 +253,5 @@ class EventReader:
         return agent_id == self._main.active and self._app.app_focus
 
     def _call(self, agent_id: str, what: str) -> None:
-        """Call a person who does not look at the agent."""
         if not self._looked_at(agent_id):
             self._attention.call(self._app.label(agent_id), what)

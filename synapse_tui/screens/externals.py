@@ -1,4 +1,4 @@
-"""External agents: add one, open its tab, write to it, look at its card and tasks, remove it."""
+"""External agents: add, open, message, inspect and remove them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ _MENTION = re.compile(r"[@＠](\S+)\s+(\S.*)", re.DOTALL)
 
 
 class ExternalActions:
-    """Actions on external agents, which are known by their aliases."""
-
     def __init__(self, app: Shell, messages: MessageActions) -> None:
         self._app = app
         self._main = app.main
@@ -62,7 +60,7 @@ class ExternalActions:
         self._main.go_to(alias)
 
     def action_close_external(self, alias: str) -> None:
-        """Close the tab; what was said stays, and a new message opens it again."""
+        """Close the tab; the conversation is saved and reopened by a new message."""
         self._externals.set_opened(alias, opened=False)
 
     def action_external_card(self, alias: str) -> None:
@@ -84,7 +82,6 @@ class ExternalActions:
             self._app.ask(dialog, self._messages.action_show)
 
     def action_cancel_external(self, alias: str) -> None:
-        """Cancel the newest open task."""
         conversation = self._externals.conversation(alias)
         tasks: Sequence[Task] = conversation.tasks if conversation is not None else ()
         open_ = [task for task in tasks if not task.state.final]
@@ -101,7 +98,7 @@ class ExternalActions:
         self._externals.begin_anew(alias)
 
     def action_scroll_external(self, alias: str) -> None:
-        """Let keys choose among what was said, to copy it, or write again."""
+        """Toggle between choosing entries of the conversation and writing."""
         pane = self._main.deck.pane(alias)
         if isinstance(pane, ConversationPane):
             self._main.go_to(alias)
@@ -120,7 +117,7 @@ class ExternalActions:
         self._app.notice(f"@{alias} is removed")
 
     def send(self, view: ConversationView, text: str) -> None:
-        """Send what was written in the tab of an external agent; `@agent text` goes to that agent instead."""
+        """Send the text typed in an external agent's tab; `@agent text` goes to that agent instead."""
         self._app.spawn(self._send(view, text))
 
     async def _send(self, view: ConversationView, text: str) -> None:
@@ -136,7 +133,7 @@ class ExternalActions:
             raise
 
     def _mention(self, alias: str, text: str) -> tuple[str, str] | None:
-        """Address and message where a text begins with the address of another agent."""
+        """Return address and message if the text mentions another agent."""
         found = _MENTION.fullmatch(text)
         if found is None:
             return None
@@ -148,7 +145,7 @@ class ExternalActions:
 
 
 class AddExternal(Form[str]):
-    """Looks at the card of an agent, then adds it; leaves with its alias."""
+    """Fetches an agent's card, then adds the agent; closes with its alias."""
 
     VERB: ClassVar[str] = "Look"
     TITLE_TEXT: ClassVar[str] = "Add external agent"
@@ -192,7 +189,6 @@ class AddExternal(Form[str]):
             self._show(None)
 
     def submit(self) -> None:
-        """Look at the card, or add the agent when its card is on the screen."""
         offer = self._offer
         if offer is not None:
             self.attempt(lambda: self._added(offer))
@@ -244,7 +240,7 @@ class AddExternal(Form[str]):
 
 
 def offer_text(offer: Candidate) -> Content:
-    """What was found, with what a person should know first."""
+    """Describe the agent that was found, starting with the warnings."""
     return Content.assemble(
         *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
         card_text(offer.agent, brief=True),
@@ -270,10 +266,7 @@ def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
 
 
 def task_rows(conversation: Conversation, width: int, now: datetime) -> Iterator[Row]:
-    """The tasks of a conversation, the newest first, in two lines each.
-
-    The first has id, text, state and time, the second the reason or the answer.
-    """
+    """Yield two lines per task, newest first: id, text, state, time; then reason or answer."""
     for task in reversed(conversation.tasks):
         mark = delivery_mark(task)
         head = f" {mark.glyph} {task.short_id}  "

@@ -1,4 +1,4 @@
-"""Locks and changes of files: look at them, release a lock or take it."""
+"""File locks and changes: inspect, take and release."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .dialog import Confirm, Dialog, ListDialog, Row
 from .questions import HookQuestion, QuestionQueue
 from .shell import Shell
 
-SHOWN = 200  # changes that are listed
-NOTICE_CELLS = 32  # of a path in a notice
+SHOWN = 200  # maximum changes listed
+NOTICE_CELLS = 32  # maximum length of a path in a notice
 TITLE_CELLS = 50
 OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
 _WORDS = {
@@ -38,7 +38,7 @@ _WORD_CELLS = max(len(word) for word, _ in _WORDS.values())
 
 
 class LockActions:
-    """Actions on locks and files; agents are asked about hooks when they are opened."""
+    """Actions on locks and files; also asks about installing hooks when an agent is opened."""
 
     def __init__(self, app: Shell, questions: QuestionQueue) -> None:
         self._app = app
@@ -102,7 +102,7 @@ class LockActions:
             self._app.notice(f"{name} is released; {self._app.label(broken.agent_id)} held it")
 
     def action_take_lock(self, file: str) -> None:
-        """Lock a file for the person, after asking where an agent holds it."""
+        """Lock a file for the user, asking first if an agent holds it."""
         self._app.spawn(self._ask_to_take(file))
 
     async def _ask_to_take(self, file: str) -> None:
@@ -126,7 +126,7 @@ class LockActions:
         self._app.notice(f"{name} is locked by you for 5 minutes{whose}")
 
     def ask_for_hooks(self, agent_id: str) -> None:
-        """Ask, where that was not done yet, whether hooks may be installed for an agent that was opened."""
+        """Ask, unless already done, whether hooks may be installed for an opened agent."""
         if self._safety.enabled:
             self._app.spawn(self._ask_for_hooks(agent_id))
 
@@ -151,7 +151,7 @@ class LockActions:
 
 
 class FileDialog(Dialog[str]):
-    """Shows the lock of a file and its changes; leaves with the id of an action on the file."""
+    """Shows a file's lock and changes; closes with the id of an action on the file."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -198,7 +198,6 @@ class FileDialog(Dialog[str]):
         self.look()
 
     def look(self) -> None:
-        """Read the lock and the changes again."""
         self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -247,7 +246,7 @@ class FileDialog(Dialog[str]):
 
 
 class RecentChanges(ListDialog):
-    """Lists changes of files, the newest first; leaves with the file that is to be looked at."""
+    """Lists changes of files, newest first; closes with the chosen file."""
 
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows the file · Esc closes"
     NOTHING: ClassVar[str] = " no change of a file is known"
@@ -277,7 +276,6 @@ class RecentChanges(ListDialog):
         self.look()
 
     def look(self) -> None:
-        """Read the changes again."""
         self.run_worker(self._look(), exclusive=True, group="look", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -289,7 +287,6 @@ class RecentChanges(ListDialog):
 
 
 def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
-    """Who holds a file, since when and for how long still, what for."""
     if lock is None:
         return Content.styled("not locked", "$ink-muted")
     left = int((lock.expires_at - now).total_seconds())
@@ -314,7 +311,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
 def change_row(
     change: Modification, labels: Mapping[str, str], width: int, now: datetime, *, named: bool = False
 ) -> Content:
-    """One line: when, what, by which agent, which lines; with the file where it is not known already."""
+    """Render a change on one line: time, kind, agent, lines and, if `named`, the file."""
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)

@@ -1,4 +1,4 @@
-"""The history: the tasks of this project or of all, found as one types, filtered, shown whole."""
+"""The history: tasks of this project or of all, with incremental search and filters."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from .messages import MessageActions, said, timeline_text
 from .shell import Shell
 
 WIDE = 110  # width from which a task is shown beside the list
-TYPING = 0.06  # seconds without a key after which what was typed is searched for
-# Seconds after a change in which new tasks are looked for: the last ones may not be written at once
+TYPING = 0.06  # delay before searching for the typed text
+# seconds after a change at which to look for new tasks; the latest may not be written yet
 NEWS = (0.4, 3.0)
 OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks go once they ended and their senders were told"
-MOST = 40_000  # how many characters of what was said are shown; copying and exporting give all
+MOST = 40_000  # maximum characters shown of a task; copy and export are complete
 _NAME = 10
 ANY = ""
 STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
@@ -60,8 +60,6 @@ SPANS: Mapping[str, tuple[str, timedelta | None]] = {
 
 
 class HistoryActions:
-    """Shows the history, sends a task of it again, writes it to a file."""
-
     def __init__(self, app: Shell, messages: MessageActions) -> None:
         self._app = app
         self._messages = messages
@@ -83,7 +81,7 @@ class HistoryActions:
         self._app.ask(HistoryView(self))
 
     def send_again(self, task: Task) -> None:
-        """Open the composer with an old message, addressed where its agent is still there."""
+        """Open the composer with an old message, addressed to its agent if that still exists."""
         everyone = self._messages.recipients()
         to = next((each.address for each in everyone if each.agent_id == task.target), "")
         priority = min(task.priority, INTERRUPT_PRIORITY - 1)
@@ -103,8 +101,6 @@ class HistoryActions:
 
 
 class HistoryView(Dialog[None]):
-    """Shows the history until it is left."""
-
     BOX_CLASSES: ClassVar[str] = "-full"
     TITLE_TEXT: ClassVar[str] = "History"
     SUBTITLE: ClassVar[str] = (
@@ -134,9 +130,9 @@ class HistoryView(Dialog[None]):
         self._notice = ""
         self._story: Story | None = None
         self._news: list[Timer] = []
-        self._reading = False  # whether a narrow screen shows a task in place of the list
+        self._reading = False  # on a narrow screen, whether a task is shown instead of the list
 
-    # What is on it
+    # Layout
 
     def body(self) -> ComposeResult:
         with Horizontal(id="search"):
@@ -169,7 +165,7 @@ class HistoryView(Dialog[None]):
     def list(self) -> HistoryList:
         return self.query_one(HistoryList)
 
-    # Reading
+    # Reading the history
 
     def choose(self, filters: Filters) -> None:
         if filters != self.filters:
@@ -181,7 +177,7 @@ class HistoryView(Dialog[None]):
         self._run(partial(self._read_first, after), "history")
 
     def _run(self, work: Callable[[], Awaitable[None]], group: str) -> None:
-        # A coroutine made here would never run where the next worker of the group comes first.
+        # A function, because the coroutine of a worker that is replaced before it starts is never awaited.
         guard: Any = partial(self._guard, work)
         self.run_worker(guard, exclusive=True, exit_on_error=False, group=group)
 
@@ -229,7 +225,7 @@ class HistoryView(Dialog[None]):
             self._show_count()
 
     def show_news(self, task: Task) -> None:
-        """A task has changed, or is new: show it, and stay where the person is."""
+        """Show a new or changed task without moving the selection."""
         if self.list.change(task):
             shown = self.list.marked
             if shown is not None and shown.task.id == task.id:
@@ -250,7 +246,7 @@ class HistoryView(Dialog[None]):
         newest = rows[0].task.created_at if rows else None
         fresh = [each for each in page.records if newest is None or each.task.created_at >= newest]
         if len(fresh) == len(page.records) and rows and page.after:
-            self._renew()  # more came than one page holds
+            self._renew()  # there may be more new tasks than one page holds
             return
         self.list.insert(fresh)
         self._show_count()
@@ -294,7 +290,7 @@ class HistoryView(Dialog[None]):
             self.query_one("#task", VerticalScroll).scroll_home(animate=False)
 
     def action_leave(self) -> None:
-        """Back to the list, where a task is read; else leave."""
+        """Close the task that is shown in place of the list; otherwise close the history."""
         if self._reading:
             self._reading = False
             self._draw()
@@ -302,7 +298,7 @@ class HistoryView(Dialog[None]):
         else:
             self.dismiss(None)
 
-    # Choosing
+    # Filters
 
     @on(Input.Changed, "#query")
     def _typed(self, event: Input.Changed) -> None:
@@ -335,7 +331,7 @@ class HistoryView(Dialog[None]):
 
         self.app.push_screen(Pick(title, options, getattr(self.filters, name)), picked)
 
-    # Doing
+    # Actions
 
     def action_again(self) -> None:
         if self.list.marked is not None:
@@ -353,7 +349,7 @@ class HistoryView(Dialog[None]):
         self._actions.export(self.filters.wanted(str(self._actions.project), self._actions.now()))
 
     def show_notice(self, text: str) -> None:
-        """Tell what was done; until another task is marked."""
+        """Show a notice until another task is marked."""
         self._notice = one_line(text)
         self._show_count()
 
@@ -371,7 +367,7 @@ class HistoryView(Dialog[None]):
         }
         choices[button]()
 
-    # Words
+    # Texts
 
     def _label(self) -> None:
         chosen = self.filters.labels(one_line(self._actions.project.name))
@@ -379,7 +375,7 @@ class HistoryView(Dialog[None]):
         for name, text in chosen.items():
             button = self.query_one(f"#by-{name}", Button)
             button.label = Content(f"{text} ({keys[name]})")
-            button.refresh(layout=True)  # its width is that of its words
+            button.refresh(layout=True)  # the width depends on the label
 
     def _nothing(self) -> str:
         if self.filters.narrow:
@@ -405,12 +401,12 @@ Write = Callable[[str, Path], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is shown.
+    """Selects the tasks to show.
 
     Attributes:
-        query: Words that must stand in message or answer.
-        everywhere: Whether the tasks of all projects are.
-        agent: Id or type of the agent; empty for any.
+        query: Words that must occur in the message or the answer.
+        everywhere: Whether to include all projects.
+        agent: Id or type; empty for any.
         state: A key of STATES.
         span: A key of SPANS.
     """
@@ -470,7 +466,7 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
 
 
 def copied(task: Task, what: str) -> str:
-    """What is copied of a task: its `message`, or its `answer`."""
+    """Return the text to copy; `what` is `message` or `answer`."""
     return task.text if what == "message" else task.answer
 
 
@@ -506,7 +502,7 @@ def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 class HistoryExport(Form[str]):
-    """Leaves with what was written."""
+    """Exports the history; closes with a summary of what was written."""
 
     VERB: ClassVar[str] = "Export"
     TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"

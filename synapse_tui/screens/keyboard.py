@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 READY_SECONDS = 60.0  # how long keys typed before an agent existed wait for it to become ready
 LOOK_SECONDS = 0.1  # how often to check
 MOST_EARLY = 4096  # maximum keys queued for an agent that does not exist yet
-LINE_SECONDS = (
-    ECHO_TIMEOUT + 0.1
-)  # after an Enter, until the composer should be empty and a mention may follow
+LINE_SECONDS = ECHO_TIMEOUT + 0.1  # after Enter, until the composer should be empty for a mention
 DRAFT_SECONDS = 5.0  # after this, queued keys are delivered even if the composer is not empty
 _TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
 
@@ -66,7 +64,6 @@ class Leader:
         self.key = textual_key(keymap.leader)
 
     def take(self, key: str, character: str | None) -> Verdict:
-        """Process a key, given Textual's name and the character it types."""
         if key.rpartition("+")[2] in MODIFIER_KEYS:
             return Verdict(Step.WAIT if self.pending else Step.PASS)
         if not self.pending:
@@ -208,7 +205,6 @@ class Keyboard:
         return verdict.step
 
     def _without_agent(self, event: events.Key) -> bool:
-        """Show a notice if the user types while there are no agents."""
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
         self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")

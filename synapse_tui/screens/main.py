@@ -60,9 +60,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         """Keys can be delivered: no dialog is open, or the active agent has its pane."""
 
     agents: var[list[AgentView]] = var(list, init=False)  # in tab order
-    active: var[str] = var(
-        "", init=False
-    )  # receives the keys; unchanged while the sidebar or a dialog is focused
+    active: var[str] = var("", init=False)  # receives the keys; unchanged while something else is focused
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -160,7 +158,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.update_shown()
 
     async def remove_agent(self, agent_id: str) -> None:
-        """Remove an agent's pane and focus its neighbour."""
         ids = [agent.agent_id for agent in self.agents]
         place = ids.index(agent_id) if agent_id in ids else 0
         pane = self.deck.pane(agent_id)
@@ -436,8 +433,8 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._settling.reset()
 
     def _resize_hidden(self) -> None:
-        self._settling = None
         """Resize the sessions of hidden panes: in the tabs layout, each will fill the deck when shown."""
+        self._settling = None
         width, height = self.deck.size
         lines = height - TITLE_ROWS
         if self.has_class("-too-small") or self.deck.arrangement != "tabs" or width < 2 or lines < 2:
@@ -466,7 +463,6 @@ def view_state(main: MainScreen) -> dict[str, object]:
 
 
 def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
-    """Restore a saved view, ignoring what no longer applies."""
     main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
     known = {agent.agent_id for agent in main.agents}
     large, active = str(state.get("main", "")), str(state.get("active", ""))

@@ -162,7 +162,6 @@ class MessageActions:
         ]
 
     def action_last_message(self, agent_id: str = "") -> None:
-        """Show the progress of the last message sent from a pane."""
         agent_id = agent_id or self._main.active
         sent = self.sent_from(agent_id)
         if len(sent) > 1:
@@ -207,9 +206,9 @@ class MessageActions:
             self._app.notice(f"to {self._app.label(session.agent_id)} as soon as it is safe")
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
-        """Return the session whose outbox has the message; `unread` allows messages that are not typed.
+        """Return the session whose outbox has the message, or show a notice and return None.
 
-        Shows a notice and returns None if there is no such session.
+        With `unread=False`, messages that are unread in the inbox are refused too.
         """
         found = next((each for each in self._host.agents.values() if task_id in each.outbox), None)
         if found is None:
@@ -254,7 +253,6 @@ class MessageActions:
         self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
 
     def action_again(self, task_id: str) -> None:
-        """Send the same text again."""
         task = self.find_task(task_id)
         if task is not None:
             self._app.spawn(self._again(task))

@@ -1,4 +1,4 @@
-"""Opening agents: the dialog for one, and the launcher that offers all profiles at the start."""
+"""Opening agents: the dialog for a single one, and the launcher shown at startup."""
 
 from __future__ import annotations
 
@@ -31,13 +31,10 @@ if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
 
 Find = Callable[[str], str | None]
-"""Finds a command on PATH."""
-BUILT_IN = ("dummy", "shell")  # offered last and not chosen beforehand, since they are always there
+BUILT_IN = ("dummy", "shell")  # listed last and not preselected, since they are always available
 
 
 class NewAgentActions:
-    """Opens agents, one or several."""
-
     def __init__(self, app: Shell, keyboard: Keyboard) -> None:
         self._app = app
         self._host = app.host
@@ -56,7 +53,7 @@ class NewAgentActions:
         self._app.ask(launcher, self.open_soon)
 
     def open_soon(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents in a worker; keys that are typed meanwhile wait for the first."""
+        """Open agents in a worker; keys typed meanwhile are queued for the first one."""
         self._app.spawn(self._keyboard.expecting(self.open_all(specs)))
 
     async def _open(self, spec: AgentSpec) -> str:
@@ -65,7 +62,7 @@ class NewAgentActions:
         return session.agent_id
 
     async def open_all(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents one after the other; one that fails is reported and the others still open."""
+        """Open agents one by one; failures are reported and do not stop the others."""
         reasons = []
         self._main.expect(specs)
         try:
@@ -83,14 +80,14 @@ class NewAgentActions:
         self._main.show_reasons(reasons)
 
     async def _drawn(self) -> None:
-        """Let what has changed be drawn: opening an agent keeps the event loop for a while."""
+        """Wait for a redraw, since opening an agent blocks the event loop for a moment."""
         drawn = asyncio.Event()
         if self._app.call_after_refresh(drawn.set):
             await drawn.wait()
 
 
 def split_installed(profiles: Sequence[Profile], find: Find = which) -> tuple[list[Profile], list[Profile]]:
-    """Profiles that can be opened, the real agents first, and those whose command is missing."""
+    """Split profiles into usable ones, real agents first, and those whose command is missing."""
     installed = {p.name for p in profiles if p.name == "dummy" or find(p.command) is not None}
     usable = sorted((p for p in profiles if p.name in installed), key=lambda p: p.name in BUILT_IN)
     return usable, [p for p in profiles if p.name not in installed]
@@ -136,7 +133,7 @@ class Launcher(Dialog[list[AgentSpec]]):
 
     @on(Checklist.Confirmed)
     def _open(self) -> None:
-        """Open what is marked; the row under the cursor when nothing is."""
+        """Open the marked profiles, or the highlighted one if none is marked."""
         view = self.query_one(Checklist)
         names = view.marked
         if not names and view.highlighted is not None:
@@ -164,8 +161,6 @@ def _missing_row(profile: Profile, width: int) -> Content:
 
 
 class NewAgent(Form[str]):
-    """Leaves with the id of the agent when it was opened; errors are shown and can be corrected."""
-
     VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
     SUBTITLE: ClassVar[str] = "↑↓ profile · Tab next field · Enter opens · Esc cancels"

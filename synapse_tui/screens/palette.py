@@ -1,4 +1,4 @@
-"""The command palette: actions, layouts, agents to go to and to write to, found by a part of their name."""
+"""The command palette: a search over actions, layouts, agents and waiting messages."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _EXTERNAL = (
     ("New conversation with @{}", "new_external"),
     ("Remove @{}", "remove_external"),
 )
-MAX_WAITING = 20  # waiting messages that are offered
-MESSAGE_CELLS = 40  # of a message's text
-WORD_WEIGHT = 0.5  # of a match in the further words against one in the title
+MAX_WAITING = 20  # maximum waiting messages offered
+MESSAGE_CELLS = 40  # maximum length of a message's text
+WORD_WEIGHT = 0.5  # weight of a match in the additional words, relative to the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,10 @@ class Offer:
     """One line of the palette.
 
     Attributes:
-        title: What it does.
-        action: The action that does it, and its arguments.
-        help: A sentence about it.
-        words: What else finds it.
-        keys: Keys that do the same, or how it stands; shown at the right.
+        action: Id of the action and its arguments.
+        help: One sentence.
+        words: Additional search words.
+        keys: Shown at the right: equivalent keys, or a state.
     """
 
     title: str
@@ -130,7 +129,7 @@ def _waiting(app: Shell) -> Iterator[Offer]:
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
-    """The offers that match, the best first, with what matched made visible."""
+    """Return the matching offers, best first, with the matches highlighted."""
     if not query.strip():
         return [(offer, Content(offer.title)) for offer in every]
     matcher = Matcher(query)
@@ -153,8 +152,6 @@ def _highlight(matcher: Matcher, title: str) -> Content:
 
 
 class Palette(Dialog[Offer]):
-    """Leaves with the chosen offer."""
-
     TITLE_TEXT: ClassVar[str] = "Commands"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter does it · Esc leaves"
     AUTO_FOCUS = "#query"
@@ -172,7 +169,7 @@ class Palette(Dialog[Offer]):
         yield Static("", id="about", classes="faint", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """None: a click on a row is enough."""
+        """Yield no buttons: clicking a row is enough."""
         yield from ()
 
     def on_mount(self) -> None:

@@ -1,4 +1,4 @@
-"""The settings screen: all settings with values and origins, found by typing, changed by Enter."""
+"""The settings screen: searchable settings with values and origins, and their editor."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from .dialog import Dialog, EnterList, label
 from .shell import Shell
 
 FilesNow = Callable[[], SettingsFiles]
-"""Gives the files as they are trusted now; called in a thread."""
-MAX_PROBLEMS = 3  # problems that are shown; the line below says how many more there are
+"""Returns the currently trusted files; called in a thread."""
+MAX_PROBLEMS = 3  # maximum problems shown; another line counts the rest
 READ_ONLY = "the settings cannot be changed from here; 'synapse config' can"
 THEME = "tui.theme"
 BOOLEANS = ("true", "false")
-LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as lines
+LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as multiple lines
 HINTS = {
     "list": "one item a line",
     "words": "one item a line",
@@ -57,8 +57,6 @@ HINTS = {
 
 
 class SettingsActions:
-    """Shows the settings, and keeps a theme."""
-
     def __init__(self, app: Shell, appearance: Appearance) -> None:
         self._app = app
         self._appearance = appearance
@@ -91,7 +89,7 @@ class SettingsActions:
 
 
 class SettingsScreen(Dialog[None]):
-    """Lists the settings, and opens an editor for the chosen one."""
+    """Lists the settings and opens an editor for the chosen one."""
 
     TITLE_TEXT: ClassVar[str] = "Settings"
     SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
@@ -101,11 +99,11 @@ class SettingsScreen(Dialog[None]):
     def __init__(self, files: FilesNow) -> None:
         super().__init__()
         self._files = files
-        self._key = ""  # the setting that was marked last
+        self._key = ""  # the last marked setting
         self._survey: Survey | None = None
         self._shown: list[Entry] = []
         self._watch: FileWatch | None = None
-        self._written = ""  # the setting that is being written here: that it changes is no news
+        self._written = ""  # the setting being written here, whose change is not reported
 
     def body(self) -> ComposeResult:
         yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
@@ -121,7 +119,6 @@ class SettingsScreen(Dialog[None]):
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Look, and again whenever a file changes."""
         self.run_worker(self._begin(), exit_on_error=False)
 
     async def _begin(self) -> None:
@@ -150,7 +147,7 @@ class SettingsScreen(Dialog[None]):
                 screen.show_survey(self._survey)
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
-        """Say what has changed elsewhere while the screen was open."""
+        """Report settings that changed elsewhere while the screen was open."""
         known = {entry.key: entry.given for entry in before.entries}
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
         others = [key for key in changed if key != self._written]
@@ -249,7 +246,7 @@ class SettingsScreen(Dialog[None]):
 
 
 class SettingEditor(Dialog[str]):
-    """Leaves with a sentence about what was written."""
+    """Edits a setting; closes with a summary of what was written."""
 
     SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
     BOX_CLASSES: ClassVar[str] = "-setting"
@@ -324,7 +321,7 @@ class SettingEditor(Dialog[str]):
         self.call_after_refresh(self._draw)
 
     def show_survey(self, now: Survey) -> None:
-        """The files are others than before: show what they say, and leave what is being typed."""
+        """Show changed files without disturbing the text being typed."""
         entry = now.find(self._entry.key)
         if entry is not None:
             self._survey, self._entry = now, entry
@@ -354,7 +351,7 @@ class SettingEditor(Dialog[str]):
     @on(Input.Changed, "#value")
     @on(TextArea.Changed, "#value")
     def _changed(self) -> None:
-        """Say at once when it is no value; but not of the one that stands there from the start."""
+        """Validate the text as it is typed, except for the original one."""
         if self._typed() == self._first_text:
             self.show_error("")
             return
@@ -366,7 +363,6 @@ class SettingEditor(Dialog[str]):
             self.show_error("")
 
     def _typed(self) -> str:
-        """The text in the field; empty of a list."""
         field = self.query_one("#value")
         if isinstance(field, TextArea):
             return field.text

@@ -38,11 +38,7 @@ END_PAUSE = 0.05
 
 
 def connect(place: SessionPlace) -> socket.socket | None:
-    """Connect to a session's host; None if there is none.
-
-    Raises:
-        SessionError: A host listens but cannot be used.
-    """
+    """Connect to a session's host; None if there is none. Raises SessionError if it cannot be used."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(place.socket))
@@ -58,11 +54,7 @@ def connect(place: SessionPlace) -> socket.socket | None:
 
 
 def is_there(place: SessionPlace) -> bool:
-    """Return whether a host listens.
-
-    Raises:
-        SessionError: A host listens but cannot be used.
-    """
+    """Return whether a host listens. Raises SessionError if it cannot be used."""
     connection = connect(place)
     if connection is not None:
         connection.close()
@@ -78,11 +70,7 @@ def time_to_start(place: SessionPlace) -> float:
 
 
 def await_end(place: SessionPlace) -> None:
-    """Wait until no host listens.
-
-    Raises:
-        SessionError: The host does not end in time.
-    """
+    """Wait until no host listens. Raises SessionError if the host does not end in time."""
     deadline = time.monotonic() + END_SECONDS
     while _may_be_there(place):
         if time.monotonic() > deadline:
@@ -304,11 +292,7 @@ class HostSilent(SessionError):
 
 
 class RemoteError(SessionError):
-    """An error reported by the host; it gets the same exit code as if it were raised here.
-
-    Args:
-        kind: Class name of the error in the host.
-    """
+    """An error reported by the host; `kind`, its class name there, decides the exit code."""
 
     def __init__(self, message: str, hint: str, kind: str) -> None:
         super().__init__(message, hint)
@@ -316,11 +300,7 @@ class RemoteError(SessionError):
 
 
 def checked(line: Line) -> Line:
-    """Return the line, unless it reports an error.
-
-    Raises:
-        RemoteError: The line reports an error.
-    """
+    """Return the line; raises RemoteError if it reports an error."""
     if line.get("is") == "error":
         raise RemoteError(str(line.get("text", "")), str(line.get("hint", "")), str(line.get("kind", "")))
     return line

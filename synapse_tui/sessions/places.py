@@ -101,8 +101,7 @@ def _default_name(project: Path) -> str:
 def sockets_folder(environ: Mapping[str, str]) -> Path:
     """Return the private folder of sockets (0700), creating it if missing.
 
-    Raises:
-        SessionError: It belongs to another user or is open to others.
+    Raises SessionError if it belongs to another user or is open to others.
     """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     folder = Path(runtime) / "synapse-tui" if runtime and _is_ours(Path(runtime)) else None

@@ -43,8 +43,7 @@ class LineBuffer:
     def feed(self, data: bytes) -> Iterator[Line]:
         """Add bytes and yield each complete message.
 
-        Raises:
-            SessionError: A line is too long or not a JSON object.
+        Raises SessionError if a line is too long or not a JSON object.
         """
         self._waiting += data
         if len(self._waiting) > MAX_LINE:
@@ -67,11 +66,7 @@ def _decode(line: bytes) -> Line:
 def send_request(
     connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int] = ()
 ) -> None:
-    """Send a request, with the descriptors attached to its first bytes.
-
-    Raises:
-        OSError: The host is gone.
-    """
+    """Send a request, with descriptors on its first bytes; raises OSError if the host is gone."""
     data = encode(request)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     sent = connection.sendmsg([data], rights)
@@ -80,11 +75,7 @@ def send_request(
 
 
 def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
-    """Read available bytes and descriptors; the descriptors are closed on exec.
-
-    Raises:
-        OSError: Reading failed or would block.
-    """
+    """Read available bytes and descriptors (closed on exec); raises OSError, also if it would block."""
     flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
     data, descriptors, _flags, _address = socket.recv_fds(connection, 65536, MAX_DESCRIPTORS, flags)
     for descriptor in descriptors:
@@ -93,11 +84,7 @@ def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Return the user id of the other end, as reported by the kernel.
-
-    Raises:
-        OSError: The kernel does not report it.
-    """
+    """Return the user id of the other end; raises OSError if the kernel does not report it."""
     if sys.platform == "darwin":
         data = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred, unix(4)
         return int(struct.unpack_from("=II", data)[1])
@@ -106,10 +93,9 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 def peer_pid(connection: socket.socket) -> int:
-    """Return the process id of the other end; 0 if it is in another container.
+    """Return the process id of the other end, 0 if it is in another container.
 
-    Raises:
-        OSError: The kernel does not report it.
+    Raises OSError if the kernel does not report it.
     """
     if sys.platform == "darwin":
         return connection.getsockopt(0, 2)  # SOL_LOCAL, LOCAL_PEERPID, sys/un.h
@@ -135,11 +121,7 @@ def spec_to_json(spec: AgentSpec) -> dict[str, object]:
 
 
 def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
-    """Parse the output of `spec_to_json`; unknown keys are ignored.
-
-    Raises:
-        SessionError: It is not a valid spec.
-    """
+    """Parse the output of `spec_to_json`, ignoring unknown keys; raises SessionError if it is invalid."""
     try:
         return AgentSpec(
             profile=str(data["profile"]),

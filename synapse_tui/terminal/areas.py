@@ -39,7 +39,6 @@ class Area(NamedTuple):
 
 
 def _shared(one: int, other: int) -> int:
-    """Return what two renditions have in common: attributes, and each equal colour."""
     common = one & other & (ATTRIBUTES & ~UNDERLINE)
     for field in (UNDERLINE, FG, BG, UNDERLINE_COLOR):
         if one & field == other & field:
@@ -65,8 +64,6 @@ _BLANK = 0x20
 
 @dataclass(slots=True)
 class _Sum:
-    """Checksum of an area, added up row by row."""
-
     flags: int
     drawn: int = 0  # Sum of the cells that were written to
     # Number of blanks. Rows do not record which blanks were written: trailing ones count as never written,
@@ -115,8 +112,6 @@ class _Sum:
 
 
 class Areas(Grid):
-    """The screen with operations on rectangular areas."""
-
     @since_level(4)
     def copy_area(self, *parameters: int) -> None:
         """DECCRA: top, left, bottom, right, page, then top, left and page of the target."""
@@ -242,7 +237,6 @@ class Areas(Grid):
 
     @since_level(4)
     def select_checksum(self, flags: int = 0) -> None:
-        """XTCHECKSUM: select how DECRQCRA computes its sum."""
         self.checksum_flags = flags & 0x3F
 
     @since_level(4)
@@ -257,7 +251,6 @@ class Areas(Grid):
 
 
 def _end(cells: Sequence[str], styles: Sequence[int]) -> int:
-    """Return where trailing blanks start; blanks with attributes do not count."""
     end = len(cells)
     while end and cells[end - 1] == " " and not (styles and styles[end - 1] & ATTRIBUTES):
         end -= 1

@@ -25,7 +25,6 @@ _WIDE_FIRST = re.compile(f"[^{WIDE_TAIL}](?:{JOIN}[\\s\\S])*{WIDE_TAIL}")
 
 
 def cell_count(text: str) -> int:
-    """Count the cells of a coded text."""
     return len(text) - 2 * text.count(JOIN)
 
 
@@ -59,7 +58,6 @@ def cut_cells(text: str, start: int, end: int) -> str:
 
 
 def begins_wide(text: str) -> bool:
-    """Whether the first cell of a coded text belongs to a wide character."""
     return _WIDE_FIRST.match(text) is not None
 
 
@@ -122,7 +120,6 @@ def _newest(tables: Mapping[str, Iterable[tuple[int, int]]]) -> Ranges:
 
 
 def _without(ranges: Ranges, holes: Ranges) -> Ranges:
-    """Return the code points of `ranges` outside of `holes`; both are sorted."""
     result = []
     for first, last in ranges:
         at = first
@@ -152,7 +149,6 @@ _NARROW = [(0x20, 0x7E), *_without([(_FIRST, _LAST)], sorted([*_EXTENDERS, *_WID
 _WIDENED = _members(_newest(VS16_NARROW_TO_WIDE))
 _NARROWED = _members(_optional("table_vs15", "VS15_WIDE_TO_NARROW"))
 _SPACING = _members(_optional("table_mc", "CATEGORY_MC"))
-"""Marks that take an extra cell beside their base."""
 _JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_grapheme", "ISC_INVISIBLE_STACKER")]
 _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
@@ -167,9 +163,7 @@ _FOLLOWING = (
     f"|(?<={ZWJ})[{_class(_PICTOGRAPHS)}]"
     f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
 )
-"""Characters that belong to the cluster before them."""
 CLUSTER = f"(?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}}"
-"""A character and everything that belongs to it, as part of a regular expression."""
 SEGMENTS = re.compile(
     f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
     f"|([{_W}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
@@ -199,7 +193,6 @@ def legacy_segments() -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def char_width(char: str) -> int:
-    """Return the cells of a code point: 0, 1 or 2."""
     return max(0, wcwidth(char))
 
 
@@ -245,7 +238,6 @@ def _is_in(char: str, *ranges: tuple[int, int]) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_extend(char: str) -> bool:
-    """Whether a character may extend the cluster before it."""
     return _is_extender(char) or _is_in(char, _REGIONAL, *_PICTOGRAPHS, *_INDIC)
 
 
@@ -271,13 +263,11 @@ def extends(cluster: str, char: str) -> bool:
 
 
 def last_cluster(text: str) -> str:
-    """Return the last cluster of a text."""
     *_, match = SEGMENTS.finditer(text, max(0, len(text) - 2 * MAX_CLUSTER))
     return match.group() if match.lastindex == 3 else match.group()[-1]
 
 
 def encode(text: str) -> str:
-    """Return text in the coding of this module."""
     return SEGMENTS.sub(_encode_match, text)
 
 
@@ -294,7 +284,6 @@ def _encode_match(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def encode_wide(text: str) -> str:
-    """Encode wide characters of one code point each."""
     return WIDE_TAIL.join(text) + WIDE_TAIL
 
 

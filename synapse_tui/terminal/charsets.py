@@ -71,7 +71,6 @@ def pyte_map(code: str) -> str:
 
 
 def code_of(mapping: str) -> str:
-    """Return the final of a set given as in pyte."""
     for code in CHARSETS:
         if pyte_map(code) == mapping:
             return code

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """Rows that moved as a whole."""
-
     top: int  # First row of the region
     bottom: int  # Last row
     lines: int  # Rows moved up; negative for down
@@ -52,7 +50,6 @@ class DamageTracker:
         self._cursor: _Cursor = (-1, -1, True, 0)
 
     def take(self) -> Damage:
-        """Return the changes since the last call."""
         screen = self._screen
         rows, since, seen = screen.rows, self._tick, self._seen
         cursor = (screen.column, screen.y, screen.modes.cursor_visible, screen.cursor_shape)

@@ -58,7 +58,6 @@ class Pen:
         self._style = 0
 
     def take(self) -> str:
-        """Return everything written since the last call."""
         text = "".join(self.parts)
         self.parts.clear()
         return text
@@ -175,7 +174,6 @@ def capture_history(terminal: Terminal) -> History:
 
 
 def join_rows(rows: Iterable[Row], columns: int) -> list[Packed]:
-    """Return the logical lines of a screen, without trailing blank lines."""
     joiners: list[Joiner] = []
     for row in rows:
         line = pack(row)
@@ -208,7 +206,6 @@ def switch(number: int, on: bool) -> str:
 
 
 def before_text(screen: Screen) -> Iterator[str]:
-    """Yield settings that do not affect text, and the stacks."""
     if screen.attribute_extent:
         yield f"\x1b[{screen.attribute_extent}*x"
     if screen.level != 4:
@@ -227,7 +224,6 @@ def before_text(screen: Screen) -> Iterator[str]:
 
 
 def _saved_mode(number: int, on: bool) -> Iterator[str]:
-    """Set a mode, save it by XTSAVE, and set it back."""
     if number in SCREEN_MODES:
         change, back = switch(47, on), switch(47, False)
     else:
@@ -291,13 +287,11 @@ def saved_cursor(saved: SavedCursor, columns: int, lines: int, pen: Pen) -> None
 
 
 def charsets_reset(codes: Sequence[str], shift: int) -> str:
-    """Return sequences that undo `charsets`."""
     designations = [f"\x1b{mode}{ASCII}" for mode, code in zip("()*+", codes, strict=True) if code != ASCII]
     return "".join(designations) + (_SHIFTS[0] if shift else "")
 
 
 def tab_stops(screen: Screen) -> Iterator[str]:
-    """Yield sequences for tab stops that differ from those of a reset; they move the cursor."""
     usual = set(range(8, max(screen.columns, 1024), 8))
     if screen.tabstops == usual:
         return
@@ -330,7 +324,6 @@ def after_text(screen: Screen) -> Iterator[str]:
 
 
 def region(screen: Screen) -> Iterator[str]:
-    """Yield margins and origin mode; each moves the cursor home."""
     if screen.modes.margins:
         yield switch(69, True)
     if (screen.left, screen.right) != (0, screen.columns - 1):
@@ -404,7 +397,6 @@ def _alternate_screen(screen: Screen, pen: Pen) -> None:
 
 
 def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
-    """Write the scrollback and scroll it off; the first row of the screen may continue its last line."""
     lines, columns = screen.lines, screen.columns
     entries = [unpacked(entry) for entry in screen.scrollback.entries(rows)]
     kept, goes_on = bool(entries), screen.main_buffer.rows[0].wrapped
@@ -438,7 +430,6 @@ def _height(line: Packed, columns: int) -> int:
 
 
 def _spoilt(screen: Screen, saved: SavedCursor) -> int:
-    """Return the row in which `saved_cursor` wrote; -1 if it did not."""
     return min(saved.y, screen.lines - 1) if saved.x >= screen.columns else -1
 
 
@@ -470,7 +461,6 @@ def _wraps_by_itself(before: int, line: Packed, columns: int) -> bool:
 
 
 def _cursor(screen: Screen, pen: Pen) -> None:
-    """Place the cursor; a pending wrap or joiner needs the last character written again."""
     x, y, row = screen.column, screen.y, screen.rows[screen.y]
     pending = screen.x >= screen.columns
     if pending or (screen.joining and x):

@@ -172,7 +172,6 @@ class Grid(pyte.Screen):
         self.update_simple()
 
     def update_simple(self) -> None:
-        """Update `simple`, which selects the fast path for text."""
         self.side_margins = self.left > 0 or self.right < self.columns - 1
         altered = self.translation is not None or bool(self.single_shift) or self.joining
         self.simple = not (altered or self.modes.insert or self.side_margins)
@@ -265,12 +264,10 @@ class Grid(pyte.Screen):
             self.y -= 1
 
     def next_line(self) -> None:
-        """NEL: to the start of the next row."""
         self.index()
         self.carriage_return()
 
     def scroll_up(self, count: int | None = None) -> None:
-        """SU: move the region up; rows leaving the top of the main screen go to the scrollback."""
         count = min(count or 1, self.bottom - self.top + 1)
         if self.side_margins:
             self._shift_columns(self.top, count)
@@ -279,7 +276,6 @@ class Grid(pyte.Screen):
             self._roll()
 
     def _roll(self) -> None:
-        """Move the rows of the region up by one. Requires that there are no side margins."""
         rows, top, bottom, style = self.rows, self.top, self.bottom, self.style
         row = rows.pop(top)
         rows.insert(bottom, Row(style & BG if style else 0, self.tick))
@@ -294,7 +290,6 @@ class Grid(pyte.Screen):
             self.emit(LineScrolled(Line(row, self.table, self.columns)))
 
     def scroll_down(self, count: int | None = None) -> None:
-        """SD: move the rows of the region down."""
         self._move_down(self.top, min(count or 1, self.bottom - self.top + 1))
 
     def scroll_down_or_track(self, count: int | None = None, *more: int) -> None:
@@ -347,7 +342,6 @@ class Grid(pyte.Screen):
             self.rows[self.bottom + 1].wrapped = False
 
     def _shift_columns(self, top: int, count: int) -> None:
-        """Move the cells between the side margins up by `count` rows, down if it is negative."""
         left, end = self.left, self.right + 1
         region = self.rows[top : self.bottom + 1]
         blocks = [self._take_block(row, left, end) for row in region]
@@ -403,7 +397,6 @@ class Grid(pyte.Screen):
             self._draw_code_points(data)
 
     def _translated(self, data: str) -> str:
-        """Translate text to the active character sets; SS2 and SS3 apply to the first character only."""
         first, table = "", self.translation
         if self.single_shift:
             shifted = CHARSETS.get(self.charsets[self.single_shift])
@@ -413,7 +406,6 @@ class Grid(pyte.Screen):
         return first + (data.translate(table) if table else data)
 
     def _draw_clusters(self, data: str) -> None:
-        """Write text that may contain clusters, in one call if it fits, otherwise segment by segment."""
         start = 0
         while start < len(data) and self._extend(data[start]):
             start += 1
@@ -447,7 +439,6 @@ class Grid(pyte.Screen):
                 self._draw_wide(text)
 
     def _draw_code_points(self, data: str) -> None:
-        """Write text without clusters (mode 2027 reset): each code point has its own width."""
         for match in legacy_segments().finditer(data):
             kind, text = match.lastindex, match.group()
             if kind == 1:
@@ -512,11 +503,9 @@ class Grid(pyte.Screen):
         return x, limit
 
     def _advance(self, x: int, limit: int) -> None:
-        """Move the cursor past the text just written; at the limit a wrap is pending."""
         self.x = x if x < limit else self.columns if limit == self.columns else self.columns + 1
 
     def _open(self, x: int, size: int, limit: int) -> Row:
-        """Return the cursor's row, with room for `size` cells in insert mode."""
         row = self.rows[self.y]
         if self.modes.insert:
             row.insert(x, size, limit, self.style, self.columns)
@@ -551,7 +540,6 @@ class Grid(pyte.Screen):
         return True
 
     def _rewrite(self, row: Row, x: int, new: str, style: int) -> None:
-        """Replace a cluster with an extended one, which may be wider or narrower."""
         before = 2 if row.expand(self.columns)[x + 1 : x + 2] == [""] else 1
         width = cluster_width(new) if self.modes.grapheme_clusters else before
         limit = self.right + 1 if x <= self.right else self.columns
@@ -617,12 +605,10 @@ class Grid(pyte.Screen):
         self.cursor_back(1)
 
     def cursor_down1(self, count: int | None = None) -> None:
-        """CNL."""
         self.cursor_down(count)
         self.carriage_return()
 
     def cursor_up1(self, count: int | None = None) -> None:
-        """CPL."""
         self.cursor_up(count)
         self.carriage_return()
 
@@ -648,7 +634,6 @@ class Grid(pyte.Screen):
         self.y = min(y + self.top, self.bottom) if self.modes.origin else min(y, self.lines - 1)
 
     def column_relative(self, count: int | None = None) -> None:
-        """HPR: move right."""
         base = self.left if self.modes.origin else 0
         self.cursor_to_column(self.column - base + (count or 1) + 1)
 
@@ -683,7 +668,6 @@ class Grid(pyte.Screen):
         self.x = min(x, limit)
 
     def tab_forward(self, count: int | None = None) -> None:
-        """CHT."""
         for _ in range(min(count or 1, self.columns)):
             self.tab()
 
@@ -700,7 +684,6 @@ class Grid(pyte.Screen):
         self.x = max(x, limit)
 
     def set_tab_stop(self) -> None:
-        """HTS."""
         self.tabstops.add(self.column)
 
     def clear_tab_stop(self, how: int = 0) -> None:
@@ -746,11 +729,9 @@ class Grid(pyte.Screen):
             self.select_charset()
 
     def shift_in(self) -> None:
-        """SI."""
         self.lock_shift(0)
 
     def shift_out(self) -> None:
-        """SO."""
         self.lock_shift(1)
 
     def lock_shift(self, number: int) -> None:
@@ -853,23 +834,19 @@ class Grid(pyte.Screen):
 
     @since_level(4)
     def insert_columns(self, count: int | None = None) -> None:
-        """DECIC: insert blank columns at the cursor, inside the margins."""
         if self._inside():
             self._edit_columns(self.column, count, Row.insert)
 
     @since_level(4)
     def delete_columns(self, count: int | None = None) -> None:
-        """DECDC: delete columns at the cursor, inside the margins."""
         if self._inside():
             self._edit_columns(self.column, count, Row.delete)
 
     def shift_left(self, count: int | None = None) -> None:
-        """SL: move the cells inside the margins to the left."""
         if self._inside():
             self._edit_columns(self.left, count, Row.delete)
 
     def shift_right(self, count: int | None = None) -> None:
-        """SR: move the cells inside the margins to the right."""
         if self._inside():
             self._edit_columns(self.left, count, Row.insert)
 
@@ -899,7 +876,6 @@ class Grid(pyte.Screen):
             row.stamp = self.tick
 
     def repeat(self, count: int | None = None) -> None:
-        """REP: repeat the last character."""
         if self.last_text:
             cluster = last_cluster(self.last_text)
             self.draw(cluster * self._shortened(count or 1, cluster_width(cluster)))

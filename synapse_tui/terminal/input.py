@@ -86,7 +86,6 @@ KEYPAD_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "kp_separator": ",",
     }
 )
-"""The text of the keypad keys."""
 
 KEYPAD_FINALS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -142,8 +141,6 @@ _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """A key that was pressed, repeated or released."""
-
     # Kitty's name of the key (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the character it
     # types without Shift (`a`, `1`, `ä`); empty if it is unknown or the text comes from an input method
     key: str
@@ -172,7 +169,6 @@ class KeyEvent:
 
     @property
     def modified(self) -> bool:
-        """Whether Ctrl, Alt, Super, Hyper or Meta is held, so that the key types no text."""
         return self.alt or self.ctrl or self.super or self.hyper or self.meta
 
     @property
@@ -211,7 +207,6 @@ def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: byte
 
 
 def _moded(event: KeyEvent, raw: bytes, modes: Modes) -> bool:
-    """Whether the child's modes affect the key, so that the outer terminal's bytes may be wrong."""
     return (
         (event.key in CURSOR_FINALS and len(raw) == 3 and raw[2:].isupper())
         or event.key in KEYPAD_TEXT
@@ -324,7 +319,6 @@ def _other_special(event: KeyEvent, level: int) -> bool:
 
 
 def _well_known(event: KeyEvent) -> bool:
-    """Whether the legacy encoding is unambiguous: Alt alone, or Ctrl with a control code."""
     if event.super or event.hyper or event.meta:
         return False
     if not event.ctrl:

@@ -11,8 +11,6 @@ MouseEncoding = Literal["x10", "utf8", "sgr", "urxvt", "sgr-pixels"]
 
 @dataclass(slots=True)
 class Modes:
-    """Terminal modes, written by the screen, read by encoders and views."""
-
     application_cursor: bool = False  # DECCKM (?1): cursor keys send SS3
     application_keypad: bool = False  # DECKPAM/DECNKM (?66): the keypad sends SS3
     bracketed_paste: bool = False  # ?2004

@@ -36,8 +36,6 @@ _MAX_LINK = 2083
 
 
 class _ToColumn(dict[int, str]):
-    """CHA to columns from 0, cached."""
-
     def __missing__(self, column: int) -> str:
         made = self[column] = f"\x1b[{column + 1}G"
         return made
@@ -47,12 +45,10 @@ _TO_COLUMN = _ToColumn()
 
 
 def clean(text: str) -> str:
-    """Return a text without characters that control a terminal or reorder its row."""
     return _UNSAFE.sub("", text)
 
 
 def cells(line: Line) -> list[str]:
-    """Return the text of each cell of a line; the second cell of a wide character is empty."""
     out: list[str] = []
     for text, _, _ in line.coded_runs():
         if text.isascii() and text.isprintable():
@@ -84,7 +80,6 @@ def draw_text(text: str, column: int) -> str:
 
 @lru_cache(maxsize=2048)
 def _drawn(text: str, column: int) -> str:
-    """Draw text with other characters, cached for rows that do not change."""
     out: list[str] = []
     to = _TO_COLUMN
     found = _DOUBTFUL.split(text)

@@ -99,13 +99,11 @@ def _number(text: str) -> int:
 
 
 def _fields(parts: list[str]) -> dict[str, str]:
-    """Parse `key=value` parts, skipping parts without `=`."""
     pairs = (part.partition("=") for part in parts[:_FIELDS])
     return {clean(key, 64): clean(value, TEXT_LENGTH) for key, mark, value in pairs if mark}
 
 
 def _decoded(text: str, length: int) -> str:
-    """Decode base64; empty if it is invalid."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -130,24 +128,18 @@ _CAPABILITIES = {
     "XT": "",
     "xterm-version": VERSION,
 }
-"""terminfo capabilities (and tmux's extensions) that a child may query."""
 
 
 class Reports(Areas):
-    """The screen with reports, OSC and DCS strings."""
-
     def report_device_attributes(self, mode: int = 0, **_more: bool) -> None:
-        """DA1."""
         if mode == 0:
             self.reply(PRIMARY_ATTRIBUTES)
 
     def report_secondary_attributes(self, mode: int = 0) -> None:
-        """DA2."""
         if mode == 0:
             self.reply(SECONDARY_ATTRIBUTES)
 
     def report_tertiary_attributes(self, mode: int = 0) -> None:
-        """DA3."""
         if mode == 0:
             self.reply(TERTIARY_ATTRIBUTES)
 
@@ -290,24 +282,19 @@ class Reports(Areas):
     # Titles
 
     def set_title(self, param: str) -> None:
-        """OSC 2."""
         self.change_title(clean(param, TITLE_LENGTH))
 
     def set_icon_name(self, param: str) -> None:
-        """OSC 1."""
         self.icon_name = clean(param, TITLE_LENGTH)
 
     def both_titles(self, rest: str, _end: str) -> None:
-        """OSC 0."""
         self.set_icon_name(rest)
         self.set_title(rest)
 
     def title_command(self, rest: str, _end: str) -> None:
-        """OSC 2."""
         self.set_title(rest)
 
     def icon_command(self, rest: str, _end: str) -> None:
-        """OSC 1."""
         self.set_icon_name(rest)
 
     # Colours
@@ -341,7 +328,6 @@ class Reports(Areas):
         self._reset_indexed(range(SPECIAL.stop), rest or ";".join(map(str, range(SPECIAL.stop))))
 
     def reset_special(self, rest: str, _end: str) -> None:
-        """OSC 105: reset some special colours, or all."""
         self._reset_indexed(SPECIAL, rest or ";".join(map(str, range(len(SPECIAL)))))
 
     def _reset_indexed(self, indices: range, names: str) -> None:
@@ -390,11 +376,9 @@ class Reports(Areas):
         self.emit(ClipboardSet(selection or "c", _decoded(data, len(data))))
 
     def folder_command(self, rest: str, _end: str) -> None:
-        """OSC 7."""
         self.emit(WorkingDirectory(clean(rest, TEXT_LENGTH)))
 
     def pointer_command(self, rest: str, _end: str) -> None:
-        """OSC 22."""
         self.emit(PointerShape(clean(rest, 64)))
 
     # Notices
@@ -445,7 +429,6 @@ class Reports(Areas):
             self.emit(WorkingDirectory("file://" + clean(value, TEXT_LENGTH)))
 
     def prompt_mark(self, rest: str, _end: str) -> None:
-        """OSC 133."""
         kind, *parts = rest.split(";")
         fields = _fields(parts)
         if kind == "D" and parts and "=" not in parts[0]:

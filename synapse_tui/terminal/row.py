@@ -121,7 +121,6 @@ class Row:
         self.size = end
 
     def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
-        """Replace cells. The caller has split the wide characters at both ends."""
         end = x + len(cells)
         self.expand(columns)[x:end] = cells
         self.styles[x:end] = styles
@@ -141,7 +140,6 @@ class Row:
     # Erasing and moving
 
     def clear(self, fill: int) -> None:
-        """Erase the whole row, which becomes compact."""
         self.text = ""
         self.size = 0
         self.spans = ()
@@ -207,7 +205,6 @@ class Row:
         self.size = x
 
     def _cut(self, x: int, fill: int) -> None:
-        """End a compact row without clusters at `x`, with blanks of style `fill` after it."""
         if x > self.size:
             if fill == self.fill:
                 return
@@ -242,7 +239,6 @@ class Row:
     # Reading
 
     def runs(self, columns: int) -> list[Run]:
-        """Return the row as runs of one style, together `columns` cells wide."""
         if self.cells is not None:
             return self._expanded_runs(self.cells)
         missing = columns - self.size
@@ -277,14 +273,12 @@ class Row:
         return runs
 
     def content(self, columns: int) -> str:
-        """Return the characters of the row, padded to `columns` cells."""
         if self.cells is not None:
             return "".join(self.cells)
         text = readable(self.text) if self.wide else self.text
         return text + " " * (columns - self.size)
 
     def is_blank(self) -> bool:
-        """Whether the row has only blanks of the default style."""
         if self.cells is None:
             return not (self.fill or self.spans or self.text.strip(" "))
         return not any(self.styles) and not "".join(self.cells).strip(" ")
@@ -308,7 +302,6 @@ class Row:
         return ("" if cell == WIDE_TAIL else cell), style
 
     def _place(self, x: int) -> int:
-        """Return where a cell starts in the text; fast for the last two, which new text may join."""
         if not self.joined:
             return x
         if self.size - x > 2:
@@ -356,11 +349,9 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The characters of the line without trailing blanks."""
         return self._row.content(0).rstrip(" ")
 
     def runs(self) -> list[tuple[str, Style, int]]:
-        """Return runs of one style over the whole width: text, style, cells."""
         return [(readable(text), style, count) for text, style, count in self.coded_runs()]
 
     def coded_runs(self) -> list[tuple[str, Style, int]]:
@@ -377,7 +368,6 @@ class Line:
         return self._columns
 
     def __getitem__(self, x: int) -> pyte.screens.Char:
-        """Return a cell as in pyte (`screen.buffer[y][x]`)."""
         text, packed = self._row.cell(x)
         return self.char(text, self._table.style(packed))
 
@@ -397,7 +387,6 @@ class Line:
 
 
 def packed_style(char: pyte.screens.Char) -> int:
-    """Return the packed style of a pyte cell."""
     flags = (
         (char.bold, BOLD),
         (char.italics, ITALIC),
@@ -420,7 +409,6 @@ def _packed_color(name: str) -> int:
 
 
 def pyte_color(color: int) -> str:
-    """Return a colour as in pyte: a name, or six hexadecimal digits."""
     name = _PYTE_COLORS.get(color)
     if name is None:
         name = f"{color & 0xFFFFFF:06x}" if color & RGB else str(FG_BG_256[color])

@@ -67,8 +67,6 @@ _OTHER_KEYS = 4
 
 
 class BufferLine(Line):
-    """A writable row of `screen.buffer`."""
-
     __slots__ = ("_screen",)
 
     def __init__(self, row: Row, screen: Screen) -> None:
@@ -205,7 +203,6 @@ class Screen(Reports):
 
     @property
     def margins(self) -> pyte.screens.Margins | None:
-        """The scrolling region as in pyte; None for the whole screen."""
         if self.top == 0 and self.bottom == self.lines - 1:
             return None
         return pyte.screens.Margins(self.top, self.bottom)
@@ -241,7 +238,6 @@ class Screen(Reports):
     # Resets
 
     def full_reset(self) -> None:
-        """RIS: reset to the power-on state and clear the scrollback."""
         alternate = self.on_alternate
         self.reset()
         self.scrollback.clear()
@@ -355,7 +351,6 @@ class Screen(Reports):
         self.reset_mode(*modes, private=True)
 
     def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
-        """Set or reset one mode; unknown modes are ignored."""
         if private and number in _CONDITIONAL and not self._switchable(number):
             return
         name = (PRIVATE_MODES if private else ANSI_MODES).get(number)
@@ -404,7 +399,6 @@ class Screen(Reports):
         self.update_simple()
 
     def after_origin(self, _on: bool) -> None:
-        """DECOM moves the cursor home."""
         self.cursor_position()
 
     def after_reverse_video(self, _on: bool) -> None:
@@ -426,20 +420,16 @@ class Screen(Reports):
         self.cursor_position()
 
     def after_cursor_mode(self, on: bool) -> None:
-        """Mode 1048: DECSC and DECRC."""
         (self.decsc if on else self.decrc)()
 
     def after_in_band_resize(self, on: bool) -> None:
-        """Mode 2048: report the size immediately."""
         if on:
             self.report_size_in_band()
 
     def keypad_application(self) -> None:
-        """DECKPAM (ESC =)."""
         self.switch_mode(66, True, private=True)
 
     def keypad_numeric(self) -> None:
-        """DECKPNM (ESC >)."""
         self.switch_mode(66, False, private=True)
 
     # Mode queries, saved modes
@@ -473,12 +463,10 @@ class Screen(Reports):
 
     @since_level(3)
     def request_mode(self, number: int = 0) -> None:
-        """DECRQM for an ANSI mode."""
         self.reply(f"\x1b[{number};{self.ansi_mode_state(number)}$y")
 
     @since_level(3)
     def request_private_mode(self, number: int = 0) -> None:
-        """DECRQM for a DEC mode."""
         self.reply(f"\x1b[?{number};{self.private_mode_state(number)}$y")
 
     def save_modes(self, *modes: int) -> None:
@@ -542,7 +530,6 @@ class Screen(Reports):
             self.modes.modify_other_keys = 0
 
     def report_key_modifiers(self, *resources: int) -> None:
-        """XTQMODKEYS (CSI ? resource m)."""
         for resource in resources:
             if resource == _OTHER_KEYS:
                 self.reply(f"\x1b[>{_OTHER_KEYS};{self.modes.modify_other_keys}m")
@@ -550,7 +537,6 @@ class Screen(Reports):
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
         self._dirty: set[int] = set()
         self.savepoints: list[tuple[SavedCursor, bool]] = []  # type: ignore[assignment]  # pyte's have its own
-        """Saved cursors, with the autowrap setting."""
         self._changes = DamageTracker(self, scrolls=False)
         super().__init__(columns, lines, scrollback)
         self.cursor = CursorProxy(self)
@@ -558,7 +544,6 @@ class Screen(Reports):
 
     @property
     def display(self) -> list[str]:
-        """One string per row, each `columns` cells wide."""
         return [row.content(self.columns) for row in self.rows]
 
     @property
@@ -581,7 +566,6 @@ class Screen(Reports):
 
     @property
     def g0_charset(self) -> str:
-        """G0 as in pyte: the character for each of the 256 codes."""
         return pyte_map(self.charsets[0])
 
     @g0_charset.setter
@@ -602,7 +586,6 @@ class Screen(Reports):
         self.savepoints.append((here, self.modes.autowrap))
 
     def restore_cursor(self) -> None:
-        """Pop the cursor from pyte's stack; home if it is empty."""
         if not self.savepoints:
             self.set_origin(False)
             self.cursor_position()

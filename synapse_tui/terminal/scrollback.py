@@ -21,8 +21,6 @@ from .style import StyleTable, erased
 
 
 class Packed(NamedTuple):
-    """A row, or several joined by soft wraps."""
-
     text: str  # The cells, in the coding of `cells.py`
     # Start column and packed style by turns; before the first start the style is 0
     spans: Sequence[int] = ()
@@ -30,7 +28,6 @@ class Packed(NamedTuple):
 
 
 def pack(row: Row) -> Packed:
-    """Pack a row, without trailing blanks."""
     if row.cells is None:
         return Packed(row.text, row.spans, row.fill)
     spans: list[int] = []
@@ -44,7 +41,6 @@ def pack(row: Row) -> Packed:
 
 
 def strip_blanks(text: str, spans: Sequence[int]) -> str:
-    """Return a packed text without trailing blanks of the default style."""
     if spans and spans[-1]:
         return text
     blanks = len(text) - len(text.rstrip(" "))
@@ -70,7 +66,6 @@ class Joiner:
         self.length = len(line.text)
 
     def add(self, row: Packed, columns: int) -> None:
-        """Append a row, restoring the line's trailing blanks except one left by a wide character."""
         spans, missing = self._spans, columns - self._tail
         if missing == 1 and begins_wide(row.text):
             missing = 0
@@ -100,7 +95,6 @@ def _change(spans: list[int], start: int, style: int) -> None:
 
 
 def breaks(cells: Sequence[str], columns: int) -> list[int]:
-    """Return where the rows of a logical line start at a width, without splitting wide characters."""
     starts, at, count = [0], columns, len(cells)
     while at < count:
         if cells[at] == WIDE_TAIL and at - 1 > starts[-1]:
@@ -135,7 +129,6 @@ def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row
 
 
 def cut_spans(spans: Sequence[int], end: int) -> list[int]:
-    """Return the style changes before a cell."""
     kept = list(spans)
     while kept and kept[-2] >= end:
         del kept[-2:]
@@ -180,7 +173,6 @@ def size_of(entry: Entry) -> int:
 
 
 def smaller(text: str) -> str | bytes:
-    """Return a text unchanged or in UTF-8, whichever takes less memory."""
     encoded = text.encode()
     return encoded if len(encoded) + 33 < getsizeof(text) else text
 
@@ -246,7 +238,6 @@ class Scrollback(Sequence[Line]):
         return Line(self.row(index), self._table, self.columns)
 
     def row(self, index: int) -> Row:
-        """Return one row, built from its logical line; 0 is the oldest, -1 the newest."""
         count = len(self)
         if index < 0:
             index += count
@@ -267,7 +258,6 @@ class Scrollback(Sequence[Line]):
         return row
 
     def _opened(self, entry: Entry) -> Opened:
-        """Split a line into rows, caching the last one since rows are read one by one."""
         if self._open[0] is not entry:
             line, continued = unpacked(entry)
             cells = split_cells(line.text)
@@ -275,7 +265,6 @@ class Scrollback(Sequence[Line]):
         return self._open[1]
 
     def resize(self, columns: int) -> None:
-        """Recount the rows for a new width."""
         self._pack_queue()
         if columns == self.columns:
             return
@@ -291,12 +280,10 @@ class Scrollback(Sequence[Line]):
         self._trim()
 
     def pop_line(self) -> list[Row]:
-        """Remove and return the rows of the newest logical line."""
         self._pack_queue()
         return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
 
     def pop_rows(self, count: int) -> list[Row]:
-        """Remove and return the newest rows, at most `count`, oldest first."""
         size = len(self)
         rows = [self.row(index) for index in range(max(0, size - count), size)]
         self._drop(len(rows))
@@ -497,7 +484,6 @@ def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[R
 def reflow(
     rows: list[Row], scrollback: Scrollback, cursor: Place, old: Size, new: Size
 ) -> tuple[list[Row], Place]:
-    """Fit the rows of a main screen, exchanging lines with the scrollback. Returns rows and cursor."""
     rows, cursor = _change_height(rows, scrollback, cursor, new[1])
     if old[0] != new[0]:
         rows, cursor = _change_width(rows, scrollback, cursor, old[0], new[0])
@@ -546,7 +532,6 @@ def _filled(rows: list[Row], lines: int) -> list[Row]:
 
 
 def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list[Row], Place]:
-    """Join rows into logical lines and split them at another width. Returns rows and cursor."""
     x, y = cursor
     result: list[Row] = []
     place = (x, 0)
@@ -588,7 +573,6 @@ def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
 
 
 def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[int]]:
-    """Split a line into rows. Returns the rows and their first cells; cell `least` always gets a row."""
     cells = split_cells(line.text)
     starts = breaks(cells, columns)
     rows: list[Row] = []

@@ -228,7 +228,6 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "*x": (Screen.select_attribute_extent, 1),
     "*y": (Screen.report_checksum, 6),
 }
-"""Prefix, intermediates and final → method of the screen."""
 
 ESCAPES: dict[str, Handler] = {
     "6": Screen.back_index,
@@ -250,7 +249,6 @@ ESCAPES: dict[str, Handler] = {
     "n": lambda screen: screen.lock_shift(2),
     "o": lambda screen: screen.lock_shift(3),
 }
-"""Final of an escape sequence → method of the screen."""
 
 CONTROLS: dict[str, Handler] = {
     "\x07": Screen.bell,
@@ -269,18 +267,15 @@ Call = tuple[Handler, tuple[int, ...]]  # A method of the screen and its paramet
 
 
 def bound(screen: Screen, handler: Handler) -> Handler:
-    """Bind a method to a screen, respecting overrides in subclasses."""
     own = getattr(screen, handler.__name__, None)
     return partial(handler, screen) if own is None else cast("Handler", own)
 
 
 def numbers_of(parameters: str) -> tuple[int, ...]:
-    """The parameters of a control sequence; omitted ones are 0."""
     return tuple(min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";"))
 
 
 def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
-    """Return the call for a control sequence; None if it is unknown or malformed."""
     found = CONTROL_SEQUENCES.get(prefix + intermediates + final)
     if found is None or ":" in parameters:
         return None
@@ -306,7 +301,6 @@ Token = re.Match[str]
 _INTRODUCERS = frozenset("]PX^_")
 _CALLS_KEPT, _LONGEST_KEPT = 2048, 64
 _PLACES = {str(number): number - 1 for number in range(1, 512)}
-"""CUP parameters → columns and rows from 0."""
 _FAR = 99_999
 
 
@@ -347,7 +341,6 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Use a screen; methods overridden in subclasses are respected."""
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
@@ -413,14 +406,12 @@ class Stream(pyte.ByteStream):
         self._remember_end(text)
 
     def _resume(self, text: str) -> int:
-        """Complete what the last piece of text left open. Returns the index to continue at."""
         pending, self._pending = self._pending, ""
         if self._string:
             return self._escape_in_string(text, 0) if pending else self._in_string(text, 0)
         return self._walk(pending, text, 0) if pending else 0
 
     def _scan(self, text: str, index: int) -> int:
-        """Run complete tokens. Returns the index of the first character that does not match."""
         handlers = self._handlers
         token: Any = None
         end = len(text)
@@ -562,7 +553,6 @@ class Stream(pyte.ByteStream):
         return self._after_text and not start
 
     def _remember_end(self, text: str) -> None:
-        """Remember whether the text, without an incomplete sequence, ends in a graphic character."""
         end = len(text) - len(self._pending)
         if end > 0:
             self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
@@ -611,7 +601,6 @@ class Stream(pyte.ByteStream):
         return len(text)
 
     def _replay(self, sequence: str, text: str, index: int) -> int:
-        """Run a sequence assembled from the characters before `index`."""
         if sequence[1:] in _INTRODUCERS:
             self._string = sequence[1]
             return self._in_string(text, index)
@@ -657,7 +646,6 @@ class Stream(pyte.ByteStream):
         return self._walk("\x1b", text, index)
 
     def _keep(self, part: str) -> None:
-        """Store a part of a string whose content is needed, up to the limit."""
         self._string_size += len(part)
         if self._string in "]P" and self._string_size <= MAX_STRING:
             self._string_parts.append(part)
@@ -690,7 +678,6 @@ def _has_own(screen: Screen, *names: str) -> bool:
 
 
 def _is_complete(sequence: str) -> bool:
-    """Whether a sequence has its final character. Requires at least one character after ESC."""
     kind, last = sequence[1], sequence[-1]
     if kind == "[":
         return len(sequence) > 2 and last >= "@"
@@ -698,7 +685,6 @@ def _is_complete(sequence: str) -> bool:
 
 
 def _ends_in_text(text: str, end: int) -> bool:
-    """Whether the character before `end` is a graphic one, not the end of a sequence."""
     if text[end - 1] < " " or text[end - 1] == "\x7f":
         return False
     escape = text.rfind("\x1b", 0, end)

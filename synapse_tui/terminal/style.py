@@ -39,14 +39,6 @@ class Style:
     Attributes:
         fg: Foreground: -1 default, 0-255 palette, `RGB | 0xRRGGBB`.
         bg: Background, likewise.
-        bold: SGR 1.
-        dim: SGR 2.
-        italic: SGR 3.
-        blink: SGR 5 or 6.
-        reverse: SGR 7.
-        hidden: SGR 8.
-        strike: SGR 9.
-        overline: SGR 53.
         underline: 0 none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed (SGR 4, 4:n, 21).
         underline_color: Colour of the underline (SGR 58); -1 follows the foreground.
         link: URI of the hyperlink (OSC 8).
@@ -125,7 +117,6 @@ class StyleTable:
         return style
 
     def target(self, link: int) -> tuple[str, str]:
-        """Return URI and group of a link; both empty for no link or a forgotten one."""
         return self._links.get(link, ("", ""))
 
     def link(self, uri: str, group: str = "") -> int:
@@ -194,8 +185,6 @@ def _build_simple() -> dict[str, Change]:
 
 
 class _Color(NamedTuple):
-    """Position of the colour of SGR 38, 48 or 58 in a packed style; tables hold its shifted parts."""
-
     mask: int  # Clears this colour
     shift: int  # For a palette colour
     base: int  # A 24-bit colour without its parts
@@ -218,18 +207,14 @@ _NOTHING: Change = (EVERYTHING, 0)
 
 
 class SgrParser:
-    """Parses parameters of SGR sequences, with a cache."""
-
     def __init__(self) -> None:
         self.known: dict[str, Change] = {}
 
     def change(self, parameters: str) -> Change:
-        """Return the effect of the parameters between `CSI` and `m`."""
         known = self.known.get(parameters)
         return self.learn(parameters) if known is None else known
 
     def learn(self, parameters: str) -> Change:
-        """Parse parameters that are not in the cache."""
         if len(self.known) >= _KEPT:
             self.known.clear()
         result = self.known[parameters] = parse(parameters)
@@ -310,13 +295,11 @@ def _direct(red: str, green: str, blue: str) -> int:
 
 
 def _byte(text: str) -> int:
-    """Parse a colour component or palette index, clamped to 255."""
     digits = text.lstrip("0") or "0"
     return min(int(digits), 255) if len(digits) < 10 and digits.isdecimal() else 255
 
 
 def _odd(item: str) -> Change:
-    """Parse a parameter with sub-parameters or leading zeros; unknown ones change nothing."""
     if ":" not in item:
         return _SIMPLE.get(item.lstrip("0") or "0", _NOTHING)
     name, *rest = item.split(":")

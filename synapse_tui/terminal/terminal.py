@@ -22,8 +22,6 @@ CursorShape = Literal["block", "underline", "bar"]
 
 @dataclass(frozen=True, slots=True)
 class CursorView:
-    """The cursor as shown."""
-
     x: int  # Always on the screen
     y: int
     visible: bool  # DECTCEM
@@ -77,16 +75,13 @@ class Terminal:
         return self.stream.paused
 
     def resize(self, columns: int, lines: int) -> Damage:
-        """Change the size, rewrapping the lines of the main screen."""
         self.screen.resize(max(1, lines), max(1, columns))
         return self._fed.take()
 
     def take_damage(self) -> Damage:
-        """Return the damage since the last call of this method."""
         return self._taken.take()
 
     def take_replies(self) -> bytes:
-        """Return and clear the pending replies to the child."""
         replies = self.screen.replies
         if not replies:
             return b""
@@ -106,7 +101,6 @@ class Terminal:
 
     @property
     def display(self) -> list[str]:
-        """One string per row, each `columns` cells wide."""
         return self.screen.display
 
     @property
@@ -121,7 +115,6 @@ class Terminal:
         return self.line(y).cell(x)
 
     def line(self, y: int) -> Line:
-        """Return a row of the screen, 0 at the top."""
         screen = self.screen
         return Line(screen.rows[y], screen.table, screen.columns)
 

@@ -1,6 +1,6 @@
-"""Colours: our own in true colour and in 256 colours, the terminal's sixteen, and those of Textual's themes.
+"""Themes: our own (true colour and 256 colours), the terminal's 16 colours, and Textual's themes.
 
-Panes always keep the terminal's own background; a theme colours only what stands around them.
+Panes always use the terminal's own background; themes apply only around them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 Palette = Mapping[str, str]
 
-# The colours of the 256 variants and of high contrast are entries of the palette of 256, so that rounding
-# makes none into another. Text in high contrast has a contrast of at least 7 (WCAG 2.1, 1.4.6).
+# The 256-colour and high-contrast themes use exact palette entries, so that rounding merges no colours.
+# High-contrast text has a contrast ratio of at least 7 (WCAG 2.1, 1.4.6).
 # fmt: off
 _COLOURS = {
     # name           dark       light      dark-256   light-256  high-contrast, on black and on white
@@ -86,13 +86,13 @@ ANSI: Palette = {
 }
 
 
-MIN_CONTRAST = 4.6  # a little more than WCAG 2.1 asks of text (1.4.3)
-STEP = 0.04  # how much of white or black is added at a time
-# what is written on: the background with so much of the foreground
+MIN_CONTRAST = 4.6  # slightly more than WCAG 2.1 requires for text (1.4.3)
+STEP = 0.04  # share of white or black added per step
+# backgrounds of text, as the share of foreground in the background
 PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.08, "field-focus": 0.11}
-FOCUS = 0.18  # how much of the first colour the marked row has
-MUTED, FAINT, LINE = 0.15, 0.25, 0.75  # how much of the background the lesser inks have, and the lines
-ROUNDINGS = 32  # how often a colour is rounded at most: the nearest one is not always left as it is
+FOCUS = 0.18  # share of the primary colour in the highlighted row
+MUTED, FAINT, LINE = 0.15, 0.25, 0.75  # share of the background in the muted inks and the lines
+ROUNDINGS = 32  # maximum iterations: the palette's nearest colour may itself be rounded to another
 DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
 
 
@@ -168,7 +168,7 @@ def _snap(color: Color, *, rounded: bool) -> Color:
 
 
 AUTO = "auto"
-CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # what "Next colours" goes through
+CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # order of "Next colours"
 
 
 def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
@@ -234,12 +234,12 @@ _AGENT_COLOURS = {
 
 
 def variable_defaults() -> dict[str, str]:
-    """Values of our variables under a theme that does not define them (Textual's own ones)."""
+    """Return values of our variables for themes that do not define them."""
     return dict(DARK)
 
 
 def agent_colour(agent_type: str) -> str:
-    """Name of the colour of an agent's type; unknown types get one that stays the same from run to run."""
+    """Return the colour name of an agent's type; unknown types get one that is stable across runs."""
     known = _AGENT_COLOURS.get(agent_type)
     return known or f"agent-{sum(agent_type.encode()) % 8 + 1}"
 
@@ -258,5 +258,4 @@ def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> T
 
 
 def own_theme(name: str) -> Theme | None:
-    """One of our own themes by Textual's name of it, or None."""
     return next((theme for theme in _OWN.values() if theme.name == name), None)

@@ -1,4 +1,4 @@
-"""An app on another terminal: its colours, and whether colours are wanted at all. Leans on Textual 8.2."""
+"""Adapts an app to the colours of another terminal. Relies on internals of Textual 8.2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
-# by which a terminal describes itself and its user
+# variables that describe the terminal and the user's preferences
 TERMINAL_VARIABLES = (
     "TERM",
     "COLORTERM",
@@ -51,7 +51,7 @@ def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
 
 
 def forget_drawn(app: App[Any]) -> None:
-    """Drop what widgets keep of their lines: it holds the colours of the terminal before."""
+    """Clear cached lines, which contain the colours of the previous terminal."""
     for screen in app.screen_stack:
         for widget in screen.walk_children(with_self=True):
             if isinstance(widget, Widget):

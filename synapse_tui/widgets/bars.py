@@ -1,4 +1,4 @@
-"""The bars around the panes: tabs at the top; key hints, the newest notice and a tip at the bottom."""
+"""The tab bar at the top, and the bars with key hints, notices and tips at the bottom."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEADER = "leader"
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
 _COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
-# which hints stay when room gets short, the most useful first
+# priority of the hints when space is short, most useful first
 _KEEP = (
     "help",
     "compose",
@@ -39,20 +39,20 @@ _KEEP = (
 
 
 class StatusBar(SegmentBar):
-    """Key hints and notices; targets are action ids, `leader` and `notice`."""
+    """Shows key hints and notices; targets are action ids, `leader` and `notice`."""
 
-    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
+    keymap: reactive[Keymap] = reactive(Keymap)
     notice: var[str] = var("")
     level: var[Level] = var("information")
-    agents: reactive[Sequence[AgentView]] = reactive(())  # those that need a person are named at the right
-    active: reactive[str] = reactive("")  # the agent in focus: what it asks for is on the screen already
-    progress: reactive[str] = reactive("")  # how many agents have started, while some have not
+    agents: reactive[Sequence[AgentView]] = reactive(())  # those that need the user are shown at the right
+    active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
+    progress: reactive[str] = reactive("")  # startup progress, if any
 
     _expiry: Timer | None = None
     _dialog_of = ""
 
     def show(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Show a notice for some seconds, or until the dialog of an agent that it is about is gone."""
+        """Show a notice for some seconds, or until the dialog it is about has closed."""
         self.level, self._dialog_of = level, dialog_of
         self.notice = one_line(text)
         self.refresh()
@@ -118,7 +118,7 @@ class StatusBar(SegmentBar):
 
 
 def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:
-    """Key hints in the order of the function keys: as many of the useful ones as fit."""
+    """Return the most useful key hints that fit, in the order of the function keys."""
     room = width - width_of(leader)
     hints = {
         action.id: _hint(action.id, key_label(action.keys[0]), action.hint or action.title.lower())
@@ -141,12 +141,12 @@ Runs = list[tuple[str, str, str]]
 
 
 class TipBar(SegmentBar):
-    """Says what to try with the demo agents; targets are action ids."""
+    """Suggests what to try with the demo agents; targets are action ids."""
 
     DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
 
-    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
-    wrote: reactive[bool] = reactive(False)  # whether a message was sent: something else is to be tried then
+    keymap: reactive[Keymap] = reactive(Keymap)
+    wrote: reactive[bool] = reactive(False)  # whether a message has been sent; selects the next tip
 
     def begin(self) -> None:
         self.add_class("-shown")
@@ -191,7 +191,7 @@ class TipBar(SegmentBar):
         return [(f" {way}", "bold $hot", action_id), (f" {what} ", "$ink-muted", action_id)]
 
 
-MIN_LABEL = 7  # cells that a label keeps at least; it is left out before it would be narrower
+MIN_LABEL = 7  # minimum cells of a label; below that it is omitted
 NEW = "new"
 MORE_LEFT = "previous"
 MORE_RIGHT = "next"
@@ -201,7 +201,7 @@ class TabBar(SegmentBar):
     """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
 
     agents: var[Sequence[AgentView]] = var(())
-    expected: reactive[Sequence[AgentView]] = reactive(())  # being opened; no click target
+    expected: reactive[Sequence[AgentView]] = reactive(())  # being opened; not clickable
     active: reactive[str] = reactive("")
     project: reactive[str] = reactive("")
     frame: var[int] = var(0)

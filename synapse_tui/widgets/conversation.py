@@ -1,4 +1,4 @@
-"""The tab of an external agent: what was said, how it stands, and a line to write in."""
+"""The tab of an external agent: conversation, status, and composer."""
 
 from __future__ import annotations
 
@@ -31,32 +31,30 @@ from .segment_bar import Piece, SegmentBar, width_of
 from .text import one_line, plural, shorten, wrapped
 from .views import Mark, delivery_mark, party, state_mark
 
-# how a run of text looks: the component classes of `ConversationLog` without their prefix
+# style of a run: a component class of `ConversationLog` without its prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
-WIDEST = 100  # cells of a line of text: longer ones are hard to read
-OWN_SHARE = 0.75  # how much of the width the person's own messages may take
+WIDEST = 100  # maximum width of a line in cells, for readability
+OWN_SHARE = 0.75  # maximum share of the width for the user's messages
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationModel:
-    """A conversation as the widgets show it."""
-
     alias: str
     name: str = ""
-    protocol: str = ""  # how it is called
-    entries: Sequence[Entry] = ()  # what was said, oldest first
-    tasks: Sequence[Task] = ()  # its tasks, oldest first
+    protocol: str = ""  # for display
+    entries: Sequence[Entry] = ()  # oldest first
+    tasks: Sequence[Task] = ()  # oldest first
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     known: bool = True  # whether the agent is still in the registry
 
     @property
     def open_task(self) -> Task | None:
-        """The newest task that goes on or asks something; None for none."""
+        """The newest task that has not ended, or None."""
         return next((task for task in reversed(self.tasks) if not task.state.final), None)
 
     @property
     def asking(self) -> Task | None:
-        """The newest task that asks something; None for none."""
+        """The newest task that needs input, or None."""
         found = (task for task in reversed(self.tasks) if task.state is TaskState.INPUT_REQUIRED)
         return next(found, None)
 
@@ -82,27 +80,23 @@ class ConversationModel:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of text that looks alike."""
-
     text: str
     role: Role
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log."""
-
-    pieces: tuple[Run, ...] = ()  # what stands in it, after the indent
+    pieces: tuple[Run, ...] = ()  # the content after the indent
     indent: int = 0
-    key: str = ""  # the entry that it belongs to; empty for none
+    key: str = ""  # of the entry it belongs to, if any
 
 
-# lines of entries that were made before, by the entry's key, with what they were made of
+# cached lines by entry key, with the values they were made from
 Known = dict[str, tuple[object, tuple[Line, ...]]]
 
 
 class ConversationLines:
-    """Lays out a conversation as lines of at most `width` cells; `known` keeps what has not changed."""
+    """Lays out a conversation as lines of at most `width` cells; `known` caches unchanged entries."""
 
     def __init__(self, model: ConversationModel, width: int, now: datetime, known: Known) -> None:
         self._model = model
@@ -111,7 +105,7 @@ class ConversationLines:
         self._known = known
         self._day = now.astimezone().date()
         last = {entry.task_id: entry.key for entry in model.entries if entry.kind == "sent"}
-        # by the key of the last message about a task: the mark of the task
+        # task marks, by the key of the last message sent about the task
         self._marks = {last[task.id]: _task_mark(task) for task in model.tasks if task.id in last}
 
     def all(self) -> list[Line]:
@@ -162,7 +156,7 @@ class ConversationLines:
 
 
 def _belongs(before: Entry, entry: Entry) -> bool:
-    """Whether an entry continues the one before, without a header."""
+    """Whether an entry continues the previous one and needs no header."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
@@ -190,16 +184,16 @@ def _note_lines(entry: Entry, width: int) -> Iterator[Line]:
 
 
 def clock_time(at: datetime, now: datetime) -> str:
-    """When something was said: the time today, else the date too."""
+    """Format the time of an entry; the date is included unless it is today."""
     there, here = at.astimezone(), now.astimezone()
     return there.strftime("%H:%M") if there.date() == here.date() else there.strftime("%Y-%m-%d %H:%M")
 
 
-PAGE = 0.8  # how much of the height a page goes
+PAGE = 0.8  # share of the height to scroll per page
 
 
 class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
-    """Shows what was said; it stays at the end while it is there."""
+    """Displays the entries; follows new ones while scrolled to the end."""
 
     DEFAULT_CSS = """
     ConversationLog {
@@ -225,19 +219,19 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         text: str
 
     model: var[ConversationModel | None] = var(None)
-    marked: var[str] = var("")  # key of the entry that is chosen; empty for none
+    marked: var[str] = var("")  # key of the chosen entry, if any
 
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
         self._lines: list[Line] = []
-        self._made: ConversationModel | None = None  # what the lines were made of
+        self._made: ConversationModel | None = None  # the model that `_lines` shows
         self._keys: list[str] = []
         self._known: Known = {}
         self._styles: dict[str, Style] = {}
-        self._follows = True  # whether the view goes along with what is new
+        self._follows = True  # whether to scroll to new entries
 
-    # What is shown
+    # Content
 
     def watch_model(self) -> None:
         self._make()
@@ -275,16 +269,16 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
             self.scroll_end(animate=False)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Stay where the person went back to, and at the end once that is reached again."""
+        """Stop following when the user scrolls back, and resume at the end."""
         super().watch_scroll_y(old_value, new_value)
-        # What is new moves the end away before the view follows: only going back means that it should not.
+        # New entries move the end before the view follows, so only scrolling back stops following.
         self._follows = self.at_end or (self._follows and new_value >= old_value)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         blank = self._style("blank")
         place = y + self.scroll_offset.y
-        if self._made is not self.model:  # it came while this had no size, and none has come since
+        if self._made is not self.model:  # the model was set while the widget had no size
             self.call_later(self._make)
         if self.model is not None and not self._lines:
             return self._hint(y, width)
@@ -320,7 +314,7 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
             found = self._styles[role] = self.get_component_rich_style(f"conversation--{role}")
         return found
 
-    # What is chosen
+    # Choosing entries
 
     def watch_marked(self) -> None:
         self.refresh()
@@ -333,7 +327,7 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
                 self.scroll_to(y=min(places[0], places[-1] - height + 1), animate=False)
 
     def choose(self, by: int) -> None:
-        """Choose another entry; the last one when none is chosen."""
+        """Choose another entry, starting with the last."""
         if not self._keys:
             return
         if self.marked not in self._keys:
@@ -351,7 +345,7 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         self.scroll_end(animate=False)
 
     def copy(self, key: str) -> None:
-        """Copy an entry whole; without a key the last thing that the agent said."""
+        """Copy an entry in full; an empty key copies the agent's last one."""
         if self.model is None:
             return
         entries = self.model.entries
@@ -381,7 +375,7 @@ _ENDS = {"home": True, "g": True, "end": False, "G": False}
 
 
 class ConversationComposer(FaultTolerant, TextArea):
-    """Takes all keys of a conversation: those of writing, and those of choosing among what was said."""
+    """Handles all keys of a conversation: editing, and choosing entries of the log."""
 
     DEFAULT_CSS = """
     ConversationComposer, ConversationComposer:ansi {
@@ -400,7 +394,7 @@ class ConversationComposer(FaultTolerant, TextArea):
     class Navigated(Message):
         key: str
 
-    choosing: var[bool] = var(False)  # whether keys choose an entry of the log instead of writing
+    choosing: var[bool] = var(False)  # whether keys choose an entry instead of editing
 
     def __init__(self) -> None:
         super().__init__(
@@ -425,7 +419,7 @@ class ConversationComposer(FaultTolerant, TextArea):
         event.prevent_default()
 
     def _write(self, key: str) -> bool:
-        """Do what a key means while writing; False for text and editing."""
+        """Handle a key of the editor; False leaves it to the text area."""
         if key in _SEND:
             self._submit()
         elif key in _NEWLINES:
@@ -445,7 +439,7 @@ class ConversationComposer(FaultTolerant, TextArea):
             self.text = ""
 
     def give_back(self, text: str) -> None:
-        """Show a text again that could not be sent; what was typed since stays behind it."""
+        """Restore a text that could not be sent, before anything typed since."""
         self.text = text if not self.text else f"{text}\n{self.text}"
         self.move_cursor(self.document.end)
 
@@ -455,7 +449,7 @@ CHOOSING = "↑↓ choose · c copies · Esc back"
 
 
 class ConversationStatus(SegmentBar):
-    """How the conversation stands and what can be done; targets: commands of `ConversationView.Asked`."""
+    """Shows the status and commands; targets are commands of `ConversationView.Asked`."""
 
     DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
 
@@ -503,7 +497,7 @@ class ConversationStatus(SegmentBar):
 
 
 class ConversationView(FaultTolerant, Widget, can_focus=False):
-    """A conversation: its log, how it stands, and a line to write in."""
+    """A conversation: log, status and composer."""
 
     DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -544,7 +538,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
             self.composer.placeholder = words
 
     def toggle_choosing(self) -> None:
-        """Let keys choose among what was said, or write again."""
         self._set_choosing(not self.composer.choosing)
 
     def stop_choosing(self) -> None:
@@ -587,8 +580,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
 
 class ConversationPane(Pane):
-    """Frames the conversation with an external agent."""
-
     def __init__(self, alias: str, view: ConversationView) -> None:
         super().__init__(alias, view)
         self.talk = view

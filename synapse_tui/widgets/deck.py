@@ -1,4 +1,4 @@
-"""The deck: all panes, arranged in one of four layouts, or one of them alone."""
+"""The deck: all panes in one of four layouts, or a single zoomed pane."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .text import one_line
 Layout = Literal["tabs", "columns", "grid", "main"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
-MIN_WIDTH = 36  # least width of a tile, in cells: below it agents cannot draw their frames
-MIN_HEIGHT = 8  # least height of a tile, in rows, its title included
-GAP = 1  # cells between two tiles side by side; the titles part those on top of one another
-MAIN_SHARE = 0.6  # part of the width that the main pane takes, where the others can be used beside it
+MIN_WIDTH = 36  # minimum width of a tile in cells; narrower ones break the frames that agents draw
+MIN_HEIGHT = 8  # minimum height of a tile in rows, including its title
+GAP = 1  # cells between tiles side by side; titles separate those above each other
+MAIN_SHARE = 0.6  # share of the width for the main pane, if the others remain usable beside it
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of cells, from the top left of the deck."""
+    """A rectangle of cells, relative to the top left of the deck."""
 
     x: int
     y: int
@@ -49,14 +49,13 @@ def as_layout(name: str) -> Layout:
 
 
 def next_layout(layout: Layout) -> Layout:
-    """The layout after this one, from the last to the first."""
     return LAYOUTS[(LAYOUTS.index(layout) + 1) % len(LAYOUTS)]
 
 
 def arrange(
     layout: Layout, count: int, width: int, height: int, *, focused: int = 0, main: int = 0
 ) -> Mapping[int, Tile]:
-    """Place panes; those that would be too small to use are left out, never the one in focus."""
+    """Place panes by index; those that would be too small are omitted, except the focused one."""
     if count <= 0 or width <= 0 or height <= 0:
         return {}
     whole = Tile(0, 0, width, height)
@@ -105,7 +104,7 @@ def _usefulness(whole: Tile, columns: int, rows: int) -> float:
 
 
 def _window(indices: Iterable[int], room: int, focused: int) -> list[int]:
-    """The page of `room` indices that has the focused one; the first page when it is not among them."""
+    """Return the page of `room` indices that contains the focused one, or the first page."""
     every = list(indices)
     place = every.index(focused) if focused in every else 0
     start = min(place // room * room, max(0, len(every) - room))
@@ -123,7 +122,7 @@ def _column(tile: Tile, count: int) -> list[Tile]:
 
 
 TITLE_ROWS = 1
-EMPTY_WIDTH = 76  # cells of a line in the text of the empty deck
+EMPTY_WIDTH = 76  # wrapping width of the text in an empty deck
 
 
 class _Tiling(TextualLayout):
@@ -148,7 +147,7 @@ class _Tiling(TextualLayout):
 
 
 class Deck(FaultTolerant, Container):
-    """Holds a pane for each agent; which ones are shown follows from layout, zoom and focus."""
+    """Holds a pane per agent; layout, zoom and focus decide which are visible."""
 
     DEFAULT_CSS = """
     Deck { width: 1fr; height: 1fr; background: ansi_default; color: $line; overflow: hidden; }
@@ -157,13 +156,13 @@ class Deck(FaultTolerant, Container):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"deck--empty"}
 
     class Rearranged(Message):
-        """Panes that are shown may have another size; those that are hidden should get it too."""
+        """Visible panes may have changed size, and hidden ones should follow."""
 
     arrangement: var[Layout] = var("tabs")
     zoomed: var[bool] = var(False)
     active: var[str] = var("")
-    empty: reactive[str] = reactive("")  # what is shown while there is no pane; it may have several lines
-    main: var[str] = var("")  # agent of the large pane in the layout `main`; empty for the first one
+    empty: reactive[str] = reactive("")  # text shown if there are no panes; may have several lines
+    main: var[str] = var("")  # agent id of the large pane in the `main` layout; empty for the first
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,7 +170,7 @@ class Deck(FaultTolerant, Container):
 
     @property
     def layout(self) -> TextualLayout:
-        """Our own arithmetic: styles can only name Textual's layouts."""
+        """The layout, which styles cannot name because it is not one of Textual's."""
         return self._tiling
 
     @property
@@ -179,11 +178,9 @@ class Deck(FaultTolerant, Container):
         return [child for child in self.children if isinstance(child, Pane)]
 
     def pane(self, agent_id: str) -> Pane | None:
-        """The pane of an agent, or None."""
         return next((pane for pane in self.panes if pane.agent_id == agent_id), None)
 
     def tiles(self, size: Size) -> dict[Widget, Tile]:
-        """Where the shown panes stand in a deck of that size."""
         panes = [pane for pane in self.panes if pane.display or pane.is_attached]
         ids = [pane.agent_id for pane in panes]
         layout: Layout = "tabs" if self.zoomed else self.arrangement
@@ -196,7 +193,7 @@ class Deck(FaultTolerant, Container):
         return self.terminal_sizes(1)[0]
 
     def terminal_sizes(self, more: int) -> list[tuple[int, int]]:
-        """Columns and lines that the terminals of so many more agents would have, once all are there."""
+        """Return the sizes (columns, lines) of `more` additional terminals, once all are open."""
         size, before = self.size, len(self.panes)
         layout: Layout = "tabs" if self.zoomed else self.arrangement
         last = before + more - 1
@@ -214,7 +211,8 @@ class Deck(FaultTolerant, Container):
             if pane.display is not visible:
                 pane.display = visible
             pane.zoomed = self.zoomed
-            pane.refresh(layout=True)  # of the pane: Textual forgets the arrangement of its parent only then
+            # On the pane, since only that makes Textual invalidate the deck's cached arrangement.
+            pane.refresh(layout=True)
         self.refresh()
         self.post_message(self.Rearranged())
 
@@ -268,8 +266,6 @@ LEAST_HEIGHT = 10
 
 
 class TooSmall(Widget, can_focus=False):
-    """Says how large the terminal must be."""
-
     DEFAULT_CSS = """
     TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center;
                background: ansi_default; color: ansi_default; }

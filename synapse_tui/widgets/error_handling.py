@@ -1,4 +1,4 @@
-"""Keeps the application going when a handler fails: the error is logged and, once, shown."""
+"""Keeps the application running when a handler fails: errors are logged and shown once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# before the same error is shown again; a widget that cannot be drawn fails at every frame
+# before the same error is shown again; a widget that cannot be drawn fails on every frame
 REPEAT_SECONDS = 30.0
 
 
@@ -22,14 +22,14 @@ class Reporter(Protocol):
     """An application that handles unexpected errors."""
 
     def report(self, error: Exception) -> None:
-        """Log and show it; before the first frame it ends the application."""
+        """Log and show an error; before the first frame it ends the application."""
 
     def notice_error(self, error: Exception) -> None:
-        """Tell the person about an error that may happen."""
+        """Show an expected error."""
 
 
 class FaultTolerant(MessagePump):
-    """A widget, screen or application that goes on after an error of a handler, where Textual would not."""
+    """A widget, screen or application that survives errors in handlers, unlike in plain Textual."""
 
     async def _dispatch_message(self, message: Message) -> None:
         try:
@@ -41,15 +41,15 @@ class FaultTolerant(MessagePump):
 
 
 class ErrorGate:
-    """Logs errors and decides whether one is worth a notice."""
+    """Logs errors and suppresses repeats."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._reported: dict[str, float] = {}
-        self.count = 0  # how many errors there were
+        self.count = 0  # total errors
 
     def passes(self, error: BaseException) -> bool:
-        """Log an error and return True, unless it was just reported."""
+        """Log an error and return True, unless the same one was reported recently."""
         self.count += 1
         now = self._clock()
         self._reported = {

@@ -1,4 +1,4 @@
-"""The tasks of the history as a list of any length: only what is seen is drawn."""
+"""A list of tasks of any length that draws only the visible rows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .segment_bar import Piece
 from .text import one_line, shorten
 from .views import delivery_mark, party
 
-AROUND = 200  # how many characters before and after the words are looked at
-HEAD = 2000  # how many characters of a text are looked at where the words are not found as they are written
-BEFORE = 0.3  # how much of the line may stand before the words
+AROUND = 200  # characters examined before and after a match
+HEAD = 2000  # characters of a text searched after Unicode normalization (NFKC)
+BEFORE = 0.3  # maximum share of the line before the match
 
-Run = tuple[str, bool]  # some text, and whether it is what was searched for
+Run = tuple[str, bool]  # text, and whether it matches the search
 
 
 def stands_in(text: str, terms: Sequence[str]) -> bool:
@@ -99,15 +99,15 @@ def _runs(line: str, hits: Sequence[tuple[int, int]]) -> Iterator[Run]:
 
 
 REPLY = "↳ "
-_LEAST = 6  # cells that a name has at least
+_LEAST = 6  # minimum cells of a name
 
 
-ROW = 2  # lines of a task
-AHEAD = 20  # how many tasks before its end the list asks for more
+ROW = 2  # lines per task
+AHEAD = 20  # rows before the end at which more are requested
 
 
 class HistoryList(FaultTolerant, ScrollView, can_focus=True):
-    """Shows tasks, the newest first; one of them is marked."""
+    """Lists tasks, newest first; one of them is marked."""
 
     DEFAULT_CSS = """
     HistoryList {
@@ -139,7 +139,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         record: Record
 
     class NearEnd(Message):
-        """The end of the list comes near."""
+        """The view is close to the end of the list."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         super().__init__(id=id)
         self.now = now
         self.rows: list[Record] = []
-        self.note = ""  # shown while the list is empty
+        self.note = ""  # shown if the list is empty
         self._marked = 0
         self._labels: Mapping[str, str] = {}
         self._terms: Sequence[str] = ()
@@ -166,7 +166,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self._labels, self._terms, self._projects = labels, terms, projects
         self._redraw()
 
-    # What is listed
+    # Content
 
     def show_all(self, rows: Sequence[Record]) -> None:
         self.rows = list(rows)
@@ -181,7 +181,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self._measure()
 
     def insert(self, rows: Sequence[Record]) -> None:
-        """List newer tasks above; what is marked stays so, and stays where it is unless that is the top."""
+        """Insert newer tasks at the top; the marked task and, unless at the top, the view do not change."""
         known = {row.task.id for row in self.rows}
         fresh = [row for row in rows if row.task.id not in known]
         if not fresh:
@@ -196,7 +196,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
             self.post_message(self.Marked(self.marked))
 
     def change(self, task: Task) -> bool:
-        """Show a newer snapshot of a task; whether it is listed."""
         for at, row in enumerate(self.rows):
             if row.task.id == task.id:
                 ended = task.updated_at if task.state.final else None
@@ -214,7 +213,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self._drawn.clear()
         self.refresh()
 
-    # What is marked
+    # Marking
 
     def mark(self, place: int) -> None:
         if not self.rows:
@@ -270,7 +269,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self._ask_for_more(int(new_value + self.size.height) // ROW)
 
-    # How it looks
+    # Rendering
 
     def on_resize(self) -> None:
         self._measure()

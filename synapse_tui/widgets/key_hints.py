@@ -1,4 +1,4 @@
-"""The panel that opens after the leader key: every key that may follow, by mouse too."""
+"""Key hints: the panel shown after the leader key, and the hints below the sidebar."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .error_handling import FaultTolerant
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import pad
 
-COLUMN = 26  # cells of one entry
-KEY = 4  # cells of its key
+COLUMN = 26  # cells per entry
+KEY = 4  # cells for its key
 
 
 class WhichKey(FaultTolerant, Widget, can_focus=False):
-    """Lists the leader's keys in columns; a click does what its entry says."""
+    """Lists the keys that may follow the leader in columns; entries can be clicked."""
 
     DEFAULT_CSS = """
     WhichKey {
@@ -36,12 +36,10 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    keymap: var[Keymap] = var(Keymap)  # the keys that hold
+    keymap: var[Keymap] = var(Keymap)
 
     @dataclass
     class Chosen(Message):
-        """An entry was clicked."""
-
         action_id: str
 
     def watch_keymap(self) -> None:
@@ -54,7 +52,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         return [action for action in self.keymap.actions if action.leader]
 
     def _grid(self, width: int) -> tuple[int, int]:
-        """Rows, and cells of a column: narrower ones where the screen has too few rows."""
+        """Return the number of rows and the column width, using narrower columns if rows are short."""
         count = len(self._entries())
         most_rows = max(1, self.app.size.height - 4)
         columns = max(1, width // COLUMN, ceil(count / most_rows))
@@ -66,7 +64,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         parts: list[tuple[str, str]] = []
         for row in range(rows):
             for action in entries[row::rows]:
-                key = leader_label(action).replace("Enter", "⏎")  # the column of keys is narrow
+                key = leader_label(action).replace("Enter", "⏎")  # the key column is narrow
                 parts += [
                     (pad(key, KEY), "bold $hot"),
                     (pad(_short_title(action), column - KEY - 1), "$ink"),
@@ -99,8 +97,6 @@ def _short_title(action: Action) -> str:
 
 @runtime_checkable
 class Keyed(Protocol):
-    """An application with keys."""
-
     keymap: Keymap
 
 
@@ -108,10 +104,10 @@ def keys_of(app: object) -> Keymap:
     return app.keymap if isinstance(app, Keyed) else Keymap()
 
 
-# A key, what it does in a word, and the action of the section that does it
+# key, label, and the section's action
 Hint: TypeAlias = tuple[str, str, str]
-MESSAGES = "messages"  # the section whose keys are shown before any had the focus
-# The hints of each section, by the id of its list, in at most two rows
+MESSAGES = "messages"  # the section shown before any had the focus
+# by section (the id of its list), in at most two rows
 HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
     "agents": ((("Enter", "go to", "select"),),),
     MESSAGES: (
@@ -145,12 +141,6 @@ HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
 
 
 class SidebarKeys(SegmentBar):
-    """What the keys do in one of the lists; it can be done by the mouse as well.
-
-    Attributes:
-        section: The id of the list whose keys are shown.
-    """
-
     DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
 
     section: var[str] = var(MESSAGES)

@@ -1,4 +1,4 @@
-"""The files that agents have locked, in the sidebar: who, since when, what for, and for how long still."""
+"""The sidebar panel of file locks: file, holder, start, purpose and remaining time."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .text import one_line, shorten, shorten_middle
 from .views import kind_of, party
 
 SECOND = 1.0
-LOOK = 3  # seconds between two looks while the panel is seen: other hosts and commands take locks too
+LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
 NONE = "  no file is locked"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
 
 class LockPanel(FaultTolerant, Vertical):
-    """Asks for the locks while it is seen, and for nothing while it is not."""
+    """Lists the locks; queries them only while visible."""
 
-    list_id: ClassVar[str] = "locks"  # the id of the list in it
+    list_id: ClassVar[str] = "locks"
 
     DEFAULT_CSS = """
     LockPanel { height: auto; margin-top: 1; display: none; }
@@ -58,11 +58,11 @@ class LockPanel(FaultTolerant, Vertical):
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
-        # reads the locks; None where file safety is off: the panel is hidden
+        # reads the locks; None if file safety is off, which hides the panel
         self.look: Look | None = None
         self._labels: Mapping[str, str] = {}
         self.locks: Sequence[Lock] = ()
-        self.problem = ""  # why the locks are not known; empty when they are
+        self.problem = ""  # why the locks could not be read
         self._clock: Timer | None = None
         self._seconds = 0
         self._again = self._looking = False
@@ -72,12 +72,11 @@ class LockPanel(FaultTolerant, Vertical):
         yield Choices(id="locks", markup=False, compact=True)
 
     def on_mount(self) -> None:
-        """Show the panel only with file safety; the clock runs only while it is visible."""
         self.set_class(self.look is not None, "-on")
         self._clock = self.set_interval(SECOND, self._tick, pause=True)
 
     def follow(self, look: Look | None) -> None:
-        """Ask for the locks from now on; None where there can be none any more, and nothing is shown."""
+        """Use another source of locks; None hides the panel."""
         self.look = look
         self.locks, self.problem = (), ""
         self.set_class(look is not None, "-on")
@@ -88,7 +87,6 @@ class LockPanel(FaultTolerant, Vertical):
         return self.is_mounted and self.look is not None and self.size.width > 0 and self.is_on_screen
 
     def on_show(self) -> None:
-        """Look at once, and let the clock run."""
         self._seconds = 0
         if self._clock is not None:
             self._clock.resume()
@@ -114,7 +112,7 @@ class LockPanel(FaultTolerant, Vertical):
             self._fill()
 
     def show_news(self) -> None:
-        """Look again if the panel is visible; while a look is under way, once more after it."""
+        """Read the locks if visible; if a read is in progress, read again after it."""
         if self.seen:
             self._again = True
             if not self._looking:
@@ -159,7 +157,7 @@ class LockPanel(FaultTolerant, Vertical):
 
     def enter(self) -> None:
         view = self.query_one("#locks", OptionList)
-        # At once: keys that follow must not reach an agent any more.
+        # Immediately, so that the next keys do not reach an agent.
         self.screen.set_focus(view, scroll_visible=False)
         if view.highlighted is None:
             view.action_first()
@@ -177,7 +175,7 @@ class LockPanel(FaultTolerant, Vertical):
 
 
 def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
-    """Two lines: the file and how long still; who, since when, what for."""
+    """Render a lock in two lines: file, remaining time; holder, start, purpose."""
     left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
     file = shorten_middle(one_line(lock.file), width - cell_len(left) - 3)
     holder = party(lock.agent_id, labels)

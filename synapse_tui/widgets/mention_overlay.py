@@ -1,4 +1,4 @@
-"""The overlay over a pane while `@agent message` is typed."""
+"""The overlay shown in a pane while `@agent message` is typed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .text import one_line, shorten, wrap_at_cursor, wrap_words
 
 WIDEST = 64
 NARROWEST = 12
-_FRAME = 4  # columns that the frame takes: its sides and a blank beside each
+_FRAME = 4  # columns of the frame, including a blank on each side
 _TEXT_ROWS = 6
 _CHOICES = 5
 _ADDRESS_KEYS = "Tab completes · Esc back"
@@ -34,12 +34,10 @@ _PROBLEM_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class DrawnMention:
-    """The content of the overlay."""
-
-    lines: tuple[Content, ...]  # its lines, frame included, all equally wide
-    size: Size  # its size in cells
-    cursor: Offset  # cell of the cursor in it
-    choices: dict[int, int]  # index of the completion that a line shows, by the number of the line
+    lines: tuple[Content, ...]  # including the frame, all equally wide
+    size: Size  # in cells
+    cursor: Offset  # position of the cursor inside
+    choices: dict[int, int]  # line number to index of the completion on it
 
 
 def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
@@ -71,7 +69,7 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
 
 
 def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
-    """Return the first row of the overlay and whether it is above the line of the cursor."""
+    """Return the first row of the overlay and whether it is above the cursor's line."""
     over, under = anchor.y, pane.height - anchor.y - 1
     if above is None or height > (over if above else under):
         above = height > under and over > under
@@ -81,7 +79,7 @@ def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None
 
 
 def room_for_mention(pane: Size, anchor: Offset) -> int:
-    """Return how many rows the overlay may take without covering the line of the cursor."""
+    """Return how many rows the overlay may use without covering the cursor's line."""
     return max(anchor.y, pane.height - anchor.y - 1, min(3, pane.height))
 
 
@@ -151,7 +149,7 @@ def _targets_text(targets: Sequence[Address]) -> str:
 
 
 class MentionOverlay(Widget, can_focus=False):
-    """Shows what is held of a mention, at the line of the pane's cursor; the pane keeps the focus."""
+    """Shows the mention being typed at the pane's cursor; the pane keeps the focus."""
 
     DEFAULT_CSS = """
     MentionOverlay {
@@ -168,7 +166,7 @@ class MentionOverlay(Widget, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.drawn: DrawnMention | None = None
-        # whether the pane has another size since it was painted: what it shows may not have been read
+        # whether the pane was resized since the last paint, so the user may not have seen the overlay
         self.stale = False
         self._view: MentionView | None = None
         self._above: bool | None = None
@@ -176,7 +174,7 @@ class MentionOverlay(Widget, can_focus=False):
 
     @property
     def cursor(self) -> Offset | None:
-        """Cell of the pane where the cursor stands in what is typed; None while the overlay is hidden."""
+        """The cursor's cell in the pane; None while the overlay is hidden."""
         return self._place + self.drawn.cursor if self.drawn is not None else None
 
     def show(self, view: MentionView | None, pane: Size, anchor: Offset) -> None:
@@ -197,7 +195,7 @@ class MentionOverlay(Widget, can_focus=False):
         self.refresh()
 
     def place_again(self, pane: Size, anchor: Offset) -> None:
-        """Show the same in a pane that has another size; it is stale until that is painted."""
+        """Reposition the overlay after a resize; it is stale until painted."""
         if self._view is not None:
             self.stale = True
             self._above = None

@@ -1,4 +1,4 @@
-"""A list to choose from, in which the marked row is seen without colours too."""
+"""Option lists whose highlight is visible without colours."""
 
 from __future__ import annotations
 
@@ -17,30 +17,28 @@ _MARKED = "option-list--option-highlighted"
 
 
 class Choices(OptionList):
-    """Shows the marked row reversed where there are no colours (NO_COLOR)."""
+    """Shows the highlighted row in reverse if colours are disabled (NO_COLOR)."""
 
     def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
-        """The style of a part; Textual itself leaves `text-style: reverse` out."""
+        """Add reverse, which Textual's implementation drops."""
         style = super().get_visual_style(*component_classes, partial=partial)
         return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One row."""
-
-    id: str  # what is returned for it
+    id: str
     label: Content
-    marked: bool = False  # whether it is marked at the beginning
+    marked: bool = False  # whether it is marked initially
 
 
 class Checklist(Choices):
-    """Space and a click mark, Enter confirms."""
+    """Space or a click marks a row; Enter confirms."""
 
     BINDINGS: ClassVar = [("space", "mark", "Mark"), ("enter", "confirm", "Open")]
 
     class Confirmed(Message):
-        """Enter was pressed."""
+        pass
 
     def __init__(self, choices: Sequence[Choice], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         self._labels = {choice.id: choice.label for choice in choices}
@@ -69,7 +67,7 @@ class Checklist(Choices):
 
     @on(OptionList.OptionSelected)
     def _clicked(self, event: OptionList.OptionSelected) -> None:
-        """Only a click comes here: Enter is bound to `confirm`."""
+        """Mark the clicked row; Enter is bound to `confirm` and does not get here."""
         event.stop()
         self.action_mark()
 
@@ -78,7 +76,7 @@ _MOVES = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedo
 
 
 class SearchInput(Input):
-    """What is searched for; the arrows move in the list `#results` of the screen."""
+    """A search field; the arrow keys move in the list `#results` of the screen."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key not in _MOVES:

@@ -1,8 +1,7 @@
-"""What the panes of an app share: the frame clock, the outer cursor, and writing past Textual's compositor.
+"""Painting shared by all panes: the frame clock, the outer cursor, and output that bypasses the compositor.
 
-The compositor is always right and costs three times as much as writing the changed rows to the driver. A pane
-may write them itself while it is in full view; this module knows when that is. It leans on internals of
-Textual 8.2.
+Writing changed rows directly to the driver costs a third of what Textual's compositor does. A pane may do so
+while nothing covers it; in all other cases the compositor draws it. Relies on internals of Textual 8.2.
 """
 
 from __future__ import annotations
@@ -31,35 +30,29 @@ from .strips import Pens, Piece, Span, TerminalStrip, build_pieces, draw
 
 log = logging.getLogger(__name__)
 
-FRAME_INTERVAL = 1 / 30  # seconds between two ticks; busy panes paint on ticks, all of them in one write
-QUIET = 5  # intervals without a frame after which a pane is quiet and paints at once
+FRAME_INTERVAL = 1 / 30  # seconds between ticks; busy panes paint on ticks, all in one write
+QUIET = 5  # intervals without a frame after which a pane paints immediately
 
-COST_FACTOR = (
-    4  # the frame interval of a pane is at least this many times what drawing one of its frames takes
-)
-LONGEST_INTERVAL = 0.2  # seconds between two frames of the costliest pane
+COST_FACTOR = 4  # minimum frame interval of a pane, as a multiple of the time to draw a frame
+LONGEST_INTERVAL = 0.2  # maximum of that interval in seconds
 
 
-# seconds of drawing after which the loop gets its turn before the next pane: a key must not wait for all
+# seconds of painting per tick; then pending keys are handled before the remaining panes
 SLICE = 0.004
 
 
 class Painter(Protocol):
-    """A pane, as the clock sees it."""
-
     def held_until(self, now: float) -> float:
-        """Until when on the loop's clock the child holds its frame back; the past if it does not."""
+        """Return the loop time until which the child delays its frame; not in the future if it does not."""
 
     def paint_frame(self) -> str:
-        """Bring the pane up to date and return what is to be written for it; empty when Textual paints it."""
+        """Update the pane and return the output; empty if Textual paints it."""
 
     def charge(self, seconds: float) -> None:
-        """Take note of the CPU time that `paint_frame` took."""
+        """Account for the CPU time that `paint_frame` took."""
 
 
 class FrameClock:
-    """Decides when panes paint."""
-
     def __init__(
         self,
         write: Callable[[str], None],
@@ -72,17 +65,17 @@ class FrameClock:
         self._interval = interval
         self._loop = loop or asyncio.get_running_loop()
         self._cpu = cpu
-        # Frames are asked for by agents, who may have begun under an application that is gone by now: Textual
-        # finds the running one by the context.
+        # Frames may be requested from the context of an application that has since been replaced; Textual
+        # finds the active application by context.
         self._context = contextvars.copy_context()
         self._due: dict[Painter, float] = {}
-        # those whose frame a person waits for: they go first, and their frame is written at once
+        # panes whose frame the user is waiting for: painted first and written immediately
         self._awaited: set[Painter] = set()
         self._last: WeakKeyDictionary[Painter, float] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
     def request(self, painter: Painter, *, at_once: bool = False) -> None:
-        """A frame: at once for a quiet pane, on a tick for a busy one, not while the child holds it."""
+        """Schedule a frame: now for a quiet pane, on a tick for a busy one, later if the child delays it."""
         now = self._loop.time()
         last = self._last.get(painter)
         quiet = last is None or now - last >= QUIET * self._interval
@@ -93,7 +86,6 @@ class FrameClock:
         self._arm()
 
     def _tick_after(self, moment: float) -> float:
-        """The first tick at or after a moment; ticks are the same for all panes."""
         return math.ceil(moment / self._interval - 1e-3) * self._interval
 
     @property
@@ -125,7 +117,7 @@ class FrameClock:
     def _tick(self) -> None:
         self._timer = None
         now = self._loop.time()
-        # Panes that are due soon come along: one write for all is what keeps many busy panes cheap.
+        # Panes that are due soon are included, since a single write for many panes is much cheaper.
         horizon = now + self._interval / 4
         painted: list[str] = []
         spent = 0.0
@@ -144,7 +136,7 @@ class FrameClock:
             painted.append(_frame_of(painter))
             cost = self._cpu() - before
             painter.charge(cost)
-            # A pane whose frames are costly to draw gets fewer of them, so that keys are still heard.
+            # Limit the frame rate of panes that are expensive to draw, so that keys are handled in time.
             self._last[painter] = now + max(0.0, min(cost * COST_FACTOR, LONGEST_INTERVAL) - self._interval)
             spent += SLICE if awaited else cost
         output = "".join(painted)
@@ -160,13 +152,13 @@ def _frame_of(painter: Painter) -> str:
     try:
         return painter.paint_frame()
     except Exception:
-        # One pane that fails must not stop the clock of all.
+        # A failing pane must not stop the clock for the others.
         log.exception("pane cannot be painted")
         return ""
 
 
 HIDDEN = -1
-DEFAULT_SHAPE = 0  # DECSCUSR 0: the shape that the user has set for the outer terminal
+DEFAULT_SHAPE = 0  # DECSCUSR 0: the user's default shape on the outer terminal
 
 
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
@@ -176,14 +168,12 @@ _ATTRIBUTE = "_pane_output"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a widget is on the outer terminal."""
-
     region: Region
-    clear: bool  # whether all of them are in view and nothing lies over them
+    clear: bool  # whether the region is fully visible and not covered
 
 
 class PaneOutput:
-    """Clock, cursor and output of all panes of an app."""
+    """Clock, cursor and output shared by all panes of an app."""
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
@@ -191,20 +181,19 @@ class PaneOutput:
         self._terminal: object = None
         self._placements: WeakKeyDictionary[Widget, tuple[object, Placement | None]] = WeakKeyDictionary()
         self._cursor_owner: object | None = None
-        self._cursor_shape = HIDDEN  # Textual hides the outer cursor at the start and never shows it
+        self._cursor_shape = HIDDEN  # Textual hides the outer cursor at startup and never shows it
         self.clock = FrameClock(self.paint)
-        self.direct = True  # whether panes may write to the driver themselves at all
+        self.direct = True  # whether panes may write to the driver at all
 
     @classmethod
     def of(cls, app: App[Any]) -> PaneOutput:
-        """The output of an app; the first pane makes it."""
         output = app.__dict__.get(_ATTRIBUTE)
         if not isinstance(output, cls):
             output = app.__dict__[_ATTRIBUTE] = cls(app)
         return output
 
     def begin(self) -> None:
-        """Notice that another outer terminal was attached: its cursor is in its initial state."""
+        """Reset the cursor state if a different outer terminal has been attached."""
         self._driver = driver = self._app._driver
         terminal = driver.link if isinstance(driver, SynapseDriver) else driver
         if terminal is not self._terminal:
@@ -217,7 +206,7 @@ class PaneOutput:
         return app._running and not app._closed and not app.is_headless and app._driver is not None
 
     def placement(self, widget: Widget) -> Placement | None:
-        """Return where a widget is on the screen that is shown; None when it is on none or out of view."""
+        """Return where a widget is on the active screen, or None if it is not visible."""
         if not widget.is_attached or not self._app.screen_stack:
             return None
         screen = self._app.screen
@@ -232,7 +221,7 @@ class PaneOutput:
         return placement
 
     def may_paint(self, placement: Placement) -> bool:
-        """Return whether a pane there may write its rows itself."""
+        """Whether a pane at this placement may write its rows itself."""
         screen = self._app.screen
         return (
             self.direct and placement.clear and self.live and not self._app._batch_count and _settled(screen)
@@ -240,11 +229,11 @@ class PaneOutput:
 
     @property
     def dropping(self) -> bool:
-        """Whether the outer terminal does not read; all is painted anew when it does so again."""
+        """Whether the outer terminal is not reading; everything is repainted once it does."""
         return isinstance(self._driver, SynapseDriver) and self._driver.dropping
 
     def paint(self, output: str) -> None:
-        """Write what panes have drawn as one frame, and put the cursor back to where it belongs."""
+        """Write the output of panes as one frame and restore the cursor position."""
         if not self.live:
             return
         x, y = self._app.screen.outer_size.clamp_offset(self._app.cursor_position)
@@ -259,7 +248,7 @@ class PaneOutput:
 
     @property
     def cell_pixels(self) -> tuple[int, int] | None:
-        """Width and height of a cell of the outer terminal in pixels; None when it does not report them."""
+        """Cell size (width, height) of the outer terminal in pixels; None if it is unknown."""
         driver = self._app._driver
         size = driver.terminal_size() if isinstance(driver, SynapseDriver) else None
         if size is None or not (size.columns and size.lines):
@@ -279,12 +268,12 @@ class PaneOutput:
             self._driver.request_keyboard(kitty_flags)
 
     def lend_cursor(self, owner: object, shape: int) -> None:
-        """Lend the outer cursor to a pane in a shape of DECSCUSR (0 to 6; VT520, xterm ctlseqs) or hidden."""
+        """Give the outer cursor to a pane, hidden or with a DECSCUSR shape (0 to 6; VT520, xterm ctlseqs)."""
         self._cursor_owner = owner
         self._show_cursor(shape)
 
     def take_cursor_back(self, owner: object) -> None:
-        """Hide the outer cursor, unless another pane has it."""
+        """Hide the outer cursor, unless another pane owns it."""
         if self._cursor_owner is owner:
             self._cursor_owner = None
             self._show_cursor(HIDDEN)
@@ -307,7 +296,7 @@ def _place(widget: Widget, visible: dict[Widget, tuple[Region, Region]]) -> Plac
         return None
     region, clip = found
     clear = clip.contains_region(region)
-    for other, (other_region, other_clip) in visible.items():  # from the front to the back
+    for other, (other_region, other_clip) in visible.items():  # from front to back
         if other is widget or not clear:
             break
         clear = not other_region.intersection(other_clip).overlaps(region)
@@ -319,8 +308,6 @@ def _settled(screen: Screen[object]) -> bool:
 
 
 class RowPainter:
-    """Draws the rows of one pane."""
-
     def __init__(
         self,
         widget: Widget,
@@ -328,7 +315,7 @@ class RowPainter:
         spans: Callable[[int], Sequence[Span]],
         make_pens: Callable[[], Pens],
     ) -> None:
-        self.inverted = False  # whether everything is drawn reversed (DECSCNM)
+        self.inverted = False  # whether reverse video is on (DECSCNM)
         self._pens: Pens | None = None
         self._make_pens = make_pens
         self._widget = widget
@@ -347,7 +334,7 @@ class RowPainter:
         self._written.clear()
 
     def forget_colors(self) -> None:
-        """Forget all drawings, and ask for the colours of the theme again."""
+        """Discard all cached rows and read the theme's colours again."""
         self._pens = None
         self.clear()
 
@@ -358,7 +345,7 @@ class RowPainter:
         width = self._widget.size.width
         self._settle(self._widget.region.x)
         if crop.height > 1 or self._widget.size.height == 1:
-            # Not for single rows: Textual asks for them to know the style under the mouse.
+            # Textual requests single rows to find the style under the mouse, so these are not repaints.
             self._written.clear()
         return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
 
@@ -376,9 +363,9 @@ class RowPainter:
         return "".join(out)
 
     def scroll(self, scroll: Scroll, placement: Placement) -> str:
-        """Return what moves rows on the outer terminal; empty when that cannot be done.
+        """Return the sequence that scrolls rows on the outer terminal; empty if it cannot be done.
 
-        Only a pane as wide as the outer terminal can do it: others would take along what stands beside them.
+        Only a pane as wide as the outer terminal can scroll, since scrolling moves entire rows.
         """
         region, rows = placement.region, range(scroll.top, scroll.bottom + 1)
         alone = region.x == 0 and region.width == self._widget.screen.outer_size.width
@@ -388,7 +375,7 @@ class RowPainter:
         for row in rows:
             del self._written[row]
         self._written |= moved
-        # Lines deleted or inserted at the top of margins: every terminal knows that (VT102), not all know SU.
+        # DL and IL at the top of the margins (VT102) are supported by all terminals, SU is not.
         action = f"{scroll.lines}M" if scroll.lines > 0 else f"{-scroll.lines}L"
         top, bottom = region.y + scroll.top + 1, region.y + scroll.bottom + 1
         return f"\x1b[0m\x1b[{top};{bottom}r\x1b[{top};1H\x1b[{action}\x1b[r"

@@ -1,4 +1,4 @@
-"""One pane: the title, the agent's terminal, and how it ended."""
+"""A pane: title, terminal, and the bar shown when the agent has exited."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
-STATE_ROOM = 14  # cells that the state keeps beside messages, at most
+STATE_ROOM = 14  # maximum cells reserved for the state when messages are shown
 UNPROVED = "locks not enforced"
 UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of the last message that the agent, or the person at its pane, sent."""
+    """State of the last message sent from the pane, by its agent or by the user."""
 
     mark: Mark
-    text: str  # a few words: `gemini: submitted`
-    task_id: str = ""  # UUID of the task; empty when none was made
-    settled: bool = False  # whether it went well and nothing more will be heard of it
-    several: bool = False  # whether it went to several agents
+    text: str  # short text: `gemini: submitted`
+    task_id: str = ""  # task id; empty if no task was created
+    settled: bool = False  # whether it has succeeded and nothing more is expected
+    several: bool = False  # whether it has several receivers
 
 
 class PaneTitle(SegmentBar):
-    """Title of one pane; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
+    """Title of a pane; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
 
     DEFAULT_CSS = "PaneTitle { dock: top; }"
 
@@ -54,7 +54,7 @@ class PaneTitle(SegmentBar):
     focused_pane: reactive[bool] = reactive(False)
     zoomed: reactive[bool] = reactive(False)
     delivery: reactive[Delivery | None] = reactive(None)
-    # where the view is scrolled to, or what it searches; empty at the live screen
+    # scroll position or search; empty on the live screen
     scrolled: reactive[str] = reactive("")
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
@@ -160,11 +160,11 @@ class PaneTitle(SegmentBar):
 
 
 RESTART = "restart"
-GRACE = 1.0  # seconds after the end in which keys do nothing: they were meant for the agent
+GRACE = 1.0  # seconds after the exit during which keys are ignored, since they were meant for the agent
 
 
 class ExitBar(SegmentBar, can_focus=True):
-    """Takes the focus when the agent ends; `r` restarts and `x` closes it."""
+    """Takes the focus when the agent exits; `r` restarts it and `x` closes it."""
 
     DEFAULT_CSS = "ExitBar { dock: bottom; background: $raised; }"
 
@@ -190,7 +190,7 @@ class ExitBar(SegmentBar, can_focus=True):
         ink = "$ink-muted" if status.ok else "bold $state-error"
         mark = Piece(" × ", "bold $state-error on $raised")
         ended = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
-        for words in (True, False):  # the hints give way first, then the name
+        for words in (True, False):  # the hints are shortened first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
             if width_of(ended) + width_of(ways) <= width:
                 return ended, ways
@@ -202,7 +202,6 @@ class ExitBar(SegmentBar, can_focus=True):
         return [Piece(f" {key} ", style, word, word), hint]
 
     def on_key(self, event: events.Key) -> None:
-        """`r` and `x` choose; other keys are dropped: there is no agent to take them."""
         event.stop()
         event.prevent_default()
         choice = {"r": RESTART, "x": CLOSE, "R": RESTART, "X": CLOSE}.get(event.character or "")
@@ -210,7 +209,7 @@ class ExitBar(SegmentBar, can_focus=True):
             self.post_message(self.Pressed(self, choice, 0))
 
 
-SETTLED_SECONDS = 15.0  # how long a title shows a message that is done
+SETTLED_SECONDS = 15.0  # how long a title shows a completed message
 
 PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
 
@@ -235,7 +234,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     delivery: var[Delivery | None] = var(None)
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
-    in_focus: var[bool] = var(False)  # whether keys go to this agent (also while a dialog is open above)
+    in_focus: var[bool] = var(False)  # whether it is the active agent, even while a dialog is open
 
     def __init__(self, agent_id: str, view: Widget) -> None:
         super().__init__()
@@ -256,12 +255,11 @@ class Pane(FaultTolerant, Widget, can_focus=False):
 
     @property
     def target(self) -> Widget:
-        """What takes the keys: the terminal, or the bar below it when the agent has ended."""
+        """The widget that takes the keys: the terminal, or the exit bar if the agent has exited."""
         return self._exit_bar if self.ended else self.view
 
     def take_focus(self) -> None:
-        """Give the keys to the agent, or to the bar below it when it has ended."""
-        # At once: `focus()` would take effect a message later, and a key typed meanwhile go elsewhere.
+        # `focus()` would take effect a message later, and keys typed meanwhile would go elsewhere.
         self.screen.set_focus(self.target, scroll_visible=False)
 
     def watch_agent(self, agent: AgentView | None) -> None:

@@ -1,4 +1,4 @@
-"""Keys and pastes over a pane: for the scroll mode, for a mention that is being typed, else for the agent."""
+"""Routes keys and pastes in a pane to scroll mode, to a mention being typed, or to the agent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from .scroll_mode import ScrollMode
 if TYPE_CHECKING:
     from .terminal_view import TerminalView
 
-# A key and the bytes that it was: what the interception of mentions keeps of a key
+# the token for the interceptor: a key and its original bytes
 KeyToken = tuple[KeyEvent, bytes]
 Interceptor = MentionInterceptor[KeyToken]
-_LOOK = 0.03  # seconds between two looks at the screen while it is open whether a mention may be held
+_LOOK = 0.03  # seconds between checks of the screen while a mention is on probation
 
 
 class PaneKeys:
-    """Decides who gets what is typed into one pane."""
-
     def __init__(self, view: TerminalView, interceptor: Interceptor | None) -> None:
         self._view = view
         self._interceptor = interceptor
@@ -49,7 +47,7 @@ class PaneKeys:
         if mention is not None:
             if mention.active or not MARKS.isdisjoint(text):
                 return False
-            # For the interception they are one key that types something, and nothing is held of it.
+            # For the interceptor this is a single key that types text; it cannot start a mention.
             typed = KeyEvent("", text)
             mention.key(typed, (typed, b""), self._view.session.reading())
         modes = self._view.session.terminal.modes
@@ -58,7 +56,6 @@ class PaneKeys:
         return True
 
     def paste(self, text: str) -> None:
-        """Act on pasted text; the scroll mode has no use for it."""
         if self._view.scroll_mode is not None:
             return
         if self._interceptor is None:
@@ -71,7 +68,7 @@ class PaneKeys:
         return held and key.key in {"enter", "kp_enter"} and key.kind != "release"
 
     def give_back(self) -> None:
-        """Give the agent what is held of a mention: the focus or the mouse goes elsewhere."""
+        """Forward the held keys of a mention to the agent when the focus or the mouse goes elsewhere."""
         if self._interceptor is not None and self._interceptor.active:
             self._follow(self._interceptor.give_back())
 

@@ -1,4 +1,4 @@
-"""Scroll mode: reading back, searching and copying with the keys of less, vi and tmux."""
+"""Scroll mode: scrolling back, searching and copying with the keys of less, vi and tmux."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .viewport import Point, Viewport, logical_rows, text_between, wide_end, wid
 
 
 class Match(NamedTuple):
-    """A place where the text was found."""
+    """A search result, at columns `start` to `end` (exclusive)."""
 
-    line: int  # number of the line that it begins in
+    line: int  # number of the line in which it starts
     start: int
     end: int
 
 
 class LineSearch:
-    """A search over scrollback and screen; case-sensitive only if the needle has capitals."""
+    """Searches scrollback and screen; case-sensitive only if the needle has capitals."""
 
     def __init__(self, viewport: Viewport, needle: str) -> None:
         self._viewport = viewport
@@ -34,13 +34,13 @@ class LineSearch:
 
     @property
     def position(self) -> int:
-        """Number of the current match, from 1 for the oldest; 0 when there is none."""
+        """Number of the current match, from 1 for the oldest; 0 if there is none."""
         return self.matches.index(self.current) + 1 if self.current in self.matches else 0
 
     def refresh(self) -> None:
         viewport = self._viewport
         scrollback = viewport.terminal.scrollback
-        # A line that begins in the scrollback and ends on the screen is looked at as a whole.
+        # A logical line that starts in the scrollback and ends on the screen is searched as a whole.
         live = logical_rows(viewport, viewport.first + len(scrollback))[0]
         found = (
             Match(viewport.first + row, start, end) for row, start, end in scrollback.search(self._pattern)
@@ -52,7 +52,7 @@ class LineSearch:
             live = rows[-1] + 1
 
     def columns(self, number: int) -> list[tuple[int, int, bool]]:
-        """Return what was found in a line: first column, column after the last, whether it is current."""
+        """Return the matches in a line as (first column, column after the last, whether it is current)."""
         width = self._viewport.terminal.columns
         places: list[tuple[int, int, bool]] = []
         for match in self._find(logical_rows(self._viewport, number)):
@@ -64,7 +64,7 @@ class LineSearch:
         return places
 
     def go(self, point: Point, *, older: bool, stay: bool = False) -> Match | None:
-        """Make the next match from a point the current one; after the last comes the first."""
+        """Select the next match from a point, wrapping around; `stay` accepts one at the point."""
         if not self.matches:
             self.current = None
             return None
@@ -95,15 +95,13 @@ class LineSearch:
 
 
 class Unit(StrEnum):
-    """By what a selection grows."""
-
     CELL = "cell"
     WORD = "word"
     LINE = "line"
 
 
 class Selection:
-    """A range of cells between where the selecting began and where the pointer is."""
+    """A range of cells from the anchor to the pointer."""
 
     def __init__(self, viewport: Viewport, anchor: Point, unit: Unit = Unit.CELL) -> None:
         self._viewport = viewport
@@ -122,14 +120,13 @@ class Selection:
         return self.start < self.end
 
     def extend(self, point: Point) -> None:
-        """Let the selection reach from where it began to a point, both included."""
         first, last = self._around(point)
         self.start = min(first, self._anchor[0])
         self.end = max(last, self._anchor[1])
         self._look()
 
     def columns(self, number: int, width: int) -> tuple[int, int] | None:
-        """Return the first column that is selected in a line and the column after the last, or None."""
+        """Return the first selected column of a line and the column after the last, or None."""
         if not self or not self.start.line <= number <= self.end.line:
             return None
         first = self.start.column if number == self.start.line else 0
@@ -137,7 +134,7 @@ class Selection:
         return (first, last) if first < last else None
 
     def changed(self) -> bool:
-        """Return whether output has changed the text under the selection since it was made."""
+        """Whether output has changed the selected text since it was selected."""
         return self._live_text() != self._seen
 
     def _look(self) -> None:
@@ -163,22 +160,18 @@ class Selection:
 
 
 class Outcome(Enum):
-    """What a key has led to."""
-
     STAY = auto()
     LEAVE = auto()
     COPY = auto()  # copy the selection, then leave
 
 
 class ScrollMode:
-    """The state of a pane in scroll mode."""
-
     def __init__(self, viewport: Viewport, pointer: Point) -> None:
         self._viewport = viewport
         self.pointer = pointer
         self.selection: Selection | None = None
         self.search: LineSearch | None = None
-        # what has been typed of a search so far; None while none is being typed
+        # the search text being typed; None while none is
         self.prompt: str | None = None
         self._origin = pointer
         self._motions: dict[str, Callable[[], None]] = {
@@ -200,7 +193,7 @@ class ScrollMode:
 
     @property
     def status(self) -> str:
-        """A few words for the pane's bar: how far back, what is sought, how often it was found."""
+        """Return the status for the pane's title: scroll position, search and number of matches."""
         words = [f"scroll {self._viewport.offset}/{len(self._viewport.terminal.scrollback)}"]
         if self.selection is not None:
             words.append("select")
@@ -221,14 +214,14 @@ class ScrollMode:
         return self._command(key, text)
 
     def scroll(self, lines: int) -> None:
-        """Scroll by the wheel: positive is back; the pointer stays in view."""
+        """Scroll by the wheel, back if positive; the pointer stays in view."""
         self._viewport.scroll_to(self._viewport.offset + lines)
         top = self._viewport.top
         line = min(max(self.pointer.line, top), top + self._viewport.height - 1)
         self._place(self.pointer._replace(line=line))
 
     def point_at(self, point: Point) -> None:
-        """Put the pointer where the mouse was pressed; ends a selection."""
+        """Move the pointer to a mouse click; clears the selection."""
         self.selection = None
         self._place(point)
 
@@ -303,7 +296,7 @@ class ScrollMode:
         self._go(self.pointer._replace(column=column))
 
     def _page(self, share: float) -> None:
-        """Scroll by a share of the view, positive is back; the pointer moves even when nothing can scroll."""
+        """Scroll by a share of the view, back if positive; the pointer moves even if nothing can scroll."""
         lines = (
             max(1, int((self._viewport.height - 1) * share))
             if share > 0

@@ -1,4 +1,4 @@
-"""A row made of pieces, some of which can be clicked; tabs, titles and the status bar are such rows."""
+"""Rows of clickable pieces of text: the base of tabs, titles and the status bar."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ from .text import shorten
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text in one style."""
-
-    text: str  # plain text; never read as markup
-    style: str = ""  # a style in Textual's words, with theme variables (`bold $ink on $raised`)
-    target: str = ""  # what a click on it means; empty when it means nothing
-    tip: str = ""  # tooltip
+    text: str  # plain text, never parsed as markup
+    style: str = ""  # a Textual style with theme variables (`bold $ink on $raised`)
+    target: str = ""  # identifies what a click does; empty if not clickable
+    tip: str = ""
 
     @property
     def width(self) -> int:
@@ -40,7 +38,7 @@ def width_of(pieces: Sequence[Piece]) -> int:
 
 
 class SegmentBar(FaultTolerant, Widget, can_focus=False):
-    """Draws pieces from the left and from the right of one row; subclasses say which by `pieces`."""
+    """Draws pieces from the left and the right of a row; subclasses implement `pieces`."""
 
     DEFAULT_CSS = """
     SegmentBar {
@@ -59,7 +57,7 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
         def control(self) -> SegmentBar:
             return self.bar
 
-    _base: Style | None = None  # style of the bar that `_looks` were made for
+    _base: Style | None = None  # the style for which `_looks` was computed
     _looks: dict[str, RichStyle]
 
     hovered: reactive[str] = reactive("")  # target under the pointer
@@ -103,7 +101,6 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
         return piece.style
 
     def target_at(self, x: int) -> Piece | None:
-        """The clickable piece at a column of the row, or None."""
         for piece in self._row():
             if x < piece.width:
                 return piece if piece.target else None
@@ -126,7 +123,7 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
 
 
 def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
-    """The pieces that fit a width, the last one shortened."""
+    """Return the pieces that fit, with the last one shortened."""
     fitting: list[Piece] = []
     for piece in pieces:
         if piece.width > width:
@@ -140,8 +137,6 @@ def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
 
 
 class Section(SegmentBar):
-    """A title at the left and a few words at the right."""
-
     DEFAULT_CSS = "Section { background: $dialog; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
 
     count: reactive[str] = reactive("")

@@ -1,4 +1,4 @@
-"""The settings as rows and texts: a list of them, and the details of one."""
+"""Rows and detail texts of settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from synapse_tui.settings.files import LAYER_WORDS, Entry, Layer, Survey, value_
 from .text import one_line, pad, shorten, shorten_middle
 
 ORIGIN_CELLS = max(map(len, LAYER_WORDS.values()))
-KEY_PART, LEAST_KEY = 0.45, 10  # how much of a row the keys take at most, and how many cells at least
+KEY_PART, LEAST_KEY = 0.45, 10  # maximum share of a row and minimum cells for the keys
 GAP = 2
-MARK = "•"  # stands before a setting that is no default: seen without colours too
+MARK = "•"  # marks non-default settings, also without colours
 
 
 def key_cells(entries: Iterable[Entry], width: int) -> int:
@@ -103,7 +103,7 @@ _WHOSE: dict[Layer, str] = {
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """The settings in which every word of a search stands: in key, meaning, heading, value or origin."""
+    """Return the settings that contain every word in key, help, heading, value or origin."""
     words = query.casefold().split()
     return [entry for entry in entries if all(word in _text(entry) for word in words)]
 

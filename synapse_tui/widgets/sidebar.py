@@ -1,4 +1,4 @@
-"""The sidebar: agents and their states, messages as they move, and agents of other processes."""
+"""The sidebar: agents, messages, locks, and agents of other processes."""
 
 from __future__ import annotations
 
@@ -40,15 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Messages as they are listed."""
-
-    tasks: Sequence[Task] = ()  # what concerns a person most last
-    # by task id: place from 1 and count of the messages that wait for the same agent
+    tasks: Sequence[Task] = ()  # most relevant last
+    # by task id: position (from 1) and number of messages waiting for the same agent
     places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
-    """What has ended, what goes on, then what waits in the order in which it will be typed."""
+    """Sort messages: ended, in progress, then waiting in the order in which they will be typed."""
     unsent = (DeliveryState.QUEUED, DeliveryState.HELD, DeliveryState.TYPING, DeliveryState.SUBMITTING)
     waits = {task.id: task for task in tasks if not task.state.final and task.delivery in unsent}
     queue: list[Task] = []
@@ -64,11 +62,11 @@ def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing
 
 
 _REPLY = "↳ "
-_LEAST_WITH_UNREAD = 24  # cells for folder and port that leave room for a count
+_LEAST_WITH_UNREAD = 24  # minimum cells that leave room for an unread count beside folder and port
 
 
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
-    """Two lines: name, state and since when; folder, watch, unread messages and port."""
+    """Render an agent in two lines: name, state, age; folder, watch, unread messages, port."""
     mark = agent.mark()
     since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
     head = f"{agent.number} "
@@ -99,7 +97,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
 def message_row(
     task: Task, labels: Mapping[str, str], width: int, now: datetime, place: tuple[int, int] = (1, 1)
 ) -> Content:
-    """Two lines and up to two more: sender, target, progress, since when; the text; why; the answer."""
+    """Render a message in 2 to 4 lines: sender, target, state, age; text; reason; answer."""
     mark = delivery_mark(task)
     old = age((now - task.updated_at).total_seconds())
     position, count = place
@@ -137,7 +135,7 @@ def peer_row(peer: Address, width: int) -> Content:
 
 
 def external_row(conversation: ConversationModel, width: int) -> Content:
-    """One line: the state of the conversation, alias, name."""
+    """Render an external agent in one line: state, alias, name."""
     mark = conversation.mark if conversation.entries else None
     alias = shorten(conversation.alias, width - 4)
     name = shorten(one_line(conversation.name), max(0, width - 6 - cell_len(alias)))
@@ -149,11 +147,11 @@ def external_row(conversation: ConversationModel, width: int) -> Content:
 
 
 def short_path(path: Path) -> str:
-    """A path with the home folder as `~`."""
+    """Abbreviate the home folder as `~`."""
     return tilde(one_line(str(path)))
 
 
-REFRESH = 10.0  # seconds between two looks at the ages
+REFRESH = 10.0  # seconds between updates of the ages
 MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
@@ -162,8 +160,6 @@ ExternalCommand = Literal["open_external", "external_card", "remove_external"]
 
 
 class CommandList(FaultTolerant, Choices):
-    """Rows with which something can be done by a key."""
-
     @dataclass
     class Commanded(Message):
         view: CommandList
@@ -181,7 +177,7 @@ class CommandList(FaultTolerant, Choices):
 
 
 class MessageList(CommandList):
-    """Messages, newest last; follows the newest while the last one is highlighted."""
+    """Messages, newest last; follows new ones while the last is highlighted."""
 
     BINDINGS: ClassVar = [
         ("c,delete", "command('cancel')", "Cancel"),
@@ -193,8 +189,6 @@ class MessageList(CommandList):
 
 
 class ExternalList(CommandList):
-    """External agents; Enter opens the conversation."""
-
     BINDINGS: ClassVar = [
         ("c", "command('external_card')", "Card"),
         ("x,delete", "command('remove_external')", "Remove"),
@@ -202,7 +196,7 @@ class ExternalList(CommandList):
 
 
 class Sidebar(FaultTolerant, Vertical):
-    """Shows what it is given; posts which agent, message or peer was chosen."""
+    """Displays what it is given; posts the agent, message or peer that was chosen."""
 
     DEFAULT_CSS = """
     Sidebar {
@@ -239,7 +233,7 @@ class Sidebar(FaultTolerant, Vertical):
         command: MessageCommand
 
     class Left(Message):
-        """The person wants back to the pane."""
+        pass
 
     agents: var[Sequence[AgentView]] = var(())
     active: var[str] = var("")
@@ -341,9 +335,9 @@ class Sidebar(FaultTolerant, Vertical):
         self.watch_externals()
 
     def _fill(self, list_id: str, rows: list[Option], *, follow: bool = False) -> None:
-        """Put rows into a list; the view goes along with new ones only from the end.
+        """Update the rows of a list; with `follow`, scroll to new ones if the view is at the end.
 
-        Rows that are there already are changed in place, so that the mark and the place of the view stay.
+        Existing rows are updated in place, so that highlight and scroll position stay.
         """
         view = self.query_one(f"#{list_id}", OptionList)
         offset = view.scroll_offset.y
@@ -366,15 +360,14 @@ class Sidebar(FaultTolerant, Vertical):
             view.scroll_to(y=offset, animate=False)
 
     def enter(self) -> None:
-        """Take the focus: the messages if there are any, else the agents."""
         target = "#messages" if self.listing.tasks else "#agents"
-        # At once: keys that follow must not reach an agent any more.
+        # Immediately, so that the next keys do not reach an agent.
         self.screen.set_focus(self.query_one(target, OptionList), scroll_visible=False)
         self.call_after_refresh(self._mark_first)
 
     def _mark_first(self) -> None:
         if self.is_attached and self.display and self._width <= 0:
-            # It was shown just now and has no size yet, so its lists are empty.
+            # It was just shown and has no size yet, so its lists are empty.
             self.call_after_refresh(self._mark_first)
             return
         self._fill_all()
@@ -387,11 +380,11 @@ class Sidebar(FaultTolerant, Vertical):
             view.highlighted = 0
 
     def _mark_message(self, view: OptionList) -> None:
-        """Mark the last message, where those are that wait, unless one that goes on is marked already."""
+        """Highlight the last message unless an unfinished one is highlighted already."""
         marked = view.highlighted_option.id if view.highlighted_option else None
         if marked not in {task.id for task in self.listing.tasks if not task.state.final}:
             view.highlighted = view.option_count - 1 if view.option_count else None
-        self.call_after_refresh(view.scroll_to_highlight)  # rows that were just added have no place yet
+        self.call_after_refresh(view.scroll_to_highlight)  # rows just added have no position yet
 
     def on_descendant_focus(self) -> None:
         focused = next((view.id for view in self.query(OptionList) if view.has_focus), None)
@@ -415,7 +408,7 @@ class Sidebar(FaultTolerant, Vertical):
         if isinstance(event.bar, SidebarKeys):
             section = event.bar.section
             named = self.locks if section == self.locks.list_id else self.query_one(f"#{section}")
-            # In its own turn: what it posts would not come past the sidebar otherwise, as its sender.
+            # Deferred so that the list is the sender: messages sent by the sidebar would stop at it.
             named.call_later(named.run_action, event.target)
 
     def action_leave(self) -> None:

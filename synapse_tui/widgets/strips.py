@@ -1,9 +1,8 @@
-"""Rows of a terminal as Textual strips that never shift.
+"""Rows of a terminal as Textual strips with fixed cell positions.
 
-Textual and rich measure text anew whenever they cut a strip. A cluster on whose width they, the agent's
-terminal and the outer terminal disagree would move all that follows. `TerminalStrip` knows the cells of
-each of its pieces, cuts itself by them, and after every doubtful cluster puts the outer cursor where the
-next cell is.
+Textual and rich measure text again whenever they cut a strip. If they, the agent's terminal and the outer
+terminal disagree about a cluster's width, everything after it would shift. `TerminalStrip` stores the cells
+of each piece, cuts by these, and positions the outer cursor explicitly after every ambiguous cluster.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ _COLOR_SYSTEMS = {
 
 
 class Highlight(IntEnum):
-    """What is laid over a cell by the view itself."""
+    """What the view draws over a cell."""
 
     NONE = 0
-    MATCH = 1  # one of the places that the search found
-    CURRENT = 2  # the place of the search that the view stands on
+    MATCH = 1  # a search result
+    CURRENT = 2  # the current search result
     SELECTED = 3
-    CURSOR = 4  # the child's cursor in a pane without focus
-    POINTER = 5  # the cursor of the scroll mode
+    CURSOR = 4  # the child's cursor in an unfocused pane
+    POINTER = 5  # the cursor of scroll mode
 
 
 @dataclass(frozen=True, slots=True)
 class HighlightColors:
-    """Colours of a highlight: -1, a palette index, `RGB | 0xRRGGBB`, or None for the cell's own."""
+    """Colours of a highlight: -1 (default), a palette index, `RGB | 0xRRGGBB`, or None to keep the cell's."""
 
     foreground: int | None
     background: int | None
@@ -76,7 +75,6 @@ DEFAULT_HIGHLIGHTS = {
 
 @lru_cache(maxsize=4096)
 def rich_color(code: int) -> RichColor:
-    """Return rich's colour for a colour code of the terminal."""
     if code == DEFAULT_COLOR:
         return RichColor.default()
     if code & RGB:
@@ -100,7 +98,7 @@ def _downgraded(code: int, foreground: bool, system: ColorSystem) -> tuple[str, 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colours, reverse, underline and link of cells after what lies over them is taken into account."""
+    """The style of cells with highlights applied."""
 
     foreground: int
     background: int
@@ -110,7 +108,7 @@ class Look:
 
 
 class Pen:
-    """What a run of cells is drawn with."""
+    """The style of a run of cells, as escape sequences and for rich."""
 
     __slots__ = ("_look", "_rich", "link", "sgr", "style")
 
@@ -118,9 +116,9 @@ class Pen:
         self.style = style
         self._look = look
         self._rich: RichStyle | None = None
-        # the whole SGR sequence; it resets first, so that it stands alone
+        # the complete SGR sequence, starting with a reset
         self.sgr = _sgr(style, look, system)
-        # the OSC 8 sequence that opens its link; empty for none
+        # the OSC 8 sequence that opens the link, if any
         self.link = link_start(look.link) if look.link else ""
 
     @property
@@ -131,7 +129,7 @@ class Pen:
 
 
 class Pens:
-    """Finds the pen of a style under a highlight."""
+    """Caches the pens of styles and highlights."""
 
     def __init__(
         self,
@@ -147,14 +145,14 @@ class Pens:
         self._inverted = False
 
     def invert(self, inverted: bool) -> None:
-        """Draw everything reversed, or no longer so (DECSCNM)."""
+        """Set reverse video (DECSCNM)."""
         if inverted != self._inverted:
             self._inverted = inverted
             self._pens.clear()
 
     def pen(self, style: Style, highlight: Highlight = Highlight.NONE) -> Pen:
-        # Keyed by identity, for styles are interned and hashing one would cost more than all the rest; the
-        # style is kept beside the pen, so that its identity is not given to another.
+        # Keyed by id: styles are interned, and hashing them would be the largest cost. The style is stored
+        # with the pen so that its id cannot be reused.
         key = (id(style), highlight)
         found = self._pens.get(key)
         if found is not None:
@@ -216,19 +214,17 @@ def _rich_style(style: Style, look: Look) -> RichStyle:
     )
 
 
-Span = tuple[int, int, Highlight]  # first column, column after the last, and what lies over them
+Span = tuple[int, int, Highlight]  # first column, column after the last, highlight
 
 
 class Piece(NamedTuple):
-    """Part of a row with one pen."""
-
-    text: str  # what to write, in the coding of `terminal/cells.py`
+    text: str  # encoded as in `terminal/cells.py`
     cells: int
-    pen: Pen  # what to write it with
+    pen: Pen
 
 
 class TerminalStrip(Strip):
-    """One row of a pane, or a part of one."""
+    """A row of a pane, or part of one."""
 
     __slots__ = ("_made", "column", "pieces")
 
@@ -240,7 +236,7 @@ class TerminalStrip(Strip):
 
     @property
     def _segments(self) -> list[Segment]:
-        """For what only rich draws (a screen behind a modal one, SVG); made when asked for."""
+        """Segments for rendering by rich (screens behind a modal one, SVG); created on demand."""
         if self._made is None:
             self._made = list(_segments(self.pieces))
         return self._made
@@ -249,14 +245,14 @@ class TerminalStrip(Strip):
     def _segments(self, segments: list[Segment]) -> None: ...
 
     def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
-        """Divide the strip at cell positions, by the terminal's own widths."""
+        """Divide the strip at cell positions, using the terminal's widths."""
         ends = [cut for cut in cuts if cut <= self.cell_length]
         if ends == [self.cell_length]:
             return [self]
         return [self.crop(start, end) for start, end in pairwise([0, *ends])]
 
     def crop(self, start: int, end: int | None = None) -> Strip:
-        """Return the cells from `start` up to `end`; half of a wide character becomes a blank."""
+        """Return the cells from `start` up to `end`; halves of wide characters become blanks."""
         start = max(0, start)
         end = self.cell_length if end is None else min(end, self.cell_length)
         if (start, end) == (0, self.cell_length):
@@ -277,7 +273,7 @@ class TerminalStrip(Strip):
 
 
 def draw(pieces: Iterable[Piece], column: int) -> str:
-    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes."""
+    """Return the output for pieces, starting at the cursor and ending with default attributes."""
     out: list[str] = []
     pen: Pen | None = None
     for text, cells, own in pieces:
@@ -308,7 +304,6 @@ def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span
 
 
 def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
-    """Yield what of the pieces lies in the cells from `start` up to `end`."""
     position = 0
     for piece in pieces:
         first, last = max(start - position, 0), min(end - position, piece.cells)
@@ -350,7 +345,7 @@ def _highlight_at(column: int, spans: Sequence[Span]) -> Highlight:
 
 
 def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
-    """Yield rich's segments for what only rich draws (a screen behind a modal one, SVG), as wide for it."""
+    """Yield segments padded or replaced so that rich measures the same width."""
     for piece in pieces:
         for text, cells, doubtful in parts(piece.text):
             yield Segment(_measured(text, cells) if doubtful else text, piece.pen.rich)
@@ -373,7 +368,7 @@ _CLASSES = {
 
 
 def color_code(color: Color) -> int:
-    """Return a colour of Textual as -1, a palette index, or `RGB | 0xRRGGBB`."""
+    """Convert a Textual colour to -1, a palette index, or `RGB | 0xRRGGBB`."""
     if color.ansi is not None:
         return DEFAULT_COLOR if color.ansi < 0 else color.ansi
     red, green, blue = color.rgb
@@ -381,7 +376,6 @@ def color_code(color: Color) -> int:
 
 
 def highlights_of(widget: Widget) -> dict[Highlight, HighlightColors]:
-    """Return the colours that the theme gives to what a pane lays over its cells."""
     colors = dict(DEFAULT_HIGHLIGHTS)
     for highlight, name in _CLASSES.items():
         styles = widget.get_component_styles(name)

@@ -1,4 +1,4 @@
-"""The pane of one agent: its terminal for the eye; keys, pastes and the mouse on their way to it."""
+"""The pane of one agent: displays its terminal and handles keys, pastes and the mouse."""
 
 from __future__ import annotations
 
@@ -28,52 +28,50 @@ from .scroll_mode import ScrollMode, Selection, Unit
 from .strips import Highlight, Pens, Span, highlights_of
 from .viewport import Point, Viewport, wide_end
 
-SETTLE_TIME = 0.08  # seconds without another size after which a size holds
-SYNC_TIMEOUT = 0.15  # seconds that a child may keep back a frame by synchronized output (mode 2026)
+SETTLE_TIME = 0.08  # seconds without a size change before the terminal is resized
+SYNC_TIMEOUT = 0.15  # maximum seconds that a child may delay a frame with synchronized output (mode 2026)
 WHEEL_LINES = 3
-EDGE_INTERVAL = 0.05  # seconds between two lines while a selection is dragged beyond the edge
+EDGE_INTERVAL = 0.05  # seconds between lines while a selection is dragged beyond the edge
 _UNITS = {2: Unit.WORD, 3: Unit.LINE}
 
 
 class ViewedSession(Protocol):
-    """What a pane needs of an agent's session."""
+    """The part of an agent's session that a pane uses."""
 
     damage_listener: Callable[[], None] | None
 
     @property
     def terminal(self) -> Terminal:
-        """Its screen; another object after a restart."""
+        """The agent's terminal; a different object after a restart."""
 
     def user_input(self, data: bytes) -> None: ...
 
     def resize(self, columns: int, lines: int) -> None: ...
 
     def focus(self, focused: bool) -> None:
-        """Tell that a person looks at it, or no longer does."""
+        """Notify the session that the pane has gained or lost the focus."""
 
     def charge(self, seconds: float) -> None:
-        """Count the time that painting its screen took."""
+        """Account for the CPU time spent on painting."""
 
     def reading(self) -> ComposerView: ...
 
 
 class PaneMouse:
-    """Follows the mouse for one pane."""
-
     def __init__(self, view: TerminalView) -> None:
         self._view = view
-        self._held = 0  # button that is reported to the child as held
+        self._held = 0  # button reported to the child as pressed
         self._last: tuple[int, int] | None = None
-        self._swallow = False  # the press gave the focus: what follows up to the release is not for the child
+        self._swallow = False  # the press only focused the pane: drop events until the release
         self._chain = 0
         self._pressed: tuple[int, int, float] | None = None
         self._edge = 0
         self._edge_timer: Timer | None = None
         self._drag_at = Point(0, 0)
-        self.dragging = False  # whether a selection is being made
+        self.dragging = False  # whether a selection is in progress
 
     def focusing(self, already: bool) -> None:
-        """Take note of a press that may have given the pane the focus."""
+        """Record a press, and whether the pane was focused before."""
         self._swallow = not already
 
     def press(self, event: events.MouseDown) -> None:
@@ -113,7 +111,7 @@ class PaneMouse:
             self._view.scroll_lines(WHEEL_LINES if kind == "wheel_up" else -WHEEL_LINES)
 
     def cancel(self) -> None:
-        """Forget what is held: the pane lost the mouse or the lines it selected in."""
+        """Reset the state after losing the mouse capture or the selected lines."""
         self._stop_edge()
         self.dragging = False
         self._held = 0
@@ -136,7 +134,7 @@ class PaneMouse:
         terminal = self._view.session.terminal
         return min(max(event.x, 0), terminal.columns - 1), min(max(event.y, 0), terminal.lines - 1)
 
-    # Selecting
+    # Selection
 
     def _begin(self, event: events.MouseDown, x: int, y: int) -> None:
         view = self._view
@@ -200,7 +198,7 @@ class PaneMouse:
 
 
 class TerminalView(Widget, can_focus=True):
-    """Shows the terminal of one agent and hands it what the person does; has no border and no padding."""
+    """Displays the terminal of one agent and forwards input to it; has no border and no padding."""
 
     DEFAULT_CSS = """
     TerminalView {
@@ -234,7 +232,7 @@ class TerminalView(Widget, can_focus=True):
 
     @dataclass
     class LinkClicked(_FromView):
-        """A hyperlink was clicked with Ctrl held; nothing has been opened."""
+        """A hyperlink was clicked with Ctrl held; the handler decides what to do with it."""
 
         link: str
 
@@ -246,8 +244,8 @@ class TerminalView(Widget, can_focus=True):
     class Mentioned(_FromView):
         mention: Mention
 
-    status: var[str] = var("")  # of scrolling and searching, for the pane's title; empty on the live screen
-    scrolled: var[int] = var(0)  # lines that the view is scrolled back
+    status: var[str] = var("")  # scroll and search state for the pane's title; empty on the live screen
+    scrolled: var[int] = var(0)  # lines scrolled back
 
     def __init__(
         self,
@@ -262,7 +260,7 @@ class TerminalView(Widget, can_focus=True):
         super().__init__(name=name, id=id, classes=classes)
         self.set_reactive(Widget.auto_links, False)
         self.session = session
-        self.reserved = reserved  # by Textual's name: whether a key is the application's
+        self.reserved = reserved  # whether Textual's key name belongs to the application
         self.viewport = Viewport(session.terminal)
         self.selection: Selection | None = None
         self.scroll_mode: ScrollMode | None = None
@@ -272,7 +270,7 @@ class TerminalView(Widget, can_focus=True):
         self._keys = PaneKeys(self, interceptor)
         self._output: PaneOutput | None = None
         self._painter = RowPainter(self, self._line, self._spans, self._pens)
-        # column and row of the block that stands for the cursor of a pane without focus
+        # column and row of the block drawn instead of the cursor in an unfocused pane
         self._block: tuple[int, int] | None = None
         self._wanted_size: tuple[int, int] | None = None
         self._settling: Timer | None = None
@@ -312,13 +310,13 @@ class TerminalView(Widget, can_focus=True):
         self._offer_size()
 
     def measure_cells(self) -> None:
-        """Let the terminal reckon with the outer one's cells in pixels; their size can change at any time."""
+        """Copy the outer terminal's cell size in pixels, which can change at any time."""
         pixels = self._output.cell_pixels if self._output is not None else None
         if pixels is not None:
             self.session.terminal.cell_pixels = pixels
 
     def _offer_size(self) -> None:
-        """Resize the terminal at once, but not at every step of a dragged divider; not while hidden."""
+        """Resize the terminal now and debounce further changes by SETTLE_TIME; does nothing while hidden."""
         if not self.size:
             return
         self._wanted_size = (self.size.width, self.size.height)
@@ -345,7 +343,7 @@ class TerminalView(Widget, can_focus=True):
             self.awaited = False
 
     def held_until(self, now: float) -> float:
-        """Until when the child wants its frame held back (mode 2026), at most 150 ms from its start."""
+        """Return the time until which the child delays its frame (mode 2026), at most SYNC_TIMEOUT."""
         if not self.session.terminal.modes.synchronized:
             self._synchronized_since = None
             return now
@@ -360,7 +358,7 @@ class TerminalView(Widget, can_focus=True):
         output.begin()
         self._synchronized_since = None
         if self.session.terminal.modes.synchronized:
-            # It has had its time: what else comes of this frame is shown as it comes.
+            # It has timed out: the rest of this frame is shown as it arrives.
             self.session.terminal.end_synchronized()
         rows = set(self._absorb())
         self._painter.inverted = self.viewport.terminal.modes.reverse_video
@@ -373,7 +371,7 @@ class TerminalView(Widget, can_focus=True):
             return ""
         terminal = self.session.terminal
         if self._settling is None and tuple(self.size) != (terminal.columns, terminal.lines):
-            self._offer_size()  # the session may have been given another one behind the pane
+            self._offer_size()  # the session may have been resized by others
         moved = self._follow_cursor(output, placement)
         if output.may_paint(placement):
             return self._scroll(rows, placement) + self._painter.draw(rows, placement) + moved
@@ -391,7 +389,9 @@ class TerminalView(Widget, can_focus=True):
         moved = self._painter.scroll(scroll, placement)
         if moved:
             rows -= set(range(scroll.top, scroll.bottom + 1))
-            rows |= scroll.rows  # also those that stay in their place, which moved with the others
+            rows |= (
+                scroll.rows
+            )  # rows that did not scroll with the region but were moved by it on the terminal
         return moved
 
     def _absorb(self) -> Iterable[int]:
@@ -407,7 +407,7 @@ class TerminalView(Widget, can_focus=True):
         return self.viewport.absorb()
 
     def _lines_moved(self) -> None:
-        """The lines were wrapped anew or are others: no place in them holds any more."""
+        """Reset positions after lines were rewrapped or replaced."""
         self.selection = self.scroll_mode = None
         self._mouse.cancel()
 
@@ -459,7 +459,7 @@ class TerminalView(Widget, can_focus=True):
         return Pens(system, no_color=no_color, highlights=highlights_of(self))
 
     def _spans(self, row: int) -> list[Span]:
-        """What lies over a row of the view; of two over one cell the first is seen."""
+        """Return the highlights of a row; where they overlap, the first wins."""
         spans: list[Span] = []
         number = self.viewport.top + row
         mode = self.scroll_mode
@@ -504,11 +504,10 @@ class TerminalView(Widget, can_focus=True):
 
     @property
     def _has_outer_cursor(self) -> bool:
-        """Whether the outer cursor belongs to the pane: it has the focus, and no other screen lies above."""
+        """Whether the pane owns the outer cursor: it is focused and no other screen is above."""
         return self.has_focus and self.is_attached and self.app.screen is self.screen
 
     def _move_cursor_block(self) -> set[int]:
-        """Bring the block to where the cursor is; the rows that changed."""
         cursor = self.viewport.terminal.cursor
         row = cursor.y + self.viewport.offset
         shown = cursor.visible and row < self.viewport.height and not self._has_outer_cursor
@@ -520,9 +519,9 @@ class TerminalView(Widget, can_focus=True):
         )
 
     def _follow_cursor(self, output: PaneOutput, placement: Placement) -> str:
-        """Bring the outer cursor to the child's; return what moves it.
+        """Place the outer cursor on the child's; return the escape sequence that moves it.
 
-        Also while that is hidden, for an input method opens its window there.
+        This is done even for a hidden cursor, since input methods open their window there.
         """
         if not self._has_outer_cursor:
             return ""
@@ -567,7 +566,6 @@ class TerminalView(Widget, can_focus=True):
             self._keys.give_back()
 
     def give_back(self) -> None:
-        """Give the agent what is held of a mention: the whole screen goes away."""
         self._keys.give_back()
 
     def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
@@ -577,7 +575,6 @@ class TerminalView(Widget, can_focus=True):
     # Keys and pastes
 
     def on_key(self, event: events.Key) -> None:
-        """Hand a key to the agent, unless it is the app's."""
         if self.reserved(event.key):
             return
         event.stop()
@@ -594,7 +591,7 @@ class TerminalView(Widget, can_focus=True):
                 self._keys.press(key.event, key.raw)
 
     def hand_over(self, text: str, *, but: str) -> bool:
-        """Take many keys that were typed at once, after all that is on its way here already."""
+        """Queue text typed at once behind pending events; False if any of its keys is reserved."""
         names = {textual_name(KeyEvent.of_text(each)) for each in set(text)}
         if but in names or any(map(self.reserved, names)):
             return False
@@ -611,7 +608,7 @@ class TerminalView(Widget, can_focus=True):
         self._keys.paste(event.text)
 
     def focus_on_click(self) -> bool:
-        """Return that a click gives the focus; the click that does is not for the agent."""
+        """Focus the pane on a click, and keep that click from the agent."""
         self._mouse.focusing(self.has_focus)
         return True
 
@@ -645,14 +642,13 @@ class TerminalView(Widget, can_focus=True):
         self._mouse.wheel(event, "wheel_right")
 
     def link_at(self, x: int, y: int) -> str | None:
-        """Return the hyperlink under a cell of the view, or None."""
         line = self.viewport.shown(y)
         return clean_link(line.cell(x).style.link) if line is not None else None
 
     # Scrolling
 
     def scroll_lines(self, lines: int) -> None:
-        """Scroll the view back by some lines; a negative number scrolls forth."""
+        """Scroll back by some lines; negative numbers scroll forward."""
         if self.scroll_mode is not None:
             self.scroll_mode.scroll(lines)
         elif not self.viewport.scroll_to(self.viewport.offset + lines):
@@ -660,7 +656,7 @@ class TerminalView(Widget, can_focus=True):
         self.update_view()
 
     def return_to_live(self) -> None:
-        """Return to the live screen without a selection, as typing does."""
+        """Return to the live screen and clear the selection, as typing does."""
         if self.viewport.offset or self.selection is not None:
             self.viewport.scroll_to(0)
             self.selection = None
@@ -674,7 +670,7 @@ class TerminalView(Widget, can_focus=True):
         self.update_view()
 
     def enter_scroll_mode(self) -> None:
-        """Let keys scroll, search and select until the mode is left."""
+        """Let keys scroll, search and select until scroll mode is left."""
         if self.scroll_mode is None:
             self._keys.give_back()
             self.selection = None
@@ -684,7 +680,7 @@ class TerminalView(Widget, can_focus=True):
             self.update_view()
 
     def leave_scroll_mode(self) -> None:
-        """Return to the live screen; keys reach the agent again."""
+        """Return to the live screen; keys go to the agent again."""
         if self.scroll_mode is not None or self.viewport.offset:
             self.scroll_mode = None
             self.viewport.scroll_to(0)

@@ -1,4 +1,4 @@
-"""Text from agents made fit for one line of the screen: no control characters, never wider than its place."""
+"""Prepares text from agents for display: removes control characters, fits it to a width."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-# control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)
+# control characters, line separators and bidirectional controls (Unicode TR9)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 
 _LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
 _CODE = frozenset({"code_inline", "code_block", "fence"})
-_MARKDOWN_CHARS = 1000  # characters of a Markdown text that are looked at: one line shows no more of it
+_MARKDOWN_CHARS = 1000  # characters of a Markdown text that are parsed; a line shows no more
 
 
 def one_line(text: str) -> str:
-    """The text without control characters; runs of them and of white space become one space."""
+    """Replace control characters and runs of white space with single spaces."""
     return " ".join(_CONTROLS.sub(" ", text).split())
 
 
 def printable(text: str) -> str:
-    """The text without control characters, its lines kept."""
+    """Replace control characters, except for line breaks, with spaces."""
     return "\n".join(_CONTROLS.sub(" ", line) for line in text.splitlines())
 
 
 @lru_cache(maxsize=512)
 def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]:
-    """The beginning of a Markdown text on one line, as runs of text and their styles.
+    """Render the start of a Markdown text on one line, as runs of text and styles.
 
-    Underscores are left as they are: agents write of `__init__` more often than they stress by them.
+    Underscores are not markup: agents mention `__init__` more often than they use them for emphasis.
     """
     runs: list[tuple[str, str]] = []
     for words, look in _markdown_runs(_markdown().parse(printable(text[:_MARKDOWN_CHARS])), style, code):
@@ -89,16 +89,16 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """The text cut to a width in its middle: the file's name is the most useful part of a path."""
+    """Shorten text in the middle, since the file name is the most useful part of a path."""
     if cell_len(text) <= width or width <= 2:
         return shorten(text, width)
     head = shorten(text, (width + 2) // 3)
     return head + _end(text, width - cell_len(head))
 
 
-@lru_cache(maxsize=512)  # bars ask for many widths with every turn of a spinner
+@lru_cache(maxsize=512)  # bars measure many widths whenever a spinner turns
 def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
-    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`."""
+    """Shorten names so that different ones remain distinct: `dum…190`, `dum…191`."""
     for tail in range((width - 1) // 2, width):
         found = [name if cell_len(name) <= width else _ends(name, width, tail) for name in names]
         if len(set(found)) == len(set(names)):
@@ -125,18 +125,17 @@ def _end(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """The text cut or filled with spaces to exactly a width in cells."""
+    """Shorten or pad text to exactly a width in cells."""
     short = shorten(text, width)
     return short + " " * (width - cell_len(short))
 
 
 def plural(count: int, noun: str) -> str:
-    """A count and its noun: `1 agent`, `3 agents`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def age(seconds: float) -> str:
-    """A span of time in one short word: `now`, `40s`, `12m`, `3h`, `2d`."""
+    """Format a duration briefly: `now`, `40s`, `12m`, `3h`, `2d`."""
     if seconds < 5:
         return "now"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
@@ -145,17 +144,17 @@ def age(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-MAX_LINES = 5000  # of one text that are shown
-# characters of a line that are wrapped together: when it grows, only the last of them are wrapped again
+MAX_LINES = 5000  # maximum lines shown of one text
+# characters of a line wrapped as a unit: if the line grows, only the last unit is wrapped again
 MAX_LINE = 10_000
 TAB = 4
 _WORDS = re.compile(r"\s*\S+|\s+$")
-# what joins and modifies emoji: programs disagree on the widths
+# emoji joiners and modifiers, whose widths differ between programs
 _MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 
 
 def wrapped(text: str, width: int) -> tuple[str, ...]:
-    """A text as lines of at most so many cells; its own line ends stay."""
+    """Wrap text to a width in cells, preserving line breaks."""
     lines: list[str] = []
     for line in text.split("\n", MAX_LINES + 1):
         for part in _parts_of(line):
@@ -181,7 +180,7 @@ def _parts_of(line: str) -> Iterator[str]:
 
 @lru_cache(maxsize=2048)
 def wrapped_line(line: str, width: int) -> tuple[str, ...]:
-    """One line as lines that fit: between words, and before and after each wide character."""
+    """Wrap one line between words and around wide characters."""
     text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""
     if cell_len(text) <= width:
         return (text,)

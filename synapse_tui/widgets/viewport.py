@@ -1,7 +1,7 @@
-"""Which rows of a terminal a pane shows, and which of them changed.
+"""The rows of a terminal that a pane shows, and which of them changed.
 
-Lines are counted from the first one that ever scrolled off the screen (line 0), so that a line keeps its
-number while new output pushes it upwards.
+Lines are numbered from the first one that ever scrolled off the screen (line 0), so that a line keeps its
+number while new output pushes it up.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from synapse_tui.terminal.render import cells
 
 
 class Viewport:
-    """A window of some height onto the scrollback and the screen of a terminal."""
+    """A window onto the scrollback and the screen of a terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
-        self.offset = 0  # lines that the view is scrolled back; 0 shows the live screen
-        # how rows of the live screen moved as a whole by the last damage; None when they did not
+        self.offset = 0  # lines scrolled back; 0 shows the live screen
+        # how the last damage scrolled rows of the live screen, if it did
         self.scroll: Scroll | None = None
         self._total = terminal.scrolled_total
         self._size = (terminal.columns, terminal.lines)
@@ -41,11 +41,11 @@ class Viewport:
         return self._total - self.offset
 
     def row(self, number: int) -> int:
-        """Return the row of the view that shows a line; outside of the view when it shows it not."""
+        """Return the row of the view that shows a line; it may be outside the view."""
         return number - self.top
 
     def line(self, number: int) -> Line | None:
-        """Return a line by its number; None when it does not exist any more or not yet."""
+        """Return a line by number; None if it has been discarded or does not exist yet."""
         index = number - self._total
         if 0 <= index < self.terminal.lines:
             return self.terminal.line(index)
@@ -57,21 +57,21 @@ class Viewport:
         return self.line(self.top + row)
 
     def scroll_to(self, offset: int) -> bool:
-        """Scroll the view back by `offset` lines from the live screen, as far as there are lines."""
+        """Scroll back by `offset` lines from the live screen, limited to the scrollback; True if it moved."""
         offset = max(0, min(offset, len(self.terminal.scrollback)))
         moved = offset != self.offset
         self.offset = offset
         return moved
 
     def scroll_into_view(self, number: int) -> bool:
-        """Scroll no further than needed to show a line."""
+        """Scroll just far enough to show a line; True if it moved."""
         row = self.row(number)
         if row < 0:
             return self.scroll_to(self.offset - row)
         return self.scroll_to(self.offset - max(0, row - self.height + 1))
 
     def resized(self) -> bool:
-        """Return whether the terminal has another size than before; the view shows the live screen then."""
+        """Whether the terminal's size has changed since the last call; if so, show the live screen."""
         size = (self.terminal.columns, self.terminal.lines)
         if size == self._size:
             return False
@@ -81,7 +81,7 @@ class Viewport:
         return True
 
     def absorb(self) -> Iterable[int]:
-        """Take the terminal's damage; a view that is scrolled back stays on its lines."""
+        """Consume the terminal's damage and return the changed rows; a scrolled view stays on its lines."""
         damage = self.terminal.take_damage()
         pushed = self.terminal.scrolled_total - self._total
         self._total += pushed
@@ -97,26 +97,26 @@ class Viewport:
         return [row + before for row in damage.rows if row + before < self.height]
 
 
-MAX_WRAPPED_ROWS = 200  # rows of one logical line that are looked at, in each direction
+MAX_WRAPPED_ROWS = 200  # maximum rows of a logical line that are read in each direction
 _WORD_ENDS = frozenset(" \t\u00a0\u3000()[]{}<>\"'`,;|&│┃║▏▕╎┊")
 
 
 class Point(NamedTuple):
-    """A cell: number of its line (see `viewport`) and column."""
+    """A cell: line number (see the module) and column."""
 
     line: int
     column: int
 
 
 def wide_start(line: Line, column: int) -> int:
-    """Return the column of the first cell of the character that covers a column."""
+    """Return the first column of the character at a column."""
     while 0 < column < len(line) and not line.cell(column).width:
         column -= 1
     return column
 
 
 def wide_end(line: Line, column: int) -> int:
-    """Return the column after the last cell of the character that covers a column."""
+    """Return the column after the character at a column."""
     column += 1
     while column < len(line) and not line.cell(column).width:
         column += 1
@@ -124,7 +124,7 @@ def wide_end(line: Line, column: int) -> int:
 
 
 def logical_rows(viewport: Viewport, number: int) -> range:
-    """Return the numbers of the rows that wrapped into one line with row `number`."""
+    """Return the numbers of the rows that form one logical line with row `number`."""
     first = last = number
     while first > number - MAX_WRAPPED_ROWS and (line := viewport.line(first)) is not None and line.wrapped:
         if viewport.line(first - 1) is None:
@@ -136,7 +136,7 @@ def logical_rows(viewport: Viewport, number: int) -> range:
 
 
 def word_at(viewport: Viewport, point: Point) -> tuple[Point, Point]:
-    """Return the first cell of the word at a point and the cell after its last, over wrapped rows."""
+    """Return the first cell of the word at a point and the cell after it, across wrapped rows."""
     row: list[tuple[Point, str]] = []
     for number in logical_rows(viewport, point.line):
         line = viewport.line(number)
@@ -157,12 +157,12 @@ def word_at(viewport: Viewport, point: Point) -> tuple[Point, Point]:
 
 
 def _belongs(text: str, ended: bool) -> bool:
-    """Return whether the next cell is of the same word; of a delimiter only its own second cell is."""
+    """Whether the next cell continues the word; a delimiter is continued only by its second cell."""
     return not text if ended else text not in _WORD_ENDS
 
 
 def text_between(viewport: Viewport, start: Point, end: Point) -> str:
-    """Return the text from `start` up to `end` (exclusive): wrapped rows joined, trailing blanks dropped."""
+    """Return the text from `start` up to `end`, with wrapped rows joined and trailing blanks removed."""
     parts: list[str] = []
     for number, text in _row_texts(viewport, start, end):
         line = viewport.line(number)

@@ -1,4 +1,4 @@
-"""Snapshots of agents for the widgets, and the marks and words for their states."""
+"""Snapshots of agents for the widgets, with the marks and words for their states."""
 
 from __future__ import annotations
 
@@ -31,17 +31,15 @@ if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
 SPINNER = "◐◓◑◒"
-HELD = "║"  # before how many messages wait to be typed into an agent
-SPINNER_INTERVAL = 0.4  # seconds between two frames; slow, since each one repaints the row of tabs
+HELD = "║"  # precedes the number of messages held for an agent
+SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the tab bar
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A state for the eye."""
-
     glyph: str
-    colour: str  # name of a theme variable
-    word: str  # what to call it
+    colour: str  # a theme variable
+    word: str
 
 
 _STATES = {
@@ -87,7 +85,7 @@ def delivery_mark(task: Task) -> Mark:
 
 
 def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
-    """The mark of a step: a task that has ended says how, one that was submitted what is done with it."""
+    """Return the mark of a task: its outcome if it has ended, otherwise its progress."""
     if state in (TaskState.FAILED, TaskState.REJECTED):
         return _DELIVERIES[DeliveryState.FAILED]
     if state is TaskState.CANCELED:
@@ -100,52 +98,50 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
     return _UNREAD if unread else _DELIVERIES[delivery]
 
 
-HELD_LONG = 120.0  # seconds after which a message that is held calls for a person
+HELD_LONG = 120.0  # seconds after which a held message needs the user's attention
 _KIND = re.compile(r"^(?:permission|question|dialog): ")
 _PARTS = re.compile(r"\s+[·|–—-]\s+")
-# states as agents write them into their titles: ours stands there
+# state words that agents add to their titles; the pane shows its own
 _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """An agent as the widgets show it."""
-
     agent_id: str
-    number: int  # its place, from 1
-    label: str  # what to call it: its name, else its type, with the port where two share it
+    number: int  # position, from 1
+    label: str  # name or type, with the port if ambiguous
     agent_type: str
     state: AgentState = AgentState.STARTING
-    detail: str = ""  # what a person should know of the state; one line
-    since: float = 0.0  # when the state began, seconds on the session's clock
-    unseen: bool = False  # whether it finished or began to wait since it was last in focus
-    rang: bool = False  # whether it rang the bell since then
-    title: str = ""  # title of its window, one line
-    exit: ExitStatus | None = None  # how its process ended; None while it runs
-    end_seen: bool = False  # whether it was looked at since its end
+    detail: str = ""  # one line about the state for the user
+    since: float = 0.0  # start of the state, in seconds of the session's clock
+    unseen: bool = False  # whether it has finished or started waiting since it was last focused
+    rang: bool = False  # whether it has rung the bell since then
+    title: str = ""  # window title, one line
+    exit: ExitStatus | None = None  # None while it runs
+    end_seen: bool = False  # whether the user has looked at it since it exited
     cwd: Path = Path()
-    port: int = 0  # where its server listens
-    held: int = 0  # messages that wait to be typed into it
+    port: int = 0  # of its HTTP server
+    held: int = 0  # messages waiting to be typed
     held_reason: str = ""  # why the first of them waits
-    held_task: str = ""  # UUID of the first of them; empty for none
+    held_task: str = ""  # task id of the first of them
     held_seconds: float = 0.0
-    unread: int = 0  # messages that lie unread in its inbox
-    unread_task: str = ""  # UUID of the first of them; empty for none
-    watch: str = ""  # how the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none
-    gave_up: bool = False  # whether the watch was given up, and nothing has happened since
-    external: bool = False  # whether it is an A2A agent elsewhere
-    # whether none of its hooks has run yet, so that no lock stops it from writing
+    unread: int = 0  # unread messages in its inbox
+    unread_task: str = ""  # task id of the first of them
+    watch: str = ""  # state of its watch: `watched 2/5`, `gave up 5/5`
+    gave_up: bool = False  # whether the watch gave up and nothing has happened since
+    external: bool = False  # whether it is an external A2A agent
+    # whether none of its hooks has run yet, so that locks are not enforced
     unproved: bool = False
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a person should look: it waits, has failed or ended, finished unseen, or holds one."""
+        """Whether the user should look: it is stuck, finished unseen, or has held a message for long."""
         return self.stuck or self.unseen or self.held_long
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing goes on there without a person: it waits, or has failed, ended or been given up."""
+        """Whether it needs the user to continue: it waits, has failed or exited, or its watch gave up."""
         if self.exit is not None:
             return not self.end_seen
         return self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
@@ -156,12 +152,12 @@ class AgentView:
 
     @property
     def call(self) -> str:
-        """What calls for a person, in the fewest words: what it asks for without the kind of the dialog."""
+        """Return the shortest reason for needing the user, without the kind of dialog."""
         if self.exit is not None:
             return self.exit.words
         if self.state in (AgentState.WAITING, AgentState.ERROR):
             parts = _KIND.sub("", self.detail).split(" · ")
-            # "Bash command · rm -rf build · Do you want to proceed?": what it wants is the best part.
+            # "Bash command · rm -rf build · Do you want to proceed?": show the part before the question.
             return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark().word
         return self.watch if self.gave_up else self.mark().word
 
@@ -181,19 +177,19 @@ class AgentView:
 
 
 def still_title(title: str, known: Collection[str] = ()) -> str:
-    """A window title without spinner symbols, and without the words that the pane's title has anyway."""
+    """Return a window title without spinner symbols and words that the pane already shows."""
     words = {word.casefold() for word in (*known, *_STATE_WORDS)}
     parts = _PARTS.split(_SPINNER.sub("", one_line(title)))
     return " · ".join(part for part in parts if part and part.casefold() not in words)
 
 
 def expected_view(spec: AgentSpec, number: int) -> AgentView:
-    """An agent that is being opened; it has no id yet."""
+    """Return a placeholder without id for an agent that is being opened."""
     return AgentView("", number, one_line(spec.name or spec.profile), spec.profile)
 
 
 def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
-    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are."""
+    """Return how many agents have started: `10 agents, 4 ready`; empty once all have."""
     alive = [agent for agent in agents if agent.exit is None and not agent.external]
     ready = sum(agent.state is not AgentState.STARTING for agent in alive)
     count = len(alive) + expected
@@ -208,7 +204,6 @@ def view_agents(
     unproved: AbstractSet[str] = frozenset(),
     now: datetime | None = None,
 ) -> list[AgentView]:
-    """All agents in the order of their places."""
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     views = (
@@ -260,7 +255,7 @@ def _view(
 
 
 def _watch(session: AgentSession) -> tuple[str, bool]:
-    """The watch over an agent in two words, and whether it was given up and the agent has rested since."""
+    """Return a few words on an agent's watch, and whether it gave up and nothing has happened since."""
     report = session.watcher.report
     if report is not None and report.on:
         return f"watched {report.count}", False
@@ -274,14 +269,14 @@ YOU = "you"
 
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:
-    """What a sender, a receiver or a holder is called: `you`, the agent's name here, else its id."""
+    """Return the display name of a participant: `you`, the agent's label, or its id."""
     if agent_id == USER.sender_id:
         return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
 
 
 def proof(sender: Sender) -> str:
-    """What the `?` behind a sender means, to follow its name; empty for one who is proved."""
+    """Explain the `?` after a sender's name; empty if the sender is verified."""
     if sender.verified:
         return ""
     if sender.sender_id == USER.sender_id:
@@ -290,5 +285,5 @@ def proof(sender: Sender) -> str:
 
 
 def kind_of(agent_id: str) -> str:
-    """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
+    """Return the type in an agent id (`synapse-<type>-<port>`)."""
     return agent_id.partition("@")[0].removeprefix("synapse-").rsplit("-", 1)[0]

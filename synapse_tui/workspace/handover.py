@@ -80,11 +80,7 @@ class AgentHandover:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> AgentHandover:
-        """Parse the output of `to_json`.
-
-        Raises:
-            Malformed: It is damaged.
-        """
+        """Parse the output of `to_json`; raises Malformed if it is damaged."""
         kept: dict[str, object] = {
             name: optional(content, name, default)
             for name, default in (*dict.fromkeys(_TEXTS, "").items(), *_NUMBERS.items())
@@ -123,12 +119,7 @@ class GuardianHandover:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A host and its agents.
-
-    Attributes:
-        build: Version of the program that wrote it.
-        extra: Anything else the host needs: its own sockets, its view.
-    """
+    """A host and its agents, written by the version `build` of the program."""
 
     build: str
     session: str = ""
@@ -139,8 +130,7 @@ class Handover:
     def write(self) -> int:
         """Write to an unnamed file and return its descriptor, which survives execve(2).
 
-        Raises:
-            HandoverError: It cannot be written.
+        Raises HandoverError if it cannot be written.
         """
         guardian = self.guardian
         content = {
@@ -172,8 +162,7 @@ class Handover:
     def read(cls, descriptor: int) -> Handover:
         """Read what `write` wrote, and close the descriptor.
 
-        Raises:
-            HandoverError: It is missing, damaged or of a later version.
+        Raises HandoverError if it is missing, damaged or of a later version.
         """
         try:
             with open(descriptor, "rb") as file:

@@ -28,11 +28,7 @@ class Malformed(ValueError):
 
 
 def field(content: Mapping[str, object], name: str, kind: type[T]) -> T:
-    """Return a required value.
-
-    Raises:
-        Malformed: It is missing or not a `kind`.
-    """
+    """Return a required value; raises Malformed if it is missing or not a `kind`."""
     value = content.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise Malformed(f"'{name}' is missing or no {kind.__name__}")
@@ -40,31 +36,19 @@ def field(content: Mapping[str, object], name: str, kind: type[T]) -> T:
 
 
 def optional(content: Mapping[str, object], name: str, default: T) -> T:
-    """Return a value that older versions did not write.
-
-    Raises:
-        Malformed: Its type is not that of the default.
-    """
+    """Return a value that older versions did not write; raises Malformed if its type is not the default's."""
     return field(content, name, type(default)) if name in content else default
 
 
 def table(value: object, what: str) -> Mapping[str, object]:
-    """Return `value` if it is a JSON object.
-
-    Raises:
-        Malformed: It is not.
-    """
+    """Return `value` if it is a JSON object; otherwise raises Malformed."""
     if not isinstance(value, dict):
         raise Malformed(f"{what} is no object")
     return value
 
 
 def strings(content: Mapping[str, object], name: str) -> tuple[str, ...]:
-    """Return a required list of strings.
-
-    Raises:
-        Malformed: It is missing or not a list of strings.
-    """
+    """Return a required list of strings; raises Malformed if there is none."""
     values = field(content, name, list)
     if not all(isinstance(value, str) for value in values):
         raise Malformed(f"'{name}' is no list of texts")
@@ -72,11 +56,7 @@ def strings(content: Mapping[str, object], name: str) -> tuple[str, ...]:
 
 
 def tables(content: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    """Return a required list of JSON objects.
-
-    Raises:
-        Malformed: It is missing or not a list of objects.
-    """
+    """Return a required list of JSON objects; raises Malformed if there is none."""
     return [table(value, f"an entry of '{name}'") for value in field(content, name, list)]
 
 
@@ -93,7 +73,6 @@ class SavedAgent:
     """An agent that was open.
 
     Attributes:
-        args: Arguments after the profile's own.
         order: Its position among the agents, from 0.
         told_as: Agent id under which its conversation was instructed; empty if it was not yet.
         began: Start of its conversation in seconds since the epoch; 0 if unknown.
@@ -128,9 +107,7 @@ class SavedAgent:
 class SavedView:
     """What the application showed: layout, agent in focus, active tab, zoom, sidebar.
 
-    Attributes:
-        version: Version of the state's format, counted by the application.
-        state: JSON that only the application interprets.
+    Only the application interprets `state`; `version` is that of its format.
     """
 
     version: int = 0
@@ -149,7 +126,6 @@ class SavedWorkspace:
         saved_at: Timezone-aware.
         clean: Whether a person ended the agents; otherwise they were lost to a crash or a reboot.
         boot_id: The system's boot id when it was saved; empty if unknown.
-        pid: The host's process id.
     """
 
     project: str
@@ -177,12 +153,7 @@ class SavedWorkspace:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedWorkspace:
-        """Parse the output of `to_bytes` of this version or an earlier one.
-
-        Raises:
-            Newer: A later version wrote it.
-            Malformed: It is damaged.
-        """
+        """Parse the output of `to_bytes` of this version or an earlier one; raises Newer or Malformed."""
         try:
             content = table(json.loads(data.decode("utf-8", "surrogatepass")), "it")
         except (ValueError, RecursionError) as error:
@@ -233,7 +204,6 @@ class WorkspaceStore:
     Args:
         folder: `~/.synapse/workspaces`.
         key: Names the session's folder; letters, digits, `.`, `_`, `-`.
-        scrollback_bytes: Limit on the compressed scrollback of one agent.
 
     Attributes:
         problem: What was wrong with the saved files, for a person; empty if nothing was.
@@ -267,8 +237,7 @@ class WorkspaceStore:
     def save(self, workspace: SavedWorkspace) -> None:
         """Replace the saved workspace and remove the scrollback of agents that are not in it.
 
-        Raises:
-            OSError: It could not be written; the previous one is unchanged.
+        Raises OSError if it could not be written; the previous one is then unchanged.
         """
         self._make_folder()
         write_private(self.path / _FILE, workspace.to_bytes())
@@ -279,12 +248,9 @@ class WorkspaceStore:
                 path.unlink(missing_ok=True)
 
     def save_scrollback(self, agent_id: str, data: bytes) -> None:
-        """Save the scrollback of an agent, a rendered `terminal.History`.
+        """Save the scrollback of an agent, a rendered `terminal.History`; long ones lose their oldest lines.
 
-        If it is too large, its oldest lines are dropped.
-
-        Raises:
-            OSError: It could not be written; what was saved before is unchanged.
+        Raises OSError if it could not be written; what was saved before is then unchanged.
         """
         self._make_folder()
         packed = zlib.compress(data)

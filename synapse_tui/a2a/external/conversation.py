@@ -1,4 +1,4 @@
-"""The conversation with one external agent: what was said on both sides, and its tasks. Does no I/O."""
+"""The conversation with one external agent: what both sides said, and its tasks. No I/O."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .untrusted import MAX_TEXT, clean_line
 
 MAX_ENTRIES = 600
 MAX_CHARACTERS = 4_000_000
-MAX_TASK_ENTRIES = 1000  # Results and messages that an agent may send for one task
-MAX_TASK_CHARACTERS = 4_000_000  # characters of these
+MAX_TASK_ENTRIES = 1000  # Maximum results and messages of an agent per task
+MAX_TASK_CHARACTERS = 4_000_000  # maximum characters of these
 EXTERNAL = "external"
-REMOTE_TASK = "remote_task"  # key of a task's metadata: the agent's own id of it
+REMOTE_TASK = "remote_task"  # metadata key of the agent's own task id
 
 Kind = Literal["sent", "answer", "progress", "question", "note"]
 _FROM_AGENT: frozenset[Kind] = frozenset({"answer", "progress", "question"})
@@ -36,14 +36,13 @@ _DELIVERIES = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that was said; another one with the same key replaces it.
+    """A message or result; a new entry with the same key replaces it.
 
     Attributes:
         task_id: Our task that it belongs to.
-        text: Cleaned.
-        sender_id: Who sent it; empty for what the agent says.
+        sender_id: Who sent it; empty for the external agent.
         name: Name of the result; may be empty.
-        growing: Whether more of it is to come.
+        growing: Whether more of it is expected.
     """
 
     key: str
@@ -60,10 +59,9 @@ class Conversation:
     """What was said with one agent, oldest first.
 
     Attributes:
-        agent: `ExternalAgent.identity`: another agent of that alias has its own conversation.
+        agent: `ExternalAgent.identity`: another agent with that alias has a separate conversation.
         context_id: The agent's id of the conversation; empty before its first answer.
         opened: Whether the person has it open.
-        version: Grows with every change.
     """
 
     def __init__(
@@ -78,9 +76,9 @@ class Conversation:
         self._now = now
         self._tasks: dict[str, Task] = {}
         self._entries: dict[str, Entry] = {}
-        # Text that is not joined to its entry yet, by key: joined when it is read, not with every piece.
+        # Text not yet joined to its entry, by key: joined when read, not for each piece.
         self._pieces: dict[str, list[str]] = {}
-        # Characters that the agent has sent, by task and key of the entry.
+        # Characters received from the agent, by task and key of the entry.
         self._sizes: dict[str, dict[str, int]] = {}
         self._totals: dict[str, int] = {}
         self._listed: tuple[int, Sequence[Task], Sequence[Entry]] = (-1, (), ())
@@ -110,7 +108,7 @@ class Conversation:
         return task_id in self._tasks
 
     def get(self, task_id: str) -> Task:
-        """A task by its id, or by its first 8 characters or more."""
+        """Find a task by its id, or by the first 8 or more characters."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -131,7 +129,7 @@ class Conversation:
     # -- what we send ---
 
     def send(self, text: str, sender: Sender, *, expected: bool, author: str = "") -> Task:
-        """Record a message: it answers the newest question to its sender, else it begins a task."""
+        """Record a message: it answers the newest question to its sender, or else begins a task."""
         asked = self.asked_of(sender)
         if asked is None:
             return self.begin(text, sender, expected=expected, author=author)
@@ -139,7 +137,7 @@ class Conversation:
         return self.change(asked.id, response_expected=expected)
 
     def asked_of(self, sender: Sender) -> Task | None:
-        """The newest task with a question that a sender may answer: their own; the person answers any."""
+        """The newest task with a question that the sender may answer: their own; the person answers any."""
         for task in reversed(self._tasks.values()):
             mine = sender.sender_type == "user" or task.sender.sender_id == sender.sender_id
             if mine and task.state is TaskState.INPUT_REQUIRED and remote_id(task):
@@ -147,7 +145,7 @@ class Conversation:
         return None
 
     def begin(self, text: str, sender: Sender, *, expected: bool, author: str = "") -> Task:
-        """Record a message that begins a task; `author` is `user` where the person wrote for an agent."""
+        """Record a message that begins a task; `author` is `user` if the person wrote for an agent."""
         now = self._now()
         about: dict[str, object] = {EXTERNAL: True, **({"author": author} if author else {})}
         task = Task(
@@ -192,7 +190,7 @@ class Conversation:
         self._say("", "note", "a new conversation begins here")
 
     def forget_remote(self, task_id: str) -> None:
-        """The agent no longer knows a task, nor what was said before."""
+        """Record that the agent no longer knows a task, nor the conversation before it."""
         about = {key: value for key, value in self.get(task_id).metadata.items() if key != REMOTE_TASK}
         self.change(task_id, metadata=MappingProxyType(about))
         self.context_id = ""
@@ -239,7 +237,7 @@ class Conversation:
 
     def _refreshed(self, task_id: str, state: TaskState) -> Task:
         task = self.get(task_id)
-        if task.state.final:  # however late an event comes
+        if task.state.final:  # events may arrive late
             return task
         return self.change(task_id, state=state, delivery=DeliveryState.SUBMITTED)
 
@@ -254,7 +252,7 @@ class Conversation:
         return self.change(task_id, state=state, delivery=delivery, reason=reason, artifacts=artifacts)
 
     def _settle(self, task_id: str) -> None:
-        """Nothing more comes: progress is the answer where there is no other."""
+        """Finish a task: without other results, its progress messages become the answer."""
         entries = self._since_sent(task_id)
         alone = not any(entry.kind in ("answer", "question") for entry in entries)
         for entry in entries:
@@ -340,7 +338,7 @@ class Conversation:
         return task
 
     def _drop_oldest(self) -> None:
-        """Forget the oldest ended tasks, with what was said about them, when there is too much."""
+        """When there are too many, drop the oldest ended tasks with their entries."""
         self._join()
         size = sum(len(entry.text) for entry in self._entries.values())
         for task in tuple(self._tasks.values())[:-1]:

@@ -1,7 +1,7 @@
-"""Finds an external agent by its URL: reads its card and chooses how the agent is called.
+"""Finds an external agent by its URL: fetches its card and chooses an interface. Imports httpx.
 
-The card decides where messages and credentials go, and whoever serves it decides what it says. So only
-interfaces of the card's own origin are used, and of those that the person agreed to. Imports httpx.
+The card decides where messages and credentials go, and its server controls what it says. So only interfaces
+of the card's own origin are used, and those that the person agreed to.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from .transport import Bounds, make_client, problem_of
 from .untrusted import check_url, clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-TIMEOUT = 15.0  # seconds in which a card must have come
+TIMEOUT = 15.0  # seconds to fetch a card
 MAX_DEPTH = 30
 MAX_INTERFACES = 20
 _TRY_NEXT = frozenset({400, 401, 403, 404, 405, 410, 501})
-"""Statuses after which the card is looked for at the next place."""
+"""Statuses after which the next possible URL of the card is tried."""
 _BINDINGS: Mapping[str, Binding] = {"JSONRPC": "JSONRPC", "HTTP+JSON": "HTTP+JSON", "HTTPJSON": "HTTP+JSON"}
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\w+)*")
 
@@ -54,7 +54,7 @@ async def find_agent(
     environ: Mapping[str, str],
     types: Sequence[str],
 ) -> Candidate:
-    """Find an agent as it would be stored; `types` are words that no alias may be."""
+    """Find an agent without storing it; `types` are words that cannot be aliases."""
     url = check_url(request.url)
     allowed = tuple(check_url(each, what="--allow-origin") for each in request.allowed)
     variable = check_variable(request.token_env)
@@ -95,7 +95,7 @@ async def find_agent(
 
 
 async def has_changed_card(agent: ExternalAgent, environ: Mapping[str, str]) -> bool:
-    """Whether an agent serves another card than when it was added; the stored one stays in use."""
+    """Whether an agent's card has changed since it was added; the stored one remains in use."""
     headers = credentials_of(agent, environ)
     bounds = Bounds(agent.card_url, headers=headers, max_bytes=MAX_CARD + 1)
     async with await asyncio.to_thread(make_client, bounds) as client:
@@ -156,13 +156,12 @@ async def _find_card(client: httpx.AsyncClient, url: str) -> tuple[str, dict[str
 
 
 def _card_urls(url: str) -> list[str]:
-    """Where a card may be, the likeliest place first."""
     parts = urlsplit(url)
     if parts.path.endswith(".json"):
         return [url]
     origin = f"{parts.scheme}://{parts.netloc}"
     path = parts.path.rstrip("/")
-    # An agent below a path may also have its card at the root of its host.
+    # An agent below a path may have its card at the root of its host.
     return [f"{origin}{each}{card}" for each in dict.fromkeys((path, "")) for card in CARD_PATHS]
 
 
@@ -210,12 +209,9 @@ def _children(value: object) -> list[object]:
 
 
 def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -> Interface:
-    """The interface by which an agent is called: 1.0 before 0.3, then the agent's own order.
+    """Choose the interface to call an agent by: 1.0 before 0.3, then the card's order.
 
-    Args:
-        card: Its card.
-        card_url: Where the card was found: interfaces of that origin are trusted.
-        allowed: URLs of further origins that the person agreed to.
+    Only interfaces of the card's own origin are trusted, and of the origins of `allowed` URLs.
     """
     offered = _interfaces(card, card_url)
     usable = [each for each in offered if is_allowed(each.url, card_url, allowed)]
@@ -251,7 +247,6 @@ def card_warnings(card: Card, card_url: str) -> list[str]:
 
 
 def _interfaces(card: Card, card_url: str) -> list[Interface]:
-    """The interfaces that this program can use, in the agent's order of preference."""
     listed = _mappings(card.get("supportedInterfaces"))
     if listed:
         found = [
@@ -282,7 +277,7 @@ def _interface(url: object, binding: object, version: object, more: Card) -> Int
 
 
 def _version(value: object) -> str | None:
-    """The version that is spoken: 1.0, or 0.3 with all that came before it; None for later ones."""
+    """The version to speak: 1.0, or 0.3 for all earlier ones; None for later ones."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return "1.0" if value in (None, "") else None

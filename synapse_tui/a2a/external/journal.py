@@ -1,8 +1,8 @@
 """Stores conversations: a file of JSON lines per agent and project, in which the last line of a key wins.
 
-They are kept apart from the history of the hosted agents: that one is about what was typed into terminals,
-its rules for what a crash leaves do not fit, and these files go with their agent when it is removed. Lines
-are only ever appended, under a lock, so that several programs of a project can write.
+Separate from the history of the hosted agents: that one is about what was typed into terminals, its recovery
+rules do not apply here, and these files are deleted with their agent. Lines are only appended, under a lock,
+so that several programs of a project can write.
 """
 
 from __future__ import annotations
@@ -25,22 +25,13 @@ from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .conversation import Conversation, Entry
 
-MAX_FILE = 32 * 1024 * 1024  # bytes of a file that are read; it is compacted long before
-COMPACT = 8 * 1024 * 1024  # bytes from which a file is rewritten with what is still wanted
+MAX_FILE = 32 * 1024 * 1024  # maximum bytes read; files are compacted long before
+COMPACT = 8 * 1024 * 1024  # size in bytes from which a file is rewritten without obsolete lines
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A conversation as it was stored.
-
-    Attributes:
-        tasks: Oldest first.
-        entries: Oldest first.
-        context_id: The agent's id of the conversation.
-        opened: Whether the person had it open.
-        agent: `ExternalAgent.identity`.
-        owners: The process that worked on a task last, by the task's id.
-    """
+    """A conversation as stored, oldest first; `owners` are the processes that last worked on each task."""
 
     tasks: tuple[Task, ...] = ()
     entries: tuple[Entry, ...] = ()
@@ -90,11 +81,11 @@ class Journal:
                 file.write(data)
 
     def write_all_again(self, alias: str) -> None:
-        """Forget what was written: the contents of the file are not known."""
+        """Write everything with the next call: the file's content is unknown."""
         self._written.pop(alias, None)
 
     def load(self, alias: str) -> Saved:
-        """Read a conversation; damaged lines are left out."""
+        """Read a conversation; damaged lines are skipped."""
         try:
             check_safe(self.path(alias))
             with self._locked(alias, os.O_RDWR, "r+b") as file:
@@ -134,7 +125,7 @@ class Journal:
 
 
 def _is_new(written: dict[str, object], key: str, value: object) -> bool:
-    """Whether a value is not written yet; it counts as written from now on."""
+    """Whether a value differs from what was written; it is then recorded as written."""
     known = written.get(key)
     if known is value or known == value:
         return False
@@ -143,7 +134,7 @@ def _is_new(written: dict[str, object], key: str, value: object) -> bool:
 
 
 def _rewrite(file: IO[bytes], saved: Saved) -> None:
-    """Rewrite a file in place, since others may hold it open."""
+    """Rewrite a file in place, since other processes may have it open."""
     known = {task.id for task in saved.tasks}
     lines = [{"task": _task_json(task), "owner": saved.owners.get(task.id, "")} for task in saved.tasks]
     lines += [{"entry": _entry_json(e)} for e in saved.entries if e.task_id in known or not e.task_id]

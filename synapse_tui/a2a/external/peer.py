@@ -1,4 +1,4 @@
-"""The interface to an external agent, whatever protocol it speaks: messages, updates, and their limits.
+"""The interface to an external agent in any protocol: messages, updates and limits.
 
 Imports neither httpx nor the SDK; `peers` implements it.
 """
@@ -24,8 +24,8 @@ EVENTS_A_SECOND = 200.0
 EVENTS_AT_ONCE = 100.0
 BYTES_A_SECOND = 2.0 * 1024 * 1024
 BYTES_AT_ONCE = 256.0 * 1024
-LINE_COST = 64  # bytes that each line of a stream costs extra: the work is in the lines, not in their length
-NODE_COST = 32  # bytes that each JSON value costs extra
+LINE_COST = 64  # bytes added per line of a stream, since the cost of parsing is per line
+NODE_COST = 32  # bytes added per JSON value
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -35,8 +35,8 @@ class Outgoing:
     """A message to an external agent.
 
     Attributes:
-        message_id: The same when it is sent again.
-        task_id: The agent's id of the task that it continues; empty for a new one.
+        message_id: The same for each retry.
+        task_id: The agent's id of the task to continue; empty for a new one.
         context_id: The agent's id of the conversation; empty for a new one.
     """
 
@@ -48,16 +48,14 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class TaskUpdate:
-    """The state of a task, in part or as a whole; an answer without a task is a completed one without an id.
+    """The state of a task, in part or as a whole. An answer without a task is a completed task without an id.
 
     Attributes:
-        task_id: The agent's id of it.
+        task_id: The agent's id of the task.
         context_id: The agent's id of the conversation.
-        state: Its state.
-        message: What the agent says about the state.
-        auth: Whether it waits for credentials (AUTH_REQUIRED), not for an answer.
-        artifacts: Its results, where the agent sent the whole task.
-        history: What the agent has said before, where it sent the whole task.
+        auth: Whether it waits for credentials (AUTH_REQUIRED) rather than an answer.
+        artifacts: Its results, if the agent sent the whole task.
+        history: Earlier messages of the agent, if it sent the whole task.
     """
 
     task_id: str
@@ -75,7 +73,7 @@ class TaskUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactChunk:
-    """A piece of a result; `append` continues what was sent of that artifact before."""
+    """A piece of a result; `append` continues the artifact's previous pieces."""
 
     task_id: str
     context_id: str
@@ -92,14 +90,14 @@ Update = TaskUpdate | ArtifactChunk
 
 
 class NotOffered(PeerRefused):
-    """The agent does not support that operation, and has done nothing."""
+    """The agent does not support the operation and has done nothing."""
 
 
 class Peer(Protocol):
-    """One external agent, connected.
+    """A connection to an external agent.
 
-    All methods raise PeerUnreachable when it cannot be reached, PeerRefused when it refuses, and its
-    subclass NotOffered when it does not support the operation.
+    All methods raise PeerUnreachable if it cannot be reached, PeerRefused if it refuses, and the subclass
+    NotOffered if it does not support the operation.
     """
 
     @property
@@ -107,13 +105,13 @@ class Peer(Protocol):
         """Whether it can stream updates."""
 
     def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
-        """Send a message; yields updates, the first as soon as the agent has accepted it."""
+        """Send a message. Yields updates, the first as soon as the agent has accepted it."""
 
     def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Updates of a task from now on, beginning with the whole task."""
+        """Yield updates of a task, beginning with the whole task."""
 
     async def get(self, task_id: str) -> TaskUpdate:
-        """The whole task."""
+        """Return the whole task."""
 
     async def cancel(self, task_id: str) -> TaskUpdate:
         """Cancel a task."""
@@ -123,11 +121,10 @@ class Peer(Protocol):
 
 
 class Pace:
-    """How fast all external agents of a process are read together.
+    """Limits how fast a process reads from all external agents together.
 
     The event loop also serves keyboard, screen and servers. An agent that sends faster is not read for a
-    moment, so that its own connection holds it back. `sleep` is called for every event, so that everything
-    else gets its turn.
+    moment, so that TCP slows it down. `sleep` is called for every event, to let other tasks run.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
@@ -150,7 +147,7 @@ class Pace:
 
 
 class Budget:
-    """How much the agent may still send for one task."""
+    """How much an agent may still send for one task."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
@@ -170,12 +167,12 @@ class Budget:
         await self._pace.data(len(data) + LINE_COST * data.count(b"\n") + NODE_COST * nodes)
 
     async def answered(self, data: bytes, nodes: int = 0) -> None:
-        """Wait until bytes of a single answer may be read."""
+        """Wait until bytes of a non-streamed answer may be read."""
         await self._pace.data(len(data) + NODE_COST * nodes)
 
 
 def over_budget(limit: str) -> BudgetSpent:
-    """The error that ends a task whose agent sends more than `limit`."""
+    """The error for a task whose agent sends more than `limit`."""
     return BudgetSpent(
         f"the agent sent more than {limit} for this one task and was disconnected",
         "what it sent before is kept; ask for less, or remove the agent: synapse external remove",
@@ -183,9 +180,10 @@ def over_budget(limit: str) -> BudgetSpent:
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Parts as text for a person and for an agent; what is not text is described.
+    """Join parts into text for people and agents; parts that are not text are described.
 
-    Agents that write bit by bit send a part for each bit: those are joined where white space shows it.
+    Agents that stream small pieces send a part for each: such parts are joined where white space indicates
+    it.
     """
     text = ""
     for each in filter(None, map(_text_of_part, parts)):
@@ -195,7 +193,7 @@ def text_of(parts: Iterable[Part]) -> str:
 
 
 def joined_text(artifact: Artifact) -> str:
-    """The text of an artifact as if its parts had been written bit by bit; empty where it is not all text."""
+    """The text of an artifact, joined as if streamed in pieces; empty if not all of it is text."""
     if any(part.kind != "text" for part in artifact.parts):
         return ""
     return "".join(part.text for part in artifact.parts)

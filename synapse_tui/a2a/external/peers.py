@@ -1,6 +1,6 @@
-"""Connected external agents: A2A 1.0 and 0.3 by the SDK's client, and the routes of the original synapse-a2a.
+"""Connects to external agents: A2A 1.0 and 0.3 by the SDK's client, and the routes of synapse-a2a.
 
-Loads httpx and the SDK: import it in a thread. Everything that arrives is cleaned and bounded here.
+Loads httpx and the SDK: import it in a thread. All input is sanitized and limited here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .registry import ExternalAgent, Interface
 from .transport import Bounds, make_client, problem_of
 from .untrusted import clean_line, clean_text
 
-TIMEOUT = 30.0  # seconds for requests that are answered at once
-HISTORY = 20  # how many messages of a task are requested
+TIMEOUT = 30.0  # seconds for requests that are answered immediately
+HISTORY = 20  # number of messages requested of a task
 MAX_PARTS = 200
 MAX_ARTIFACTS = 100
 MAX_HISTORY = 50
@@ -65,7 +65,7 @@ async def open_peer(agent: ExternalAgent, environ: Mapping[str, str], budget: Bu
 
 
 class SdkPeer:
-    """A `Peer` by the SDK's client, over JSON-RPC or REST."""
+    """A `Peer` that uses the SDK's client, over JSON-RPC or REST."""
 
     def __init__(
         self, agent: ExternalAgent, interface: Interface, http: httpx.AsyncClient, budget: Budget
@@ -120,7 +120,7 @@ class SdkPeer:
         try:
             async for response in responses:
                 sends = False
-                await self._budget.event()  # also for events that are not understood, or of another task
+                await self._budget.event()  # also for events that are unknown, or belong to another task
                 update = update_of(response)
                 if update is not None:
                     yield update
@@ -223,7 +223,7 @@ def _part(part: pb.Part) -> Part:
 
 
 def _with_integers(value: object) -> object:
-    """A JSON value whose whole numbers are integers again: protobuf has only floats."""
+    """Convert whole numbers in a JSON value back to integers: protobuf has only floats."""
     if isinstance(value, dict):
         return {key: _with_integers(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -232,12 +232,12 @@ def _with_integers(value: object) -> object:
 
 
 def _id(text: str) -> str:
-    """An id of the agent; empty for one that could not be sent back."""
+    """An id of the agent; empty if it cannot be sent back."""
     return text if len(text) <= MAX_ID and text.isprintable() else ""
 
 
 class DialectPeer:
-    """A `Peer` by the routes of the original synapse-a2a, `/tasks/send` and `/tasks/{id}`; it is polled."""
+    """A `Peer` for the original synapse-a2a: posts to `/tasks/send` and polls `/tasks/{id}`."""
 
     streaming = False
 

@@ -1,6 +1,6 @@
 """The registry of external agents: `~/.a2a/external/<alias>.json`, one private file per agent.
 
-The files of the original synapse-a2a are read as well. Standard library only; all methods block.
+Also reads the files of the original synapse-a2a. Standard library only; all methods block.
 """
 
 from __future__ import annotations
@@ -27,11 +27,16 @@ from .untrusted import check_url, clean_line, clean_text
 Binding = Literal["JSONRPC", "HTTP+JSON", "dialect"]
 BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON", "dialect")
 VERSION = 1
-MAX_CARD = 256 * 1024  # bytes of a card
+MAX_CARD = 256 * 1024  # maximum bytes of a card
 MAX_FILE = 2 * MAX_CARD
 MAX_AGENTS = 200
 _LOCK = ".external.lock"
-_ORIGINAL = ("name", "description", "capabilities", "skills")  # What the original synapse-a2a keeps of a card
+_ORIGINAL = (
+    "name",
+    "description",
+    "capabilities",
+    "skills",
+)  # What the original synapse-a2a stores of a card
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _RESERVED = frozenset({"all", "user", "external", "synapse", "synapse-system"})
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -44,11 +49,7 @@ _LABEL = 12  # characters of the longest label in a description
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One way to call an agent (A2A section 4.4.6); `dialect` means the routes of synapse-a2a.
-
-    Attributes:
-        version: Protocol version; empty for the dialect.
-    """
+    """A way to call an agent (A2A section 4.4.6); `dialect` means the routes of synapse-a2a."""
 
     url: str
     binding: Binding = "JSONRPC"
@@ -57,20 +58,19 @@ class Interface:
 
     @property
     def label(self) -> str:
-        """For people: `1.0 JSONRPC`."""
+        """For display, such as `1.0 JSONRPC`."""
         return f"{self.version} {self.binding}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalAgent:
-    """An external agent as the registry stores it.
+    """An external agent as stored in the registry.
 
     Attributes:
-        url: The URL under which it was added.
-        card: Its card, unchanged; every text in it is untrusted.
-        interface: How it is called; None when its card must be read first (a file of the original).
-        allowed: URLs of further origins that the person agreed to.
-        headers: Headers that go with every request; secret.
+        card: Its card, unchanged; all of its text is untrusted.
+        interface: How to call it; None if its card must be read first (a file of the original).
+        allowed: URLs of other origins that the person agreed to.
+        headers: Sent with every request; secret.
         token_env: Environment variable with a bearer token; may be empty.
         added_at: ISO 8601, as `last_seen`.
     """
@@ -145,7 +145,7 @@ class ExternalAgent:
         }
 
     def facts(self) -> list[tuple[str, str]]:
-        """Label and value of all that is not empty, for people."""
+        """Label and value of each non-empty field, for display."""
         rows = [
             ("alias", f"@{self.alias}"),
             ("name", self.name),
@@ -173,11 +173,11 @@ class ExternalAgent:
 
 @dataclass(frozen=True, slots=True)
 class AddRequest:
-    """An agent that is to be added, by its URL or that of its card.
+    """A request to add an agent, by its URL or that of its card.
 
     Attributes:
         alias: Empty to derive one from its card.
-        replace: Whether it may replace another agent of that alias.
+        replace: Whether to replace another agent with that alias.
     """
 
     url: str
@@ -190,7 +190,7 @@ class AddRequest:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An agent that was found, as it would be stored, with warnings for the person."""
+    """An agent that was found but not stored, with warnings for the person."""
 
     agent: ExternalAgent
     warnings: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ def alias_from(name: object, taken: Sequence[str]) -> str:
 
 
 def read_header(text: str) -> tuple[str, str]:
-    """Name and value of a header `NAME: VALUE`."""
+    """Parse a header `NAME: VALUE` into name and value."""
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     printable = all(" " <= char <= "~" or char == "\t" for char in value)
@@ -251,7 +251,7 @@ def check_variable(name: str) -> str:
 
 
 def no_such_agent(alias: str, known: Sequence[str]) -> AgentNotFound:
-    """The error for an alias without an agent; names those that there are."""
+    """The error for an unknown alias; it lists the known ones."""
     listed = ", ".join(f"@{each}" for each in known)
     return AgentNotFound(
         f"no external agent is named '{clean_line(alias, 60)}'",
@@ -266,7 +266,7 @@ class ExternalStore:
         self.folder = folder
 
     def list(self) -> list[ExternalAgent]:
-        """All agents by alias; unreadable files are left out."""
+        """Return all agents, sorted by alias; unreadable files are skipped."""
         check_safe(self.folder)
         try:
             paths = sorted(self.folder.glob("*.json"))[:MAX_AGENTS]
@@ -298,7 +298,7 @@ class ExternalStore:
         write_private(self.folder / f"{check_alias(agent.alias)}.json", data)
 
     def touch(self, alias: str, when: str) -> None:
-        """Record that an agent has answered; does nothing when it was removed meanwhile."""
+        """Record that an agent has answered; ignored if it has been removed meanwhile."""
         if not self.folder.is_dir():
             return
         with self._locked():
@@ -324,7 +324,7 @@ class ExternalStore:
             os.close(descriptor)
 
     def version(self) -> tuple[tuple[str, int], ...]:
-        """Names and times of the files: differs whenever something has changed."""
+        """Names and times of the files; differs after every change."""
         try:
             with os.scandir(self.folder) as found:
                 return tuple(

@@ -1,4 +1,4 @@
-"""The connection to one external agent: httpx with a guard over destinations, credentials and sizes."""
+"""The connection to one external agent: httpx with checks of destinations, credentials and sizes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .peer import Budget, NotOffered, Pace
 from .untrusted import clean_line, is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
-READ_TIMEOUT = 900.0  # seconds without a byte: agents that answer only when they have finished may take long
+READ_TIMEOUT = 900.0  # seconds without data: agents that answer only at the end may take long
 WRITE_TIMEOUT = 30.0
-MAX_BYTES = 32 * 1024 * 1024  # bytes of one answer, also of a stream
-MAX_MESSAGE = 4 * 1024 * 1024  # bytes of one event of a stream, or of one answer: each is parsed in one go
-MAX_NODES = 20_000  # JSON values of one event or answer
+MAX_BYTES = 32 * 1024 * 1024  # maximum bytes of an answer, also of a stream
+MAX_MESSAGE = 4 * 1024 * 1024  # maximum bytes of an answer or an event of a stream: each is parsed as a whole
+MAX_NODES = 20_000  # maximum JSON values of an answer or event
 STREAM_PIECE = 4096
-ANSWER_PIECE = 65_536  # bytes that are passed on at once; everything else gets its turn in between
-PAUSES = (0.3, 1.0)  # seconds before a request that did not arrive is repeated
+ANSWER_PIECE = 65_536  # bytes processed before other tasks of the loop get their turn
+PAUSES = (0.3, 1.0)  # seconds before each retry of a request that did not arrive
 LONGEST_PAUSE = 10.0
-_BUSY = frozenset({429, 503})  # the server has not taken the request, and will later
+_BUSY = frozenset({429, 503})  # the server has not processed the request but may later
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # where httpx ends the lines of a stream
 _SEPARATORS = ",:{["
 
 
 class Forbidden(httpx.RequestError):
-    """A request or an answer that the guard rejects; `error` is for the person."""
+    """A request or answer rejected by the guard; `error` is shown to the person."""
 
     def __init__(self, error: SynapseError, request: httpx.Request) -> None:
         super().__init__(error.message, request=request)
@@ -46,11 +46,9 @@ class Bounds:
     """What a connection may do.
 
     Attributes:
-        own: A URL of the origin that gets the credentials.
-        allowed: URLs of further origins.
-        headers: Credentials.
-        max_bytes: Longest answer.
-        budget: What the task may still receive; None for requests that belong to no task.
+        own: A URL of the origin that receives the credentials in `headers`.
+        allowed: URLs of other permitted origins.
+        budget: What the task may still receive; None for requests without a task.
     """
 
     own: str
@@ -61,10 +59,10 @@ class Bounds:
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Connects to allowed origins only, follows no redirect, and reads no more than was agreed.
+    """Connects to permitted origins only, follows no redirects and limits the size of answers.
 
-    A request that certainly did not arrive (connection refused, or the server says that it is busy) is
-    repeated byte for byte, so that a message keeps its id; nothing else ever is.
+    A request that certainly did not arrive (connection refused, or the server is busy) is retried byte for
+    byte, so that a message keeps its id; no other request is.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, bounds: Bounds) -> None:
@@ -123,13 +121,13 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise _forbidden(request, f"{own} sends compressed answers although none were requested")
         streams = "text/event-stream" in response.headers.get("content-type", "")
         if streams:
-            response.headers["content-type"] = "text/event-stream"  # UTF-8, whatever else it says
+            response.headers["content-type"] = "text/event-stream"  # UTF-8, whatever charset is declared
         response.stream = _BoundedBody(response.stream, request, self._bounds, streams=streams)
         return response
 
 
 class _BoundedBody(httpx.AsyncByteStream):
-    """A body that is read no faster than its budget allows, and fails when it is too long."""
+    """A response body that is read no faster than its budget allows, and fails if it is too large."""
 
     def __init__(
         self,
@@ -168,10 +166,10 @@ class _BoundedBody(httpx.AsyncByteStream):
 
 
 class MessageSize:
-    """The size of the JSON that is being read: each event of a stream, or one answer.
+    """Measures the JSON being read: each event of a stream, or an answer.
 
-    It is measured before it is parsed, since parsing cannot be interrupted. Text in strings does not count as
-    values: it may have any number of commas.
+    Measured before parsing, since parsing cannot be interrupted. Commas inside strings do not count as
+    values.
     """
 
     def __init__(self, *, streams: bool) -> None:
@@ -182,9 +180,9 @@ class MessageSize:
         self._escape = ""
 
     def add(self, data: bytes) -> int:
-        """Count more bytes; returns the JSON values in them."""
+        """Count more bytes. Returns the number of JSON values in them."""
         if b"\0" in data:
-            raise _too_large("an answer that is not in UTF-8")  # in which nothing here can be counted
+            raise _too_large("an answer that is not in UTF-8")  # other encodings cannot be counted
         self._bytes += len(data)
         text = self._decoder.decode(data)
         if self._cut_line_end and text.startswith("\n"):
@@ -232,7 +230,7 @@ def _too_large(what: str) -> BudgetSpent:
 
 
 def make_client(bounds: Bounds) -> httpx.AsyncClient:
-    """A client for one agent; it may load certificates, so make it in a thread."""
+    """Create a client for one agent. It may load certificates, so call it in a thread."""
     proxy = proxy_for(bounds.own)
     inner = httpx.AsyncHTTPTransport(
         verify=urlsplit(bounds.own).scheme == "https" or bool(proxy), trust_env=False, proxy=proxy, retries=0
@@ -279,12 +277,9 @@ _STATUS = {"TaskNotFoundError": 404, "TaskNotCancelableError": 409}
 
 
 def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
-    """An error of httpx or of the SDK as one for a person.
+    """Convert an error of httpx or the SDK to one for a person.
 
-    Args:
-        error: What was raised, with its causes.
-        url: Where the request went.
-        sends: Whether it was a message, so that it matters whether it arrived.
+    `sends` is True for messages: then it matters whether the request arrived.
     """
     where = shown_origin(url)
     hint = _UNKNOWN if sends else "try again"

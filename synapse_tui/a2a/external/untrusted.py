@@ -1,4 +1,4 @@
-"""Text and URLs of external agents: text is made harmless, a URL is compared by its origin (RFC 6454)."""
+"""Text and URLs of external agents: text is sanitized, URLs are compared by origin (RFC 6454)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.text import harmless
 
-MAX_TEXT = 1_000_000  # characters of one text that are stored
+MAX_TEXT = 1_000_000  # maximum characters of a stored text
 _PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"[!-~]{1,2000}")
 
 
 def clean_text(text: object, limit: int = MAX_TEXT) -> str:
-    """Remove what acts on a terminal or hides text; line ends and tabs stay. Not a string: empty."""
+    """Remove characters that control a terminal or hide text, except line ends and tabs. Other types: ""."""
     if not isinstance(text, str):
         return ""
     short = harmless(text[: limit + 1])
@@ -31,7 +31,7 @@ def clean_line(text: object, limit: int = 200) -> str:
 
 
 def check_url(url: str, *, what: str = "the URL") -> str:
-    """Complete and validate an http(s) URL; without a scheme it is `https`, for loopback hosts `http`."""
+    """Complete and validate an HTTP(S) URL. The default scheme is `https`, for loopback hosts `http`."""
     text = url.strip()
     if "://" not in text:
         text = f"{'http' if _is_loopback_text(text) else 'https'}://{text}"
@@ -53,9 +53,9 @@ def check_url(url: str, *, what: str = "the URL") -> str:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port as one word; all loopback addresses count as one host.
+    """Scheme, host and port in one string; all loopback addresses count as one host.
 
-    A URL that cannot be parsed has an origin that equals no other.
+    A URL that cannot be parsed gets an origin that equals no other.
     """
     try:
         parts = urlsplit(url)

@@ -1,6 +1,6 @@
-"""Delivers messages to external agents and brings their updates into the conversations.
+"""Delivers messages to external agents and records their updates in the conversations.
 
-Imports neither httpx nor the SDK; `peers` is imported in a thread when it is needed first.
+Imports neither httpx nor the SDK; `peers` is imported in a thread on first use.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from .registry import ExternalAgent
 
 log = logging.getLogger(__name__)
 
-LONGEST = 86_400.0  # seconds that a task is followed at most
+LONGEST = 86_400.0  # maximum seconds to follow a task
 CANCEL_TIMEOUT = 10.0
 UNKNOWN_TASK = 404
-"""The status of an agent that does not know the task that a message continues: it has not taken it."""
-IDLE = 60.0  # seconds of silence in a stream after which the task is polled
+"""Status if the agent does not know the task that a message continues; the message was not accepted."""
+IDLE = 60.0  # seconds without data in a stream before the task is polled
 FIRST_PAUSE = 0.3
 LONGEST_PAUSE = 8.0
 GROWTH = 1.5
 UNREACHABLE_FOR = 120.0
-"""Seconds for which an agent that does not answer is polled about a task that it has accepted."""
-MAX_STREAMS = 5  # streams that end early; afterwards the agent is polled
+"""Seconds to keep polling an unreachable agent about a task that it has accepted."""
+MAX_STREAMS = 5  # number of streams that may end early before the task is polled
 MAX_FILE = 20 * 1024 * 1024
 MAX_FILES_TOTAL = 200 * 1024 * 1024
 MAX_FILES = 500
@@ -55,13 +55,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class RemoteWorker:
-    """Sends messages, follows their tasks and reports changes.
-
-    Args:
-        environ: Gives the environment that tokens are read from.
-        files: Gives the folder for an agent's files.
-        report: Called with a conversation and its task after every change.
-    """
+    """Sends messages, follows their tasks and reports every change of a conversation."""
 
     def __init__(
         self,
@@ -79,7 +73,7 @@ class RemoteWorker:
     def send(
         self, agent: ExternalAgent, conversation: Conversation, task: Task, text: str, message_id: str
     ) -> None:
-        """Begin to send a message that the conversation has recorded; it continues the agent's own task."""
+        """Start sending a recorded message, which continues the agent's own task if there is one."""
         self._start(
             conversation, task.id, partial(self._send, agent, conversation, task.id, text, message_id)
         )
@@ -91,7 +85,7 @@ class RemoteWorker:
         return task_id in self._running
 
     async def cancel(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> Task:
-        """Cancel a task: at the agent, where it has it, and here in any case."""
+        """Cancel a task, at the agent if it has it and here in any case."""
         remote = remote_id(task)
         if remote:
             async with self._connected(agent) as peer, asyncio.timeout(CANCEL_TIMEOUT):
@@ -115,7 +109,7 @@ class RemoteWorker:
             running.cancel()
 
     async def stop(self) -> None:
-        """Stop; the next process follows what goes on at the agents."""
+        """Stop; the next process continues to follow tasks at the agents."""
         running = tuple(self._running.values())
         for task in running:
             task.cancel()
@@ -154,7 +148,7 @@ class RemoteWorker:
     ) -> None:
         files = SavedFiles(self._files(agent.alias))
         async with contextlib.AsyncExitStack() as turn:
-            # One message after the other until it is accepted: only then is the id of the conversation known.
+            # Messages are sent one at a time until one is accepted: only then is the conversation's id known.
             await turn.enter_async_context(self._turns.setdefault(agent.alias, asyncio.Lock()))
 
             async def apply(update: Update) -> None:
@@ -197,10 +191,10 @@ class RemoteWorker:
 
 
 class Exchange:
-    """Follows one task at an agent until it is at rest, by streams or by polling.
+    """Follows a task at an agent until it is at rest, by streams or by polling.
 
     Attributes:
-        accepted: Whether the agent has sent anything about the message.
+        accepted: Whether the agent has answered the message in any way.
     """
 
     def __init__(self, peer: Peer, emit: Callable[[Update], Awaitable[None]]) -> None:
@@ -212,17 +206,13 @@ class Exchange:
         self._at_rest = False
 
     async def send(self, outgoing: Outgoing) -> None:
-        """Send a message and emit all that comes of it.
+        """Send a message and emit all updates that follow.
 
-        It is sent once. Only where the agent turns out not to stream, and so has not taken it, it is sent
-        again without a stream, under the same id.
-
-        Raises:
-            PeerUnreachable: The agent cannot be reached, or no longer.
-            PeerRefused: It did not accept the message, or does not know its task.
+        It is sent once. Only if the agent turns out not to support streams, and so has not accepted it, it is
+        sent again without a stream, under the same id.
         """
-        # An answer to a question goes without a stream, and the task is subscribed to afterwards: some
-        # servers refuse such a stream when they have taken the message, since it begins without the task.
+        # The answer to a question is sent without a stream, and the task is subscribed to afterwards: some
+        # servers accept the message but then reject the stream, because it does not begin with the task.
         streams = self._streams and not outgoing.task_id
         try:
             await self._read(self._peer.send(outgoing, stream=streams))
@@ -233,7 +223,7 @@ class Exchange:
             await self._read(self._peer.send(outgoing, stream=False))
         except PeerError:
             if not self.accepted:
-                raise  # it is not known whether it arrived; once a task is known, that is polled
+                raise  # unknown whether it arrived; with a known task it can be polled
         if self._at_rest:
             return
         if not self._task_id:
@@ -241,12 +231,7 @@ class Exchange:
         await self.follow(self._task_id)
 
     async def follow(self, task_id: str) -> None:
-        """Emit what happens to a task that the agent has accepted, until it is at rest.
-
-        Raises:
-            PeerUnreachable: The agent can no longer be reached.
-            PeerRefused: It no longer knows the task.
-        """
+        """Emit the updates of an accepted task until it is at rest; raises PeerError."""
         self._task_id = task_id
         left = MAX_STREAMS
         while left and self._streams:
@@ -282,11 +267,11 @@ class Exchange:
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
     async def _read(self, updates: AsyncGenerator[Update, None]) -> None:
-        """Emit the updates of one task, the first that is named, until the stream ends or falls silent."""
+        """Emit the updates of the first task named, until the stream ends or goes silent."""
         async with contextlib.aclosing(updates):
             while not self._at_rest:
                 try:
-                    # Before a task is known it cannot be polled: there is no limit then.
+                    # No timeout before a task is known: it could not be polled.
                     async with asyncio.timeout(IDLE if self._task_id else None):
                         update = await anext(updates)
                 except (StopAsyncIteration, TimeoutError):
@@ -302,7 +287,7 @@ class Exchange:
 
 
 class SavedFiles:
-    """The files that one agent has sent, under safe names in a private folder; all methods block."""
+    """The files that an agent has sent, under safe names in a private folder. All methods block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -318,7 +303,7 @@ class SavedFiles:
         return any(part.kind == "file" for part in parts)
 
     def save(self, update: Update) -> Update:
-        """The update with its files on the disk in place of their bytes."""
+        """Write the files of an update to disk. Returns the update with their paths."""
         if isinstance(update, ArtifactChunk):
             return dataclasses.replace(update, artifact=self._artifact(update.artifact))
         return dataclasses.replace(
@@ -346,7 +331,6 @@ class SavedFiles:
         return dataclasses.replace(part, path=self._known[key], data=None)
 
     def _write(self, name: str, data: bytes) -> str:
-        """The path of a new file; empty when it could not or may not be saved."""
         safe = _UNSAFE.sub("_", name).strip("._")[-80:] or "file"
         try:
             if not self._has_room(len(data)):

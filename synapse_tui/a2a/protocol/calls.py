@@ -1,4 +1,4 @@
-"""A request of the protocol: its agent, its caller, its version and extensions; and errors in its words."""
+"""The context of a protocol request (agent, caller, version, extensions), and errors in protocol terms."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ _CALL = "synapse_call"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request that passed the guard.
+    """A request that passed the guard.
 
     Attributes:
-        stopping: Set when the server ends: nothing may be waited for any longer.
-        base_url: Where the caller reached the server, without a slash at the end.
-        version: Protocol version that the caller names, `MAJOR.MINOR`.
-        extensions: URIs of the extensions that it wants to use.
-        files: The files of its body, where that is large.
+        stopping: Set on shutdown; waits must end.
+        base_url: The URL by which the caller reached the server, without a trailing slash.
+        version: Protocol version named by the caller, `MAJOR.MINOR`.
+        extensions: URIs of the requested extensions.
     """
 
     agent: HostedAgent
@@ -60,7 +59,7 @@ class Call:
 
 
 class Caller(User):
-    """The caller, as the SDK wants to know it."""
+    """The caller as the SDK's `User`."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
@@ -71,18 +70,16 @@ class Caller(User):
 
     @property
     def user_name(self) -> str:
-        """The name of its key; empty for the person who owns the agents."""
+        """The name of its key; empty for the person."""
         return self._principal.name
 
 
 class CallContextBuilder(ServerCallContextBuilder):
-    """Gives the handler the `Call` of a request."""
-
     def build(self, request: Request) -> ServerCallContext:
         call = call_from(request)
         return ServerCallContext(
             user=Caller(call.visitor.principal),
-            # The SDK looks for the version among the headers; that of the query counts as much (section 3.6).
+            # The SDK looks for the version in the headers only; the query counts as well (section 3.6).
             state={_CALL: call, "headers": {VERSION_HEADER: call.version}},
             requested_extensions=set(call.extensions),
         )
@@ -108,13 +105,13 @@ def call_of(context: ServerCallContext) -> Call:
 
 
 def version_of(request: Request) -> str:
-    """The version that a request names in header or query, `MAJOR.MINOR`; none means 0.3 (section 3.6)."""
+    """The version named in header or query, `MAJOR.MINOR`; by default 0.3 (section 3.6)."""
     named = request.headers.get(VERSION_HEADER) or request.query_params.get(VERSION_HEADER) or ""
     return ".".join(named.strip().split(".")[:2]) or PROTOCOL_VERSION_0_3
 
 
 def extensions_of(request: Request) -> frozenset[str]:
-    """The extensions that a request wants to use, by the header of 1.0 or that of 0.3."""
+    """The requested extensions, by the header of 1.0 or 0.3."""
     headers = request.headers
     values = headers.getlist(HTTP_EXTENSION_HEADER) + headers.getlist(LEGACY_HTTP_EXTENSION_HEADER)
     return frozenset(sorted(get_requested_extensions(values))[:MAX_EXTENSIONS])
@@ -135,12 +132,12 @@ async def find_task(call: Call, task_id: str) -> Task:
 # -- extensions (A2A section 4.6; docs/a2a.md) ---
 
 
-# Names of this kind are URLs by custom; one below `.invalid` nobody can ever own (RFC 2606).
-SYNAPSE = "https://synapse-tui.invalid/a2a/v1"  # the extension that every agent offers
+# By convention these are URLs; names below `.invalid` can never be registered (RFC 2606).
+SYNAPSE = "https://synapse-tui.invalid/a2a/v1"  # the extension that every agent supports
 
 
 def priority_of(*places: Mapping[str, object]) -> int:
-    """The priority in the metadata of a message or of its request; the first one counts."""
+    """The priority in the metadata of a message or its request; the first takes precedence."""
     for place in places:
         extended = place.get(SYNAPSE)
         for found in (place, extended if isinstance(extended, Mapping) else {}):
@@ -160,7 +157,7 @@ _KINDS: tuple[tuple[type[errors.SynapseError], type[sdk.A2AError]], ...] = (
     (errors.MessageError, sdk.InvalidParamsError),
     (errors.ConfigError, sdk.InvalidParamsError),
 )
-"""The first class that fits counts; anything else is an internal error."""
+"""The first matching class decides; otherwise an internal error."""
 _STATUSES = {
     403: sdk.InvalidRequestError,
     404: sdk.TaskNotFoundError,
@@ -172,7 +169,7 @@ _STATUSES = {
 
 
 def protocol_error(error: errors.SynapseError) -> sdk.A2AError:
-    """The protocol's error for one of ours; the hint goes into its details."""
+    """Convert one of our errors to a protocol error, with the hint in its details."""
     if isinstance(error, HttpProblem):
         kind = _STATUSES.get(error.status, sdk.InternalError)
     else:
@@ -181,7 +178,7 @@ def protocol_error(error: errors.SynapseError) -> sdk.A2AError:
 
 
 def translated(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Let an operation raise the protocol's errors only."""
+    """Decorate an operation to raise protocol errors only."""
 
     @functools.wraps(work)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -194,7 +191,7 @@ def translated(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corouti
 
 
 def translated_stream(work: Callable[P, AsyncGenerator[T, None]]) -> Callable[P, AsyncGenerator[T, None]]:
-    """Let a stream raise the protocol's errors only."""
+    """Decorate a stream to raise protocol errors only."""
 
     @functools.wraps(work)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:

@@ -1,4 +1,4 @@
-"""The agent's cards: that of the protocol, for 1.0 alone or for 0.3 too, and the old `agent.json`."""
+"""The agent's cards: the protocol's (1.0, or 1.0 with the fields of 0.3), and the old `agent.json`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from synapse_tui.addresses import identity_of
 from .calls import SYNAPSE, Call, call_from
 
 CardShape = Literal["1.0", "0.3", "dual"]
-"""Whose fields a card has: those of one version of the protocol, or both."""
 
 _API_KEY = {"description": f"A key of this agent's owner in the header {KEY_HEADER}", "name": KEY_HEADER}
 _BEARER = {"description": "The same key as a bearer token", "scheme": "Bearer"}
@@ -43,20 +42,15 @@ _V03: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def keys_demanded(services: Services) -> bool:
-    """Whether everyone but the person and the agents must show a key."""
+    """Whether all callers except the person and the agents need a key."""
     return services.access is not None and services.access.rules.enabled
 
 
 def card_security(services: Services, shape: CardShape) -> dict[str, Any]:
-    """The fields of a card that name its security schemes; each of them suffices.
+    """The fields of a card that declare its security schemes, each of which suffices.
 
-    Args:
-        services: Tells whether keys are demanded.
-        shape: Which fields; a dual card's schemes have those of both versions side by side, as the SDK writes
-            them.
-
-    Returns:
-        Fields to be added to the card as JSON; none where no key is demanded of everyone.
+    In a dual card a scheme has the fields of both versions side by side, as the SDK writes them. Empty if no
+    key is required.
     """
     if not keys_demanded(services):
         return {}
@@ -77,11 +71,11 @@ def _scheme(name: str, shape: CardShape) -> dict[str, Any]:
 INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
 OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]
 JSONRPC, REST = "JSONRPC", "HTTP+JSON"
-MAX_AGE = 60  # seconds for which a card may be cached: an agent can be renamed at any time
+MAX_AGE = 60  # seconds that a card may be cached; agents can be renamed at any time
 MAX_EDITIONS = 20
-"""How many cards of an agent are remembered: one for each form and each name by which it is reached."""
+"""Number of cached cards per agent: one for each form and each name by which it is called."""
 
-Form = CardForm | Literal["old"]  # That of the settings, or the one with the fields of the dialect
+Form = CardForm | Literal["old"]  # Configured by the settings, or the card with the dialect's fields
 _SHAPES: dict[Form, CardShape] = {"v1": "1.0", "dual": "dual", "old": "dual"}
 
 _EXTENSION = (
@@ -143,7 +137,7 @@ def card_json(call: Call, form: Form) -> dict[str, Any]:
 
 
 def extended_json(call: Call, form: CardForm) -> dict[str, Any]:
-    """The card with what only known callers get: where the agent works, and what it is doing."""
+    """The extended card, with what only authenticated callers get: the agent's folder and current state."""
     card, agent = card_json(call, form), call.agent
     card["capabilities"]["extensions"][0]["params"] |= {
         "context_id": agent.context_id,
@@ -176,14 +170,14 @@ def _addressing(agent: HostedAgent) -> dict[str, Any]:
 
 
 class Edition(NamedTuple):
-    """The ETag of a card's content, and since when it is served."""
+    """The ETag of a card's content, and the time from which it has been served."""
 
     etag: str
     since: datetime
 
 
 class Cards:
-    """Serves cards, with what caches need (A2A section 8.6)."""
+    """Serves cards, with caching (A2A section 8.6)."""
 
     def __init__(self) -> None:
         self._editions: WeakKeyDictionary[HostedAgent, dict[tuple[str, str], Edition]] = WeakKeyDictionary()
@@ -228,7 +222,7 @@ class Cards:
 
 
 def _is_known(request: Request, edition: Edition) -> bool:
-    """Whether the caller has this content already; an ETag goes before a time (RFC 9110 section 13.2.2)."""
+    """Whether the caller's copy is current; an ETag precedes a time (RFC 9110 section 13.2.2)."""
     tags = request.headers.get("if-none-match")
     if tags is not None:
         named = {tag.strip().removeprefix("W/") for tag in tags.split(",")}

@@ -1,4 +1,4 @@
-"""Tasks and messages to and from the types of the protocol (A2A sections 3.2.1 and 4.1)."""
+"""Converts tasks and messages to and from the protocol's types (A2A sections 3.2.1 and 4.1)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from synapse_tui.model import MessageRequest, Task, TaskState
 
 from .calls import Call, priority_of
 
-MAX_EXACT = 2**53  # Greater whole numbers are not read alike by all JSON parsers; they are sent as text
-MAX_FILES = 4 * 1024 * 1024  # bytes of files in one answer; further files are named by their path
-MAX_ID = 200  # characters of an id that a caller makes
+MAX_EXACT = 2**53  # JSON parsers disagree on greater integers; they are sent as text
+MAX_FILES = 4 * 1024 * 1024  # bytes of files in one answer; further files are given by path
+MAX_ID = 200  # characters of an id chosen by a caller
 
-Files = Mapping[str, bytes]  # Contents of files by their paths
+Files = Mapping[str, bytes]  # Contents of files by path
 NO_FILES: Files = MappingProxyType({})
 
 _STATES = {
@@ -48,7 +48,7 @@ _OURS = {number: state for state, number in _STATES.items()}
 
 
 def state_of(number: pb.TaskState) -> TaskState | None:
-    """Our state for one of the protocol; None for one that our tasks never have."""
+    """Our state for one of the protocol; None if our tasks never have it."""
     return _OURS.get(number)
 
 
@@ -58,14 +58,7 @@ def state_of(number: pb.TaskState) -> TaskState | None:
 def task_proto(
     task: Task, files: Files = NO_FILES, *, history: int | None = None, artifacts: bool = True
 ) -> pb.Task:
-    """A task.
-
-    Args:
-        task: The snapshot.
-        files: Contents of its files.
-        history: How many messages at most, the newest; None for all (section 3.2.4).
-        artifacts: Whether with its artifacts.
-    """
+    """Convert a task with the newest `history` messages; None for all (section 3.2.4)."""
     messages = task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
     shown = messages if history is None else messages[max(0, len(messages) - history) :]
     return pb.Task(
@@ -107,7 +100,7 @@ def chunk_event(task: Task, chunk: Chunk, files: Files = NO_FILES) -> pb.TaskArt
 
 
 def answer_message(task: Task, files: Files = NO_FILES) -> pb.Message:
-    """The message by which a task was answered (`Artifact.as_message`), sent in place of the task."""
+    """The message that answered a task (`Artifact.as_message`), sent instead of the task."""
     artifact = task.artifacts[-1]
     return pb.Message(
         message_id=f"{task.id}:{artifact_id(artifact, len(task.artifacts))}",
@@ -118,7 +111,7 @@ def answer_message(task: Task, files: Files = NO_FILES) -> pb.Message:
 
 
 def artifact_proto(artifact: Artifact, position: int, files: Files = NO_FILES) -> pb.Artifact:
-    """An artifact at a position in its task, from 1."""
+    """Convert the artifact at a position in its task, from 1."""
     return pb.Artifact(
         artifact_id=artifact_id(artifact, position),
         name=sound(artifact.name),
@@ -128,7 +121,7 @@ def artifact_proto(artifact: Artifact, position: int, files: Files = NO_FILES) -
 
 
 def status_message(task: Task) -> TaskMessage | None:
-    """What the agent asks in its own words, else the reason of the state; None when the state says it all."""
+    """The agent's own question, or else the reason of the state; None if the state is self-explanatory."""
     if task.state is TaskState.INPUT_REQUIRED and is_asked(task):
         asked = [each for each in task.messages if each.role == "agent"]
         if asked:
@@ -140,7 +133,7 @@ def status_message(task: Task) -> TaskMessage | None:
 
 
 def _about(task: Task) -> dict[str, object]:
-    """What the dialect shows of a task besides: `metadata.synapse`."""
+    """Additional fields of a task in the dialect: `metadata.synapse`."""
     return {
         "target": task.target,
         "sender": task.sender.sender_id,
@@ -177,7 +170,7 @@ def _artifact_parts(artifact: Artifact, files: Files) -> list[pb.Part]:
 
 
 def _part(part: Part, files: Files) -> pb.Part:
-    """A part; a file whose content is not at hand is named by its path."""
+    """Convert a part; a file whose content is not available is given by its path."""
     found = pb.Part(
         filename=sound(part.name),
         media_type=sound(part.media_type),
@@ -197,7 +190,7 @@ def _part(part: Part, files: Files) -> pb.Part:
 
 
 def _time(moment: datetime) -> Timestamp:
-    """A time in milliseconds (section 5.6.1)."""
+    """A time with milliseconds (section 5.6.1)."""
     stamp = Timestamp()
     exact = moment.astimezone(UTC).replace(tzinfo=None)
     stamp.FromDatetime(exact.replace(microsecond=exact.microsecond // 1000 * 1000))
@@ -233,7 +226,7 @@ def _read(paths: Iterable[str]) -> Files:
 
 def _read_one(path: str, most: int) -> bytes | None:
     try:
-        # What was a file once may be a pipe or a link by now: neither is waited for or followed.
+        # The path may have become a pipe or a link since: do not block on it or follow it.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
@@ -249,13 +242,13 @@ def _read_one(path: str, most: int) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message whose files are not written yet: the request has neither text nor paths of files."""
+    """A message whose files are not written yet; the request lacks its text and file paths."""
 
     request: MessageRequest
     content: tuple[Part | Upload, ...]
 
     async def written(self, folder: Path, task_id: str) -> MessageRequest:
-        """The request once its files are in the agent's working folder."""
+        """Write the files into the agent's working folder and complete the request."""
         parts = await receive(self.content, folder, task_id)
         text = text_with_files(parts, folder)
         if not text.strip():
@@ -265,7 +258,7 @@ class Draft:
 
 
 def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
-    """Read a message; a task that it continues is not looked up."""
+    """Parse a message, without looking up the task that it continues."""
     message = params.message
     if message.role == pb.ROLE_AGENT:
         raise InvalidParamsError("message.role is ROLE_AGENT", {"hint": "callers write as ROLE_USER"})
@@ -319,7 +312,7 @@ def _outline(content: Part | Upload) -> Part:
     return Part("file", name=content.name, media_type=content.media_type, metadata=content.metadata)
 
 
-# -- JSON and protobuf's Struct: what one can hold and the other cannot is made to fit ---
+# -- JSON and protobuf's Struct: values that one cannot represent are converted ---
 
 
 def struct_of(fields: Mapping[str, object]) -> Struct:
@@ -333,7 +326,7 @@ def value_of(value: object) -> Value:
 
 
 def json_of(message: Struct | Value) -> object:
-    """The JSON value of a Struct or a Value; whole numbers are integers again."""
+    """The JSON value of a Struct or Value, with whole numbers as integers again."""
     return _whole(MessageToDict(message))
 
 

@@ -45,7 +45,7 @@ from .legacy import OldJsonRpc, old_error, old_rest_routes
 
 
 async def check_body(request: Request, *, needed: bool) -> None:
-    """Check that a body is JSON that UTF-8 and protobuf can carry, before the SDK fails on it."""
+    """Check that the body is JSON that UTF-8 and protobuf can represent; the SDK would fail on it."""
     body = await request.body()
     if not body and not needed:
         return
@@ -79,22 +79,18 @@ def _not_finite(_number: str) -> NoReturn:
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE = 15.0  # seconds without an event after which a comment is sent
-SEND_TIMEOUT = 30.0  # seconds in which a reader must have taken what was sent
-END_TIMEOUT = 1.0  # seconds in which it must take the end of a stream
+KEEP_ALIVE = 15.0  # seconds without an event before a comment is sent
+SEND_TIMEOUT = 30.0  # seconds for the client to read what was sent
+END_TIMEOUT = 1.0  # seconds for the client to read the end of a stream
 _SEPARATOR = "\r\n"
 _COMMENT = b": keep-alive\r\n\r\n"
 
 
 class EventStream(Response):
-    """A stream of server-sent events that ends when the server stops or the reader leaves.
+    """A stream of server-sent events that ends when the server stops or the client disconnects.
 
-    The SDK's own response ends by a switch of the whole process; here every server has its own.
-
-    Args:
-        events: What `sse_starlette` makes events of: dictionaries, texts, its own events. Closed at the end.
-        stopping: Set when the server ends.
-        first: An event that was taken from them already.
+    The SDK's response is stopped by a process-wide flag; here each server has its own. Events are whatever
+    `sse_starlette` accepts; `first` is one that was already taken from them.
     """
 
     media_type = "text/event-stream"
@@ -128,7 +124,6 @@ class EventStream(Response):
                 await self._events.aclose()
 
     async def _send_all(self, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Send the events; returns whether the reader has taken all of them."""
         coming = _spawn(self._next())
         try:
             while True:
@@ -162,7 +157,7 @@ class EventStream(Response):
 
 
 async def _taken(sending: Awaitable[None], ended: list[asyncio.Future[Any]], seconds: float) -> bool:
-    """Whether the reader takes something in time; nothing waits longer for it."""
+    """Whether the client reads in time; gives up if `ended` completes first."""
     task = _spawn(sending)
     await asyncio.wait({task, *ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
@@ -178,7 +173,7 @@ def _spawn(work: Awaitable[Any]) -> asyncio.Future[Any]:
 
 
 async def hung_up(receive: Receive) -> None:
-    """Return when the caller has left; its body has been read."""
+    """Return when the client has disconnected; its body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -208,18 +203,16 @@ def protocol_routes() -> Sequence[BaseRoute]:
                 methods=list(each.methods or ()),
             )
             for each in routes
-            # The SDK's mount for tenants takes every path of several segments; our cards name no tenants.
+            # The SDK's mount for tenants matches every path of several segments; our cards have no tenants.
             if isinstance(each, Route)
         ),
     ]
 
 
 class JsonRpc(JsonRpcDispatcher):
-    """The SDK's dispatcher for both versions."""
-
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
         super().__init__(handler, builder, enable_v0_3_compat=True)
-        # In place of the SDK's own, which has the defects that `legacy` names.
+        # Instead of the SDK's, which has the defects listed in `legacy`.
         self._v03_adapter = OldJsonRpc(handler, builder)
 
     async def handle_requests(self, request: Request) -> Response:
@@ -241,10 +234,10 @@ class JsonRpc(JsonRpcDispatcher):
 
 
 class Rest:
-    """Endpoints of REST where the SDK's own are not enough.
+    """REST endpoints where the SDK's are insufficient.
 
-    Lists look as single tasks do, and are there when they are empty. Callers that send or want plain JSON get
-    that: not every client knows the protocol's own media type (section 11.1).
+    Tasks look the same in lists as alone, and empty lists are present. Callers that send or accept plain JSON
+    get it: not every client knows the protocol's media type (section 11.1).
     """
 
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
@@ -300,7 +293,7 @@ def _with_empty_list(endpoint: Endpoint) -> Endpoint:
 
 
 def _served(endpoint: Endpoint, error_answer: ErrorAnswer) -> Endpoint:
-    """An endpoint with what the SDK leaves out: versions, extensions, callers that leave, ends of streams."""
+    """Wrap an endpoint with what the SDK omits: versions, extensions, disconnects, ends of streams."""
 
     async def serve(request: Request) -> Response:
         try:
@@ -339,7 +332,7 @@ async def _while_there(request: Request, work: Awaitable[Response]) -> Response:
 
 
 async def _stream(response: EventSourceResponse, request: Request) -> Response:
-    """The SDK's stream as one of ours; what fails before the first event is an error like any other."""
+    """Convert the SDK's stream to `EventStream`; errors before the first event become error answers."""
     events: Any = response.body_iterator
     first = await anext(events, None)
     return EventStream(events, request.state.stopping, first=first)
@@ -362,7 +355,7 @@ async def _rpc_id(request: Request) -> str | int | None:
 
 
 async def _rest_error(request: Request, error: A2AError) -> Response:
-    # JSON-RPC alone has an error for a body that is not JSON.
+    # Only JSON-RPC has an error for a body that is not JSON.
     payload = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )

@@ -53,18 +53,18 @@ from .convert import (
 )
 
 MAX_ANSWERED = 5000
-"""How many tasks are remembered as named by an answer; more than are in the memory of the agents."""
-MAX_ALIKE = 100  # how many tasks with a message's id are compared with its content
+"""Number of answered tasks to remember; more than the agents hold in memory."""
+MAX_ALIKE = 100  # tasks with the same message id that are compared by content
 DIALOG_TEXT_TIMEOUT = 0.25
-"""Seconds after which the text of a dialog that was seen to be open has been read too."""
+"""Seconds to wait for the text of a dialog after its detection."""
 MAX_PAGE = 4_000_000
-"""Characters of the texts of a page's tasks; an answer should take long neither to make nor to read."""
+"""Characters of the tasks' texts in a page, so that it is quick to write and to parse."""
 
 TaskUpdate = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 
 class Handler(RequestHandler):
-    """Serves all agents; its only state is which tasks were named by an answer."""
+    """The handler of all agents. Its only state is the set of answered tasks."""
 
     def __init__(self) -> None:
         self._retries = Retries()
@@ -75,7 +75,7 @@ class Handler(RequestHandler):
     async def on_message_send(
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> pb.Task | pb.Message:
-        """Send a message; unless asked otherwise, wait until its task ends or asks something."""
+        """Send a message and, unless the caller opts out, wait until its task ends or asks a question."""
         call = self._call(params, context)
         history = history_length(params.configuration)
         turn = await self._begin(params, call)
@@ -93,7 +93,7 @@ class Handler(RequestHandler):
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """Send a message and stream its task until it ends or asks something."""
+        """Send a message and stream its task until it ends or asks a question."""
         call = self._call(params, context)
         history = history_length(params.configuration)
         turn = await self._begin(params, call)
@@ -111,7 +111,7 @@ class Handler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """Stream a task, beginning with the task as it is, until it has ended."""
+        """Stream a task: its current state, then every event until it ends."""
         call = self._call(params, context)
         found = await find_task(call, params.id)
         if found.state.final:
@@ -125,7 +125,6 @@ class Handler(RequestHandler):
                     self._retries.answered(step.task)
 
     async def _begin(self, params: pb.SendMessageRequest, call: Call) -> Turn:
-        """Accept a message, unless it was accepted before."""
         draft = draft_of(params, call)
         followed = await _followed(call, draft.request) if draft.request.follows else None
         task, new = self._retries.find(call.agent, draft.request), False
@@ -134,8 +133,8 @@ class Handler(RequestHandler):
                 raise TaskEnded(f"task {followed.id} is {followed.state.value} already", "send a new message")
             task, new = await self._accept(params, call, draft)
         if call.files is not None:
-            call.files.close()  # the answer may be a long time in coming
-        # Nothing may be awaited between accepting and subscribing: an event in between would be lost.
+            call.files.close()  # not while waiting for the answer, which may take long
+        # No await between accepting and subscribing: an event in between would be lost.
         events = call.agent.streams.subscribe(task.id)
         if not new:
             try:
@@ -152,7 +151,7 @@ class Handler(RequestHandler):
         if not request.follows:
             request = replace(request, task_id=task_id)
         async with pushed(params.configuration, call, task_id) as undo:
-            # A message that came twice at the same time may have been accepted while the files were written.
+            # A concurrent retry may have been accepted while the files were written.
             if (accepted := self._retries.find(call.agent, draft.request)) is not None:
                 await undo()
                 return accepted, False
@@ -172,7 +171,7 @@ class Handler(RequestHandler):
     async def on_list_tasks(
         self, params: pb.ListTasksRequest, context: ServerCallContext
     ) -> pb.ListTasksResponse:
-        """The tasks that the caller may see, the newest change first, page by page."""
+        """List the tasks that the caller may see, most recently changed first, in pages."""
         call = self._call(params, context)
         query = query_of(params, call.visitor)
         possible = params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
@@ -229,7 +228,7 @@ class Handler(RequestHandler):
         self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
         _, push = await self._push(params, context, params.task_id)
-        with suppress(PushNotFound):  # it is gone already (section 3.1.10)
+        with suppress(PushNotFound):  # already removed (section 3.1.10)
             await push.delete(params.task_id, params.id)
 
     async def _push(
@@ -246,7 +245,7 @@ class Handler(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        """The card with what only known callers get; offered where callers must authenticate."""
+        """Return the extended card, which is offered where callers must authenticate."""
         call = self._call(params, context)
         if not keys_demanded(call.services):
             raise UnsupportedOperationError("this agent has no extended card")
@@ -271,21 +270,21 @@ async def _followed(call: Call, request: MessageRequest) -> Task:
     return task
 
 
-# -- messages that are sent again ---
+# -- retries of messages ---
 
 
 class Retries:
-    """Recognizes messages that are sent again: a client that lost the answer uses the same `messageId`.
+    """Recognizes retries: a client that lost the answer sends the same `messageId` again.
 
-    The same message of the same caller means its task while that is open, and after its end when no answer
-    has named the task: then the caller has lost it. One that was answered and uses an id again is a new one.
+    The same message from the same caller is a retry while its task is open, and after its end as long as no
+    answer has delivered that task. Later, the id is considered reused for a new message.
     """
 
     def __init__(self) -> None:
         self._answered: OrderedDict[str, None] = OrderedDict()
 
     def find(self, agent: HostedAgent, request: MessageRequest) -> Task | None:
-        """The task of a message that was sent before; None for a new message."""
+        """The task of the message that this one repeats; None for a new message."""
         wanted = request.message
         if wanted is None or not wanted.message_id:
             return None
@@ -318,7 +317,7 @@ def _same(known: TaskMessage, wanted: TaskMessage) -> bool:
 
 
 def _content(part: Part) -> tuple[object, ...]:
-    """What distinguishes parts; neither the path of a file nor that long data became one was sent."""
+    """What identifies a part. Paths are ours, and long data may have been saved to a file."""
     if part.kind in ("file", "data"):
         return ("file", part.metadata)
     return part.kind, part.text, part.name, part.media_type
@@ -328,9 +327,9 @@ def _content(part: Part) -> tuple[object, ...]:
 
 
 class Turn:
-    """A message that was accepted, with the events of its task from then on.
+    """An accepted message and the following events of its task.
 
-    A follow-up answers what the task asked before: that question no longer counts.
+    A follow-up answers the task's last question, so that question no longer ends the turn.
     """
 
     def __init__(self, task: Task, events: Subscription, *, follow_up: bool) -> None:
@@ -339,13 +338,13 @@ class Turn:
         self._asked_before = follow_up and task.state is TaskState.INPUT_REQUIRED
 
     def over(self, task: Task) -> bool:
-        """Whether a task has ended, or goes on only when somebody acts (A2A section 3.2.2)."""
+        """Whether the task has ended or waits for someone to act (A2A section 3.2.2)."""
         self._asked_before = self._asked_before and task.state is TaskState.INPUT_REQUIRED
         return task.state.final or (task.state is TaskState.INPUT_REQUIRED and not self._asked_before)
 
 
 class Step(NamedTuple):
-    """An event of a task, with the task until then and from then on."""
+    """An event of a task, with the task before and after it."""
 
     event: TaskEvent
     before: Task
@@ -353,7 +352,7 @@ class Step(NamedTuple):
 
 
 async def steps(events: Subscription, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
-    """The events of a task until it has ended, or the turn is over."""
+    """Yield the events of a task until it ends or the turn is over."""
     while not task.state.final:
         over = turn is not None and turn.over(task)
         if over and is_asked(task):
@@ -378,7 +377,6 @@ async def update_of(step: Step) -> TaskUpdate | None:
 
 
 async def _ended(call: Call, turn: Turn, task: Task) -> Task:
-    """Wait until a turn is over, or the server stops."""
 
     async def last(task: Task) -> Task:
         async with aclosing(steps(turn.events, task, turn)) as found:
@@ -403,7 +401,7 @@ async def _ended(call: Call, turn: Turn, task: Task) -> Task:
 def history_length(
     params: pb.GetTaskRequest | pb.ListTasksRequest | pb.SendMessageConfiguration,
 ) -> int | None:
-    """How many messages of a task's history are wanted at most; None for all."""
+    """Maximum number of messages in a task's history; None for all."""
     if not params.HasField("history_length"):
         return None
     if params.history_length < 0:
@@ -432,7 +430,7 @@ def query_of(params: pb.ListTasksRequest, visitor: Visitor) -> TaskQuery:
 
 
 def check_state(named: object) -> None:
-    """Check the name or number of a state: the SDK takes an unknown one for none at all."""
+    """Check the name or number of a state: the SDK ignores unknown ones."""
     states = pb.TaskState.keys()
     if isinstance(named, str) and named and not named.isdigit() and named not in states:
         raise InvalidParamsError(
@@ -442,7 +440,7 @@ def check_state(named: object) -> None:
 
 
 def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
-    """A page as JSON: tasks look as they do everywhere else, the page's own fields are always there."""
+    """A page as JSON: tasks look the same as elsewhere, and the page's own fields are always present."""
     return {
         "tasks": [MessageToDict(task) for task in response.tasks],
         "nextPageToken": response.next_page_token,
@@ -452,7 +450,7 @@ def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
 
 
 def within(page: TaskPage, most: int = MAX_PAGE) -> TaskPage:
-    """The beginning of a page: at least one task, then as many as have `most` characters together."""
+    """The beginning of a page: at least one task, then as many as fit in `most` characters."""
     left = most
     for place, task in enumerate(page.tasks):
         left -= _length(task)
@@ -494,7 +492,7 @@ def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushConfig:
 
 
 def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
-    """A configuration without its secrets."""
+    """Convert a configuration, without its secrets."""
     found = pb.TaskPushNotificationConfig(task_id=config.task_id, id=config.config_id, url=config.url)
     if config.scheme:
         found.authentication.scheme = config.scheme
@@ -504,7 +502,7 @@ def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
 def page_of_configs(
     configs: Sequence[PushConfig], params: pb.ListTaskPushNotificationConfigsRequest
 ) -> pb.ListTaskPushNotificationConfigsResponse:
-    """A page of configurations; its token is the id of the last one of the page before."""
+    """A page of configurations; its token is the id of the last one on the previous page."""
     if params.page_size < 0:
         raise InvalidParamsError("pageSize is negative")
     ids = [config.config_id for config in configs]
@@ -523,9 +521,9 @@ def page_of_configs(
 async def pushed(
     configuration: pb.SendMessageConfiguration, call: Call, task_id: str
 ) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Add the configuration of a message before its task is made; gives what removes it again.
+    """Add a message's configuration before its task is created, and remove it if the task is not created.
 
-    It is removed when the task is not made.
+    Yields a function that removes it.
     """
     made: PushConfig | None = None
     if (config := _config_for(task_id, configuration, call)) is not None:
@@ -543,9 +541,9 @@ async def pushed(
 
 
 async def push_again(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> None:
-    """Add the configuration of a message that is sent again.
+    """Add the configuration of a retried message.
 
-    One without an id replaces the one with its URL: the same request must not be notified twice.
+    One without an id replaces the one with the same URL, so that a retry does not notify twice.
     """
     if (config := _config_for(task_id, configuration, call)) is None:
         return

@@ -1,8 +1,8 @@
-"""A2A 0.3 by the SDK's adapters, with their defects corrected.
+"""A2A 0.3 by the SDK's adapters, with corrections.
 
-Wrong parameters are -32602, every answer has a result, a stream ends with the event that says `final`, a push
-configuration is found without its id and can be deleted over REST, an authentication without schemes is none,
-and bytes of files must be base64.
+Wrong parameters are error -32602; every answer has a result; a stream ends with an event with `final`; a push
+configuration is found without its id and can be deleted over REST; an authentication without schemes is
+ignored; and file bytes must be base64.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Said = old.SendStreamingMessageSuccessResponse
 
 
 class OldRequestHandler(RequestHandler03):
-    """The operations of 0.3; a stream ends when its task has ended or asks something."""
+    """The operations of 0.3. A stream ends when its task ends or asks a question."""
 
     async def on_message_send(
         self, request: old.SendMessageRequest, context: ServerCallContext
@@ -71,14 +71,14 @@ class OldRequestHandler(RequestHandler03):
     async def on_get_task_push_notification_config(
         self, request: old.GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> old.TaskPushNotificationConfig:
-        """The configuration that was made without an id is also called `default`."""
+        """Return a push configuration; one created without an id can be requested as `default`."""
         params = request.params
         try:
             return await super().on_get_task_push_notification_config(request, context)
         except sdk.TaskNotFoundError:
             if isinstance(params, old.TaskIdParams) or params.push_notification_config_id != DEFAULT_CONFIG:
                 raise
-            params.push_notification_config_id = params.id  # under which it is stored
+            params.push_notification_config_id = params.id  # the id under which it is stored
         return await super().on_get_task_push_notification_config(request, context)
 
     async def on_delete_task_push_notification_config(
@@ -90,7 +90,7 @@ class OldRequestHandler(RequestHandler03):
                 id=params.id, push_notification_config_id=DEFAULT_CONFIG
             )
             found = old.GetTaskPushNotificationConfigRequest(id="", params=wanted)
-            with suppress(sdk.TaskNotFoundError):  # also where the task is none: the deletion says so
+            with suppress(sdk.TaskNotFoundError):  # also if there is no such task: the deletion reports it
                 config = await self.on_get_task_push_notification_config(found, context)
                 params.push_notification_config_id = config.push_notification_config.id or DEFAULT_CONFIG
         await super().on_delete_task_push_notification_config(request, context)
@@ -102,7 +102,7 @@ def _push_config_of(request: old.SendMessageRequest) -> old.PushNotificationConf
 
 
 def _drop_empty_authentication(config: old.PushNotificationConfig | None) -> None:
-    """Drop an authentication that names no scheme: clients with protobuf send empty messages."""
+    """Ignore an authentication without schemes: protobuf clients send empty messages."""
     auth = config.authentication if config is not None else None
     if config is not None and auth is not None and not any(auth.schemes) and not auth.credentials:
         config.authentication = None
@@ -120,8 +120,6 @@ async def _until_final(events: AsyncIterable[Said]) -> AsyncIterator[Said]:
 
 
 class OldJsonRpc(JSONRPC03Adapter):
-    """The JSON-RPC methods of 0.3."""
-
     def __init__(self, handler: RequestHandler, context_builder: ServerCallContextBuilder) -> None:
         super().__init__(handler, context_builder)
         self.handler = OldRequestHandler(handler)
@@ -139,7 +137,6 @@ class OldJsonRpc(JSONRPC03Adapter):
 
 
 def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
-    """What is wrong with the parameters of a call; empty for nothing."""
     try:
         call = model.model_validate(body)
     except ValidationError as error:
@@ -163,7 +160,7 @@ def _wrong_message(call: old.SendMessageRequest | old.SendStreamingMessageReques
 
 
 def _with_result(response: Response) -> Response:
-    """An answer with the result that JSON-RPC requires, also where that is null."""
+    """Add the result that JSON-RPC requires, even if it is null."""
     if not isinstance(response, JSONResponse):
         return response
     answer = json.loads(bytes(response.body))
@@ -188,7 +185,7 @@ def old_rest_routes(
 
 
 def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
-    """An endpoint whose query is checked, and whose errors clients of 0.3 can read."""
+    """Wrap an endpoint: check its query, and report errors in a form that clients of 0.3 can read."""
 
     async def answer(request: Request) -> Response:
         length = request.query_params.get("historyLength", "")
@@ -203,7 +200,7 @@ def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., 
 
 
 def old_error(payload: dict[str, Any]) -> dict[str, Any]:
-    """An error of REST with what clients of 0.3 look for in it: the type by its name, and the message."""
+    """Add to a REST error what clients of 0.3 expect: the name of its type, and the message."""
     error = payload["error"]
     reasons = [each.get("reason", "") for each in error.get("details", ())]
     kind = sdk.A2A_REASON_TO_ERROR.get(reasons[0] if reasons else "", sdk.InternalError)

@@ -1,4 +1,4 @@
-"""Push notifications: callers ask to be notified of tasks over HTTP."""
+"""Push notifications of tasks, over HTTP."""
 
 from .service import PushService
 from .subscriptions import PushConfig, PushProtocol, Webhook

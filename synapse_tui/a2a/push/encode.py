@@ -1,4 +1,4 @@
-"""Changes of tasks as JSON, in the format of each kind of subscription; loads the SDK."""
+"""Encodes changes of tasks as JSON in the format of each kind of subscription; loads the SDK."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from .subscriptions import PushProtocol
 
 
 class JsonEncoder:
-    """An `Encoder`."""
-
     def encode(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
         return _encode(change, protocol, NO_FILES)
 
@@ -43,7 +41,6 @@ def _encode(change: Change, protocol: PushProtocol, files: Files) -> Mapping[str
 
 
 def _stream_response(change: Change, files: Files) -> pb.StreamResponse:
-    """A change as the events of a stream show it (A2A section 4.3.3)."""
     task = change.task
     if change.kind == "status":
         return pb.StreamResponse(status_update=status_event(task))

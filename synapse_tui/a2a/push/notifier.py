@@ -37,7 +37,7 @@ class Change:
 
     @property
     def event(self) -> str:
-        """Its name in the log (`task.completed`)."""
+        """The name in the log, such as `task.completed`."""
         return "artifact" if self.kind == "artifact" else f"task.{self.task.state.value}"
 
     @property
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a task; of an ended one no artifacts are kept."""
+    """The last snapshot of a task that was examined; artifacts of ended tasks are dropped."""
 
     state: TaskState
     reason: str = ""
@@ -55,7 +55,7 @@ class Seen:
 
     @property
     def status(self) -> tuple[TaskState, str]:
-        """What a client is notified of: of the reasons only a question."""
+        """State and reason as sent to clients; the reason is included only for questions."""
         return self.state, self.reason if self.state is TaskState.INPUT_REQUIRED else ""
 
 
@@ -64,7 +64,7 @@ def seen_of(task: Task) -> Seen:
 
 
 def changes(task: Task, before: Seen | None) -> Iterator[Change]:
-    """The differences since `before` in the order of a stream; the whole task when nothing was seen."""
+    """The differences from `before` in the order of a stream; the whole task if there is none."""
     if before is None:
         yield Change(task)
         return
@@ -78,26 +78,19 @@ def changes(task: Task, before: Seen | None) -> Iterator[Change]:
 
 
 class Encoder(Protocol):
-    """Writes changes as JSON objects; `push.encode` does, which loads the SDK."""
+    """Writes changes as JSON objects. Implemented by `push.encode`, which loads the SDK."""
 
     def encode(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
-        """A change, with the paths of its files."""
+        """Encode a change, with its files as paths."""
 
     async def encode_with_files(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
-        """A change, with the contents of its files."""
+        """Encode a change, with the contents of its files."""
 
 
 class Notifier:
-    """Finds out which subscriptions are notified of a changed task, and how.
+    """Determines which subscriptions to notify of a changed task, and how.
 
-    Args:
-        subscriptions: Who is notified.
-        put: Takes the notifications.
-        clock: The time now, aware.
-        make_id: Makes UUIDs.
-
-    Attributes:
-        encoder: Must be set before the first task is notified.
+    `encoder` must be set before the first notification.
     """
 
     def __init__(
@@ -114,14 +107,14 @@ class Notifier:
         self._clock = clock
         self._make_id = make_id
         self._seen: OrderedDict[str, Seen] = OrderedDict()
-        # Subscriptions that have been sent the whole task.
+        # Subscriptions that have received the whole task.
         self._begun: set[str] = set()
         # Changes with files, by the id of the notification: files are read when it is sent.
         self._with_files: dict[str, Change] = {}
         self._last: datetime | None = None
 
     def look(self, task: Task) -> Seen | None:
-        """Remember a snapshot; returns what was seen before."""
+        """Store a snapshot and return the previous one."""
         before = self._seen.pop(task.id, None)
         self._seen[task.id] = seen_of(task)
         if len(self._seen) > MAX_SEEN:
@@ -130,7 +123,7 @@ class Notifier:
 
     def notify(self, task: Task) -> None:
         if task.outgoing or task.follows or task.instructs:
-            return  # what an agent waits for, part of another task, what this program says by itself
+            return  # outgoing tasks, parts of other tasks, and messages of this program itself
         before = self.look(task)
         written: dict[tuple[str, int, PushProtocol], str] = {}
         if before is None or task.state is not before.state:
@@ -145,7 +138,7 @@ class Notifier:
         self._begun.discard(subscription.id)
 
     def settled(self, delivery: Delivery) -> None:
-        """Drop what an ended notification no longer needs."""
+        """Discard what a finished notification no longer needs."""
         if delivery.state is not PushState.PENDING:
             self._with_files.pop(delivery.id, None)
 
@@ -177,7 +170,7 @@ class Notifier:
     def _give(
         self, subscription: Subscription, change: Change, written: dict[tuple[str, int, PushProtocol], str]
     ) -> None:
-        """Put a notification; `written` has the bodies that other subscriptions of this snapshot got."""
+        """Queue a notification; `written` caches the bodies of this snapshot across subscriptions."""
         protocol, now = PushProtocol(subscription.protocol), self._now()
         delivery_id = self._make_id()
         key = (change.kind, change.index, protocol)
@@ -205,7 +198,7 @@ class Notifier:
         )
 
     def _now(self) -> datetime:
-        """The time; never the same twice, since stored notifications are ordered by it."""
+        """The current time, never the same twice: stored notifications are ordered by it."""
         now = self._clock()
         if self._last is not None and now <= self._last:
             now = self._last + timedelta(microseconds=1)
@@ -215,4 +208,4 @@ class Notifier:
 
 def _dumps(value: Mapping[str, object]) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace").decode()  # half a surrogate pair becomes "?"
+    return text.encode("utf-8", "replace").decode()  # lone surrogates become "?"

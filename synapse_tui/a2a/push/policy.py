@@ -1,7 +1,7 @@
-"""Which URLs may be called: whoever asks for notifications chooses where this program sends requests.
+"""Decides which URLs may be called, since callers choose where notifications are sent.
 
-A URL is checked twice: when it is requested, and at each connection, which is then made to the very address
-that was checked. A name that resolves to something else by then gains nothing.
+A URL is checked when it is requested and again at each connection, which is made to the checked address: a
+name that meanwhile resolves to something else gains nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ IPAddress = IPv4Address | IPv6Address
 IPNetwork = IPv4Network | IPv6Network
 GetAddrInfo = Callable[..., Sequence[tuple[Any, ...]]]
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Gives the addresses of a name; raises OSError when it has none."""
+"""Returns the addresses of a name; raises OSError if it has none."""
 
 MAX_URL = 2048
 LOOKUP_TIMEOUT = 5.0  # seconds for a lookup while a caller waits
-MAX_LOOKUPS = 32  # names that are looked up at a time; a name server that hangs blocks one thread per name
+MAX_LOOKUPS = 32  # concurrent lookups; an unresponsive name server blocks one thread each
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*\.?")
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
@@ -43,7 +43,7 @@ _ALLOW_HINT = "allow it by a2a.push_allow in ~/.synapse/settings.json: a host na
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The parts of a URL, as they are connected to: the host in ASCII without brackets, path with query."""
+    """The parts of a URL needed to connect: the host in ASCII without brackets, and the path with query."""
 
     scheme: str
     host: str
@@ -52,7 +52,7 @@ class Destination:
 
 
 def destination_of(url: str) -> Destination:
-    """Parse a URL; what different programs parse differently is refused."""
+    """Parse a URL. Refuses those that programs parse differently."""
     if len(url) > MAX_URL or _BAD.search(url):
         raise TargetRefused(f"the URL is over {MAX_URL} characters, or contains spaces", _URL_HINT)
     try:
@@ -87,9 +87,10 @@ def _ascii_host(host: str, *, bracketed: bool) -> str:
 
 
 class Reach(StrEnum):
-    """Where an address is.
+    """The kind of network that an address is in.
 
-    PRIVATE needs `a2a.push_allow`. NEVER is no web server: multicast, link-local, metadata of clouds.
+    PRIVATE requires `a2a.push_allow`. NEVER is no place for a web server: multicast, link-local, cloud
+    metadata.
     """
 
     PUBLIC = "public"
@@ -101,12 +102,12 @@ class Reach(StrEnum):
 _NEVER: tuple[IPNetwork, ...] = tuple(
     ip_network(text)
     for text in (
-        "0.0.0.0/8",  # this machine, to many systems
+        "0.0.0.0/8",  # this machine, on many systems
         "169.254.0.0/16",  # link-local, and the metadata of most clouds
         "168.63.129.16/32",  # Azure's
         "100.100.100.200/32",  # Alibaba's
         "192.0.0.0/24",  # protocol assignments, and Oracle's metadata
-        "192.88.99.0/24",  # relays of 6to4
+        "192.88.99.0/24",  # 6to4 relays
         "224.0.0.0/4",
         "240.0.0.0/4",
         "::/96",  # unspecified, and IPv4 in an obsolete form; ::1 is handled before
@@ -124,7 +125,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 
 def reach_of(address: str) -> Reach:
-    """Where an address is; an IPv6 address may have a scope (`fe80::1%eth0`)."""
+    """Classify an address; an IPv6 address may have a scope (`fe80::1%eth0`)."""
     try:
         found = _embedded(ip_address(address))
     except ValueError:
@@ -137,7 +138,7 @@ def reach_of(address: str) -> Reach:
 
 
 def _embedded(address: IPAddress) -> IPAddress:
-    """The IPv4 address to which packets for an IPv6 address go; else the address itself."""
+    """The IPv4 address that packets for an IPv6 address are sent to; otherwise the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -148,7 +149,7 @@ def _embedded(address: IPAddress) -> IPAddress:
 
 
 def is_own_address(address: str) -> bool:
-    """Whether an address is one of this machine's: only those can be bound."""
+    """Whether an address belongs to this machine; only those can be bound."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.bind((address.partition("%")[0], 0))
@@ -157,14 +158,14 @@ def is_own_address(address: str) -> bool:
 
 
 class Resolver:
-    """Resolves names in threads of its own, so that a name server that hangs blocks nothing else."""
+    """Resolves names in its own threads, so that an unresponsive name server blocks nothing else."""
 
     def __init__(self, getaddrinfo: GetAddrInfo = socket.getaddrinfo, limit: int = MAX_LOOKUPS) -> None:
         self._getaddrinfo = getaddrinfo
         self._slots = asyncio.Semaphore(limit)
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of a host, in the order of trying; an address is its own."""
+        """The addresses of a host in the order to try them; an address resolves to itself."""
         try:
             return (str(ip_address(host)),)
         except ValueError:
@@ -184,10 +185,10 @@ class Resolver:
 
         def ask() -> None:
             found = self._ask(host, port)
-            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
                 loop.call_soon_threadsafe(settle, found)
 
-        # A daemon: a name server that does not answer must not keep the program from ending.
+        # A daemon thread: an unresponsive name server must not delay the program's exit.
         threading.Thread(target=ask, name=f"lookup-{host[:40]}", daemon=True).start()
         return await answer
 
@@ -206,7 +207,7 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Hosts and networks that a person has allowed (`a2a.push_allow`); a name `.lan` means all below it."""
+    """Hosts and networks allowed by the person (`a2a.push_allow`); `.lan` means all names below it."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[IPNetwork, ...] = ()
@@ -241,12 +242,12 @@ class TargetPolicy:
     """Decides which URLs may be called.
 
     Args:
-        resolve: Gives the addresses of a name.
-        allowed: What a person has allowed besides; may be changed at any time.
-        loopback: Whether our servers are bound to loopback only: then every caller is on this machine and
-            could call its other programs itself.
-        own_ports: The ports of agents on this machine: they act on what they are sent.
-        is_here: Whether an address is one of this machine's.
+        resolve: Returns the addresses of a name.
+        allowed: Additionally allowed by the person; may be changed at any time.
+        loopback: Whether our servers listen on loopback only: then all callers are on this machine and could
+            call its other programs themselves.
+        own_ports: The ports of agents on this machine; never called, since agents act on what they receive.
+        is_here: Whether an address belongs to this machine.
     """
 
     def __init__(
@@ -265,15 +266,15 @@ class TargetPolicy:
         self._is_here = is_here
 
     async def check(self, url: str) -> Destination:
-        """Check a URL that is requested; a name that cannot be resolved now is checked again later."""
+        """Check a requested URL; a name that cannot be resolved now is checked again later."""
         found = destination_of(url)
-        with contextlib.suppress(OSError):  # also a timeout
+        with contextlib.suppress(OSError):  # includes timeouts
             async with asyncio.timeout(LOOKUP_TIMEOUT):
                 await self.addresses(found.host, found.port)
         return found
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Addresses that a host may be connected to, in the order of trying."""
+        """The addresses that a host may be connected to, in the order to try them."""
         found = await self._resolve(host, port)
         if not found:
             raise OSError(errno.EHOSTUNREACH, "the name has no address")

@@ -1,7 +1,7 @@
-"""One attempt to notify: one request over its own connection, to an address that was checked.
+"""Makes one attempt to notify: one request on a new connection to a checked address.
 
-httpcore is used without httpx: it knows neither redirects nor proxies nor cookies, and lets us make the
-connection. The name stays in `Host` and in the check of the certificate; only the address is given.
+Uses httpcore without httpx: no redirects, proxies or cookies, and connections under our control. `Host` and
+certificate check still use the name; only the address is fixed.
 """
 
 from __future__ import annotations
@@ -29,23 +29,17 @@ from .worker import Attempt
 
 TIMEOUT = 15.0  # seconds for an attempt (A2A section 4.3.3 asks for 10 to 30)
 CONNECT_TIMEOUT = 5.0
-ONE_ADDRESS_TIMEOUT = 2.0  # seconds for one of several addresses
+ONE_ADDRESS_TIMEOUT = 2.0  # seconds per address, if there are several
 MAX_ADDRESSES = 4
 DRAIN_TIMEOUT = 1.0
-MAX_ANSWER = 4096  # bytes of an answer that are read; they are not used
-RETRYABLE = frozenset({408, 425, 429})  # client errors that a later attempt may not meet
+MAX_ANSWER = 4096  # bytes of an answer that are read, and discarded
+RETRYABLE = frozenset({408, 425, 429})  # client errors worth a retry
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class PushSender:
-    """Makes attempts.
-
-    Args:
-        policy: Decides which addresses may be called.
-        certificates: What HTTPS trusts; None for the system's.
-        timeout: Seconds for an attempt.
-    """
+    """Makes attempts of at most `timeout` seconds, to addresses that the policy allows."""
 
     def __init__(
         self,
@@ -59,7 +53,6 @@ class PushSender:
         self._timeout = timeout
 
     async def __call__(self, subscription: Subscription, delivery: Delivery) -> Attempt:
-        """Notify once."""
         try:
             destination = destination_of(subscription.url)
             headers = headers_of(subscription, delivery, datetime.now(UTC))
@@ -113,7 +106,7 @@ class PushSender:
 
 
 async def _drain(response: httpcore.Response) -> None:
-    """Read a little of an answer, so that its sender sees it taken."""
+    """Read a little of the answer, so that the receiver can send it."""
     size = 0
     async for chunk in response.aiter_stream():
         size += len(chunk)
@@ -122,7 +115,7 @@ async def _drain(response: httpcore.Response) -> None:
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that the policy has checked, whatever the name resolves to a moment later."""
+    """Connects only to addresses that the policy has checked, whatever the name resolves to later."""
 
     def __init__(self, policy: TargetPolicy) -> None:
         self._policy = policy
@@ -153,13 +146,13 @@ def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) ->
         "Host": _authority(destination_of(subscription.url)),
         "User-Agent": f"synapse-tui/{__version__}",
         "Accept": "*/*",
-        # Not application/a2a+json: most receivers read bodies of the plain type only, as all SDKs send them.
+        # Not application/a2a+json: most receivers accept only the plain type, which all SDKs send.
         "Content-Type": "application/json",
         "Content-Length": str(len(delivery.body.encode())),
         "X-Synapse-Delivery": delivery.id,
     }
     if subscription.token:
-        # The specification names no header; these are those of the SDKs for Python and for Go.
+        # The specification names no header; these are the ones of the Python and Go SDKs.
         headers["X-A2A-Notification-Token"] = headers["A2A-Notification-Token"] = subscription.token
     if subscription.scheme and subscription.credentials:
         headers["Authorization"] = f"{subscription.scheme} {subscription.credentials}"
@@ -175,14 +168,14 @@ def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) ->
 
 
 def signature(secret: str, body: str, now: datetime) -> str:
-    """Proves that a body is ours and new: `t=<unix seconds>,v1=<hex HMAC-SHA-256 of "t.body">`."""
+    """Sign a body with its time: `t=<unix seconds>,v1=<hex HMAC-SHA-256 of "t.body">`."""
     time = str(int(now.timestamp()))
     code = hmac.new(secret.encode(), f"{time}.{body}".encode(), hashlib.sha256).hexdigest()
     return f"t={time},v1={code}"
 
 
 def retry_after(value: str, now: datetime) -> float:
-    """Seconds that a header `Retry-After` asks for, as a number or an HTTP date; 0 when it is invalid."""
+    """Seconds requested by a `Retry-After` header, a number or an HTTP date; 0 if invalid."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -200,7 +193,7 @@ def _authority(destination: Destination) -> str:
 
 
 def problem_of(error: BaseException) -> str:
-    """An error in our own words: those of libraries may quote what was sent."""
+    """Describe an error in our own words: messages of libraries may quote what was sent."""
     chain = list(_chain(error))
     for each in chain:
         if isinstance(each, ssl.SSLCertVerificationError):

@@ -1,4 +1,4 @@
-"""Push notifications of a host: takes push configurations and webhooks, and notifies of tasks."""
+"""The push service of a host: manages push configurations and webhooks, and sends notifications of tasks."""
 
 from __future__ import annotations
 
@@ -38,29 +38,15 @@ from .worker import Attempt, Backoff, PushWorker, Send
 
 log = logging.getLogger(__name__)
 
-LOAD_AGAIN = 5.0  # seconds after which what earlier processes left is read again, if it could not be
-LOAD_TIMEOUT = 10.0  # seconds that a caller waits for that
+LOAD_AGAIN = 5.0  # seconds before loading the stored subscriptions is retried
+LOAD_TIMEOUT = 10.0  # seconds that a caller waits for loading
 SWEEP_INTERVAL = 3600.0
-LOGGED_FOR = timedelta(days=7)  # how long ended notifications are kept
+LOGGED_FOR = timedelta(days=7)  # how long finished notifications are stored
 MAX_EARLY = 10_000
 
 
 class PushService:
-    """Takes push configurations and webhooks, and notifies of tasks.
-
-    Args:
-        events: Publishes what happens to tasks and agents.
-        policy: Decides which URLs may be called.
-        journal: Stores everything.
-        agents: The agents of this host, by id.
-        network: Which certificates HTTPS trusts.
-        send: Makes attempts; by default `push.sender`.
-        backoff: When what failed is tried again.
-        clock: The time now, aware.
-
-    Attributes:
-        policy: Decides which URLs may be called on behalf of others.
-    """
+    """Manages push configurations and webhooks, and sends notifications of tasks."""
 
     def __init__(
         self,
@@ -89,18 +75,17 @@ class PushService:
         self._problem = ""
         self._loading = False
         self._ready = asyncio.Event()
-        # Snapshots that came before the subscriptions were known: of all agents (""), and by agent.
+        # Snapshots that arrived before the subscriptions were loaded: of all agents (""), and by agent.
         self._early: dict[str, list[Task]] = {"": []}
         self._work: set[asyncio.Task[None]] = set()
         self._unsubscribe = events.subscribe(self._on_event)
 
-    # -- life ---
+    # -- lifecycle ---
 
     def load(self, after: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Begin to read what earlier processes left; called once the first frame is drawn.
+        """Start loading what earlier processes left, `after` the HTTP modules are imported.
 
-        Args:
-            after: Returns when what serves HTTP is imported.
+        Called after the first frame.
         """
         if self._loading:
             return
@@ -110,7 +95,7 @@ class PushService:
         self._begin(self._load(after), "push-load")
 
     def allow(self, entries: Sequence[str]) -> None:
-        """Take the hosts and networks of `a2a.push_allow`; invalid entries are reported and allow nothing."""
+        """Set the hosts and networks of `a2a.push_allow`; invalid entries are reported and ignored."""
         problem = ""
         try:
             self.policy.allowed = Allowed.parse(entries)
@@ -123,14 +108,14 @@ class PushService:
         self._problem = problem
 
     def note_all(self) -> None:
-        """Store everything again: the history has begun anew."""
+        """Store everything again, after the history was recreated."""
         for subscription in self._subscriptions:
             self._journal.note(subscription.id, subscription)
         for delivery in self._worker:
             self._journal.note_delivery(delivery)
 
     async def stop(self) -> None:
-        """Stop; the next process sends what waits."""
+        """Stop; the next process sends the rest."""
         self._unsubscribe()
         for task in tuple(self._work):
             task.cancel()
@@ -140,19 +125,12 @@ class PushService:
     # -- configurations of tasks (A2A) ---
 
     async def create(self, config: PushConfig, *, sender_id: str = "") -> PushConfig:
-        """Add a push configuration, or replace the one with its id; to miss nothing, add it before its task.
-
-        Args:
-            config: The configuration.
-            sender_id: The agent whose signature the request carries; may be empty.
-
-        Returns:
-            It as `get` gives it, with its id.
+        """Add a push configuration or replace the one with its id; call it before creating the task.
 
         Raises:
-            TargetRefused: Its URL may not be called, or an agent asks for it.
-            InvalidValue: Its token, authentication or id cannot be sent.
-            PushLimit: The task has too many.
+            TargetRefused: Its URL may not be called, or the request comes from an agent.
+            InvalidValue: Its token, authentication or id is invalid.
+            PushLimit: The task has too many configurations.
             HistoryError: It cannot be stored.
         """
         check_caller(sender_id)
@@ -186,21 +164,14 @@ class PushService:
         return tuple(config_of(each) for each in self._subscriptions.of_task(task_id))
 
     async def delete(self, task_id: str, config_id: str) -> None:
-        """Remove a configuration; what waits for it is dropped."""
+        """Remove a configuration and its pending notifications."""
         await self._loaded()
         self._remove(self._subscriptions.config(task_id, config_id))
 
     # -- webhooks of agents (the dialect) ---
 
     async def add_webhook(self, request: WebhookRequest) -> Webhook:
-        """Add a webhook.
-
-        Raises:
-            TargetRefused: Its URL may not be called.
-            InvalidValue: An event is unknown, or the secret is too long.
-            PushLimit: The agent has too many.
-            HistoryError: It cannot be stored.
-        """
+        """Add a webhook; raises the same errors as `create`."""
         events = check_events(request.events)
         check_header(request.secret, "secret")
         await self.policy.check(request.url)
@@ -225,7 +196,7 @@ class PushService:
         return tuple(webhook_of(each) for each in self._subscriptions.of_agent(agent_id))
 
     async def remove_webhook(self, agent_id: str, webhook: str) -> Webhook:
-        """Remove a webhook by its id or its whole URL; what waits for it is dropped."""
+        """Remove a webhook by its id or full URL, with its pending notifications."""
         await self._loaded()
         found = self._subscriptions.webhook(agent_id, webhook)
         self._remove(found)
@@ -241,7 +212,7 @@ class PushService:
         self._notifier.forget(subscription)
 
     async def _stored(self, subscription: Subscription) -> None:
-        """Wait until a subscription would survive this process; remove it if it would not."""
+        """Wait until a subscription is stored; remove it if storing fails."""
         try:
             await self._journal.flush()
         except HistoryError:
@@ -257,7 +228,7 @@ class PushService:
         elif isinstance(event, AgentAdded):
             agent = self._agents.get(event.agent_id)
             for task in agent.tasks if agent is not None else ():
-                self._notifier.look(task)  # an earlier version of this program has notified of it
+                self._notifier.look(task)  # an earlier version of this program has sent this notification
             self._early.setdefault(event.agent_id, [])
             self._begin(self._attach(event.agent_id), f"push-{event.agent_id}")
         elif isinstance(event, AgentRemoved):
@@ -277,7 +248,7 @@ class PushService:
         for task in self._early.pop(agent_id, ()):
             self._notify(task)
 
-    # -- what earlier processes left ---
+    # -- state left by earlier processes ---
 
     async def _load(self, after: Callable[[], Awaitable[object]] | None) -> None:
         if after is not None:
@@ -318,7 +289,6 @@ class PushService:
                 self._worker.put(new[delivery.subscription_id], delivery, noted=True)
 
     async def _loaded(self) -> None:
-        """Wait until the subscriptions are known."""
         self.load()
         try:
             async with asyncio.timeout(LOAD_TIMEOUT):

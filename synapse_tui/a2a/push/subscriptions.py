@@ -1,4 +1,4 @@
-"""Who is notified: of one task (A2A section 4.3), or of all tasks of an agent (webhooks of the dialect)."""
+"""Subscriptions to one task (A2A section 4.3), or to all tasks of an agent (webhooks of the dialect)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefu
 from synapse_tui.messages.records import Subscription
 from synapse_tui.model import USER, TaskState
 
-EVENTS = tuple(f"task.{state.value}" for state in TaskState)  # What a webhook can be notified of
+EVENTS = tuple(f"task.{state.value}" for state in TaskState)  # Events of a webhook
 DEFAULT_EVENTS = ("task.completed", "task.failed")
 MAX_OF_TASK = 20
 MAX_OF_AGENT = 50  # webhooks
 MAX_IN_ALL = 5_000
-KEPT = timedelta(days=1)  # how long the configuration of an ended task can still be read
-LONGEST = timedelta(days=30)  # how long a task is waited for; its history is kept no longer
+KEPT = timedelta(days=1)  # how long the configuration of an ended task can be read
+LONGEST = timedelta(days=30)  # how long a task is waited for; its history is not stored for longer
 MAX_FIELD = 4096  # characters of a token, of credentials, of a secret
 _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
@@ -27,7 +27,7 @@ _ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class PushProtocol(StrEnum):
-    """The format of notifications: a `StreamResponse` of 1.0, a task of 0.3, an event of the dialect."""
+    """The format of notifications: a `StreamResponse` of 1.0, a task of 0.3, or an event of the dialect."""
 
     V1 = "1.0"
     V03 = "0.3"
@@ -36,13 +36,13 @@ class PushProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """A push configuration of a task as callers give it; they get it back without token and credentials.
+    """A push configuration of a task. Callers get it back without token and credentials.
 
     Attributes:
-        config_id: Its id among those of the task; empty to have one made.
+        config_id: Unique within the task; generated if empty.
         token: Sent as `X-A2A-Notification-Token`; may be empty.
-        scheme: Scheme of the header `Authorization`; may be empty.
-        protocol: The version by which it was made, and so is notified.
+        scheme: Scheme of the `Authorization` header; may be empty.
+        protocol: The version used to create it, and to notify.
     """
 
     agent_id: str
@@ -57,7 +57,7 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook of an agent as it is shown: without its secret, the URL without its query."""
+    """A webhook as shown to callers: without its secret and the query of its URL."""
 
     webhook_id: str
     url: str
@@ -69,12 +69,9 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """A webhook that is to be made.
+    """A webhook to create, by default for the events of the end of a task.
 
-    Attributes:
-        events: Empty for those of the end of a task.
-        secret: Key of the signature; may be empty.
-        persist: Whether it outlives the agent.
+    With a `secret`, notifications are signed. With `persist`, it outlives the agent.
     """
 
     agent_id: str
@@ -107,7 +104,7 @@ def webhook_of(subscription: Subscription) -> Webhook:
 
 
 def shown_url(url: str) -> str:
-    """A URL without what may be secret in it: only that it has a query is shown."""
+    """A URL without possible secrets; a query is only indicated."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -122,7 +119,7 @@ def shown_url(url: str) -> str:
 
 
 def check_caller(sender_id: str) -> None:
-    """Refuse agents: one in a sandbox could have what it reads sent anywhere by this program."""
+    """Refuse agents: an agent in a sandbox could use notifications to send data out."""
     if sender_id not in ("", USER.sender_id):
         raise TargetRefused(
             f"{sender_id} asks for pushes, by which an agent could leave its sandbox",
@@ -145,7 +142,7 @@ def check_header(value: str, name: str) -> None:
 
 
 def check_events(events: Sequence[str]) -> tuple[str, ...]:
-    """The events that a webhook asks for; `*` means all of them."""
+    """The events that a webhook asks for; `*` means all."""
     if "*" in events:
         return EVENTS
     for event in events:
@@ -155,16 +152,12 @@ def check_events(events: Sequence[str]) -> tuple[str, ...]:
 
 
 class Subscriptions:
-    """All subscriptions, indexed by task, by agent and by id.
-
-    Args:
-        note: Called with the id and the newest state of each that changes; None when it is removed.
-    """
+    """All subscriptions, indexed by task, by agent and by id; `note` is called with each change."""
 
     def __init__(self, note: Callable[[str, Subscription | None], None]) -> None:
         self._note = note
         self._by_id: dict[str, Subscription] = {}
-        # By task and the caller's own id; for webhooks by agent and id.
+        # By task and the caller's id; for webhooks by agent and id.
         self._groups: dict[str, dict[str, str]] = {}
 
     def __iter__(self) -> Iterator[Subscription]:
@@ -174,7 +167,7 @@ class Subscriptions:
         return self._by_id.get(subscription_id)
 
     def add(self, subscription: Subscription) -> Subscription:
-        """Add one; it replaces the one with the same caller's id of the same task, under that one's id."""
+        """Add a subscription. One with the same task and caller's id is replaced, and its id reused."""
         kind, limit = ("task", MAX_OF_TASK) if subscription.task_id else ("agent", MAX_OF_AGENT)
         group, key = _place(subscription)
         members = self._groups.get(group, {})
@@ -182,7 +175,7 @@ class Subscriptions:
         active = [each for each in members.values() if kind == "task" or self._by_id[each].ended_at is None]
         if known is None and (len(active) >= limit or len(self._by_id) >= MAX_IN_ALL):
             raise PushLimit(f"that {kind} has {limit} pushes already", "delete one of them")
-        if known is not None:  # its pending notifications are sent in the new way
+        if known is not None:  # its pending notifications are sent with the new configuration
             subscription = replace(subscription, id=known, created_at=self._by_id[known].created_at)
         self.restore(subscription)
         self._note(subscription.id, subscription)
@@ -206,7 +199,7 @@ class Subscriptions:
         return [self._by_id[each] for each in self._groups.get(f"task {task_id}", {}).values()]
 
     def of_agent(self, agent_id: str) -> Sequence[Subscription]:
-        """Active webhooks of an agent, oldest first."""
+        """The active webhooks of an agent, oldest first."""
         found = (self._by_id[each] for each in self._groups.get(f"agent {agent_id}", {}).values())
         return [each for each in found if each.ended_at is None]
 
@@ -226,13 +219,13 @@ class Subscriptions:
         raise PushNotFound(f"{agent_id} has no such webhook", "GET /webhooks lists them")
 
     def end(self, subscription: Subscription, at: datetime) -> None:
-        """Mark one as ended; it can be read for a while."""
+        """Mark a subscription as ended; it can still be read for a while."""
         if subscription.id in self._by_id and subscription.ended_at is None:
             ended = self._by_id[subscription.id] = replace(subscription, ended_at=at)
             self._note(ended.id, ended)
 
     def sweep(self, now: datetime, busy: Callable[[str], bool]) -> None:
-        """Remove those that ended a while ago and have nothing pending."""
+        """Remove subscriptions that ended a while ago and have no pending notifications."""
         for each in self:
             old = each.ended_at is not None and each.ended_at <= now - KEPT
             lost = bool(each.task_id) and each.created_at <= now - LONGEST

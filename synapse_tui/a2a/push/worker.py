@@ -1,4 +1,4 @@
-"""Sends notifications: a queue and a worker per receiver, so that one that hangs delays no other."""
+"""Sends push notifications: a queue and a worker per receiver, so that a slow receiver delays no other."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .subscriptions import shown_url
 
 log = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 100  # Attempts at a time; each holds a socket
-STOP_TIMEOUT = 1.0  # seconds that running attempts get when the host ends
-LONGEST_SLEEP = 60.0  # Seconds; a clock that is set back must not delay anything for ever
+MAX_AT_ONCE = 100  # Concurrent attempts; each holds a socket
+STOP_TIMEOUT = 1.0  # seconds for running attempts on shutdown
+LONGEST_SLEEP = 60.0  # Seconds; limits the delay if the clock is set back
 MAX_WAITING = 1_000
-MAX_BYTES = 16 * 1024 * 1024  # of bodies that wait for one receiver
+MAX_BYTES = 16 * 1024 * 1024  # of bodies waiting for one receiver
 SUPERSEDED = "a later one replaced it"
 CROWDED = "too many were waiting for this receiver"
 UNSUBSCRIBED = "the subscription was removed"
@@ -30,10 +30,10 @@ class Attempt:
     """The result of an attempt.
 
     Attributes:
-        status: HTTP status; 0 when there was no answer.
-        problem: Why it failed; empty when it did not.
-        again: Whether it is worth repeating.
-        retry_after: Seconds that the receiver asked for; 0 for none.
+        status: HTTP status; 0 without an answer.
+        problem: Why it failed; empty on success.
+        again: Whether to retry.
+        retry_after: Seconds requested by the receiver; 0 if none.
     """
 
     status: int = 0
@@ -47,13 +47,12 @@ Send = Callable[[Subscription, Delivery], Awaitable[Attempt]]
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses between attempts, in seconds: `first`, then twice as long each time up to `longest`.
+    """Exponential backoff: `first` seconds, then twice as long each time up to `longest`.
 
     Attributes:
-        attempts: How many there are at most.
-        max_age: How old a notification may become.
-        longest_asked: Seconds that a receiver may ask for.
-        jitter: Gives a number from 0 to 1, so that a receiver that comes back is not called by all at once.
+        max_age: Maximum age of a notification.
+        longest_asked: Maximum delay in seconds that a receiver may request.
+        jitter: Returns a number from 0 to 1, to spread the calls to a receiver that comes back.
     """
 
     first: float = 1.0
@@ -64,7 +63,7 @@ class Backoff:
     jitter: Callable[[], float] = random.random
 
     def pause(self, attempts: int, retry_after: float = 0.0) -> float:
-        """Seconds until the next attempt: half to all of the step, or what the receiver asked for."""
+        """Seconds until the next attempt: half to all of the step, or what the receiver requested."""
         step = min(self.longest, self.first * 2.0 ** min(attempts - 1, 30))
         return max(step * (0.5 + 0.5 * self.jitter()), min(retry_after, self.longest_asked))
 
@@ -73,12 +72,7 @@ class Backoff:
 
 
 class ReceiverQueue:
-    """The notifications that wait for one receiver, oldest first; those of a task keep their order.
-
-    Attributes:
-        current: Id of the one that is being sent; may be empty.
-        changed: Set when something was added or removed.
-    """
+    """The notifications waiting for one receiver, oldest first; those of a task stay in order."""
 
     def __init__(self) -> None:
         self.current = ""
@@ -97,7 +91,7 @@ class ReceiverQueue:
         return delivery_id in self._waiting
 
     def add(self, delivery: Delivery) -> Sequence[tuple[Delivery, str]]:
-        """Append one; returns those that were dropped for it, and why."""
+        """Add a notification. Returns those dropped to make room, with the reasons."""
         self._waiting[delivery.id] = delivery
         self._bytes += len(delivery.body)
         self.changed.set()
@@ -125,14 +119,14 @@ class ReceiverQueue:
         return next((each for each in self._heads() if each.due_at <= now), None)
 
     def wait(self, now: datetime) -> timedelta:
-        """How long until the next one may be due; the queue is not empty."""
+        """Time until the next one may be due; the queue must not be empty."""
         first = min(each.due_at for each in self._heads())
         if self._paused_until is not None:
             first = max(first, self._paused_until)
         return max(first - now, timedelta())
 
     def _heads(self) -> Iterator[Delivery]:
-        """The oldest of each subscription and task."""
+        """The oldest notification of each subscription and task."""
         before: set[tuple[str, str]] = set()
         for each in self._waiting.values():
             about = (each.subscription_id, each.task_id)
@@ -144,7 +138,7 @@ class ReceiverQueue:
         return len(self._waiting) > MAX_WAITING or (self._bytes > MAX_BYTES and len(self._waiting) > 1)
 
     def _spare(self) -> tuple[Delivery, str] | None:
-        """The one that is missed least: one that a later one supersedes, else the oldest."""
+        """The notification to drop first: one superseded by a later one, else the oldest."""
         free = [each for each in self._waiting.values() if each.id != self.current]
         later: set[tuple[str, str, str]] = set()
         superseded: Delivery | None = None
@@ -159,14 +153,9 @@ class ReceiverQueue:
 
 
 class PushWorker:
-    """Sends notifications, again and again until they are delivered or given up.
+    """Sends notifications, retrying until they are delivered or have failed for good.
 
-    Args:
-        send: Makes one attempt.
-        find: Gives the subscription of an id; None when it was removed.
-        note: Called with the newest state of each notification.
-        backoff: When it is tried again.
-        clock: The time now, aware.
+    `find` returns a subscription, or None if it was removed; `note` is called with each new state.
     """
 
     def __init__(
@@ -194,7 +183,7 @@ class PushWorker:
             yield from queue
 
     def put(self, subscription: Subscription, delivery: Delivery, *, noted: bool = False) -> None:
-        """Send a notification as soon as possible; `noted` when it is stored already."""
+        """Queue a notification; `noted` if it is already stored."""
         if not noted:
             self._note(delivery)
         url = subscription.url
@@ -205,7 +194,7 @@ class PushWorker:
             self._workers[url] = asyncio.get_running_loop().create_task(self._work(url, queue), name="push")
 
     def forget(self, subscription: Subscription) -> None:
-        """Drop what waits for a subscription; a running attempt goes on."""
+        """Drop the notifications of a subscription; a running attempt continues."""
         queue = self._queues.get(subscription.url)
         for each in queue or ():
             if queue is not None and each.subscription_id == subscription.id:
@@ -216,7 +205,7 @@ class PushWorker:
         return any(each.subscription_id == subscription_id for each in self)
 
     async def stop(self) -> None:
-        """Stop; running attempts get a moment. The next process sends what waits."""
+        """Stop, giving running attempts a moment. The next process sends the rest."""
         self._stopped = True
         if self._attempts:
             await asyncio.wait(tuple(self._attempts), timeout=STOP_TIMEOUT)
@@ -257,7 +246,7 @@ class PushWorker:
         attempt = await self._attempt(subscription, delivery)
         queue.current = ""
         if delivery.id not in queue:
-            return  # the subscription was removed meanwhile
+            return  # the subscription has been removed meanwhile
         tried = replace(
             delivery, attempts=delivery.attempts + 1, status=attempt.status, problem=attempt.problem
         )

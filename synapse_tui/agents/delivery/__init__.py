@@ -1,1 +1,1 @@
-"""From a message that was sent to a message that was typed and submitted."""
+"""Delivers messages to one agent: intake, outbox control, typing and submitting."""

@@ -1,4 +1,4 @@
-"""The instructions of one agent: the messages that carry them, and whether its conversation has got them."""
+"""Instructions of one agent: which messages carry them, and whether the conversation has received them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ REPLACED = "newer instructions take its place"
 
 
 class Briefing:
-    """What an agent is told of the others."""
-
     def __init__(
         self,
         tasks: TaskStore,
@@ -46,18 +44,17 @@ class Briefing:
 
     @property
     def last(self) -> Task | None:
-        """The last instructions that were sent, or wait, and were not taken back; None for none known."""
         return next(self._tasks.with_purpose(Purpose.INSTRUCTIONS), None)
 
     def carries(self, task_id: str) -> bool:
-        """Whether a task brings instructions; an unknown one does not."""
+        """Whether a task carries instructions; False for unknown tasks."""
         return task_id in self._tasks and self._tasks.get(task_id).instructs
 
     def begin(self) -> None:
         self.told_as, self.began = "", self._clock()
 
     def expect(self) -> None:
-        """Let nothing be typed before the instructions, until `put` or `dismiss`."""
+        """Block all other messages until `put` or `dismiss`."""
         self._outbox.barrier = GO_FIRST
 
     def dismiss(self) -> None:

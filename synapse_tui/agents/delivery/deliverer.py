@@ -1,4 +1,4 @@
-"""Brings waiting messages to the agent, one at a time, whenever that is safe (design, decision 4)."""
+"""Delivers queued messages to the agent one at a time, when it is safe (design, decision 4)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,11 @@ from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
 log = logging.getLogger(__name__)
 
-COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back; the user's keys wait so long
+COMPOSER_BACK = 1.5  # seconds after a dialog within which the composer must be visible; holds the user's keys
 
 
 @dataclass(slots=True)
 class Unsent:
-    """A message that stands, or may stand, unsent in the composer."""
-
     task_id: str
     text: str
     entered: bool
@@ -53,15 +51,15 @@ class Unsent:
 
 LEFT_OVER = "another message is left in the composer"
 WORKING = "working"
-RETRY = 1.0  # seconds between two attempts, and between two looks whether the history can be written again
-# seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment
+RETRY = 1.0  # seconds between attempts, and between checks whether the history is writable
+# seconds between attempts during a turn: each is visible in the composer for a moment
 RETRY_IN_TURN = 5.0
-# priority from which a message is given to an agent in the midst of a turn, when it takes one there
+# minimum priority of messages that are submitted during a turn, if the agent accepts them
 HANDED_ON = 4
 
 
 class Admission:
-    """Decides for one agent, again at every change."""
+    """Decides whether a message may be typed; evaluated on every change."""
 
     def __init__(
         self,
@@ -83,7 +81,7 @@ class Admission:
         self._prompted_at = float("-inf")
 
     def prompted(self) -> None:
-        """The user has pressed Enter: a turn may begin, now or once another one is over."""
+        """Note the user's Enter: a turn may begin, now or after the running one."""
         self._prompted_at = self._view.now()
 
     def look(self) -> None:
@@ -92,11 +90,11 @@ class Admission:
             self._prompted_at = float("-inf")
 
     def try_later(self) -> None:
-        """Something went wrong: nothing is typed for a moment."""
+        """Type nothing for a moment, after a failure."""
         self._retry_at = self._view.now() + RETRY
 
     def try_later_in_turn(self, seconds: float = RETRY_IN_TURN) -> None:
-        """No moment was found for a message in the turn that runs: none is typed into it for a while."""
+        """Type nothing into the running turn for a while."""
         self._retry_in_turn_at = self._view.now() + seconds
 
     def into_turn(self, task: Task | None) -> bool:
@@ -114,7 +112,7 @@ class Admission:
         if hold is not None:
             return hold
         if problem := self._tasks.journal.problem:
-            # Without a note that survives, a crash after Enter would have the message typed twice.
+            # Without a durable note, a crash after Enter would type the message twice.
             return Hold(problem, RETRY)
         if not self._turns.takes(into_turn=works):
             return Hold(WORKING)
@@ -128,19 +126,18 @@ class Admission:
         return Hold("tries again", left) if left > 0 else None
 
     def _begins_in(self) -> float:
-        """Seconds in which the turn of the user's last prompt may still begin; 0 when it did."""
         begin = self._profile.submit.begin
         if not begin or self._prompted_at == float("-inf"):
             return 0.0
         return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
 
 
-ATTEMPTS = 3  # how often a message is typed that the agent did not take, before a person must look
-REMEMBERED = 8  # how many submitted texts are remembered, for an agent that puts one back
+ATTEMPTS = 3  # failed attempts before a message is held for a person
+REMEMBERED = 8  # submitted texts remembered, for an agent that restores one
 
 
 class Settlement:
-    """What becomes of messages that were typed into one agent, and of what stands unsent in its composer."""
+    """Settles the outcome of typed messages, and of text left unsent in the composer."""
 
     def __init__(
         self,
@@ -162,17 +159,17 @@ class Settlement:
         self._turns = turns
         self._failures: Counter[str] = Counter()
         self.covered: Unsent | None = None  # under a dialog, or not read yet
-        self.standing: Unsent | None = None  # left for a person to look at
+        self.standing: Unsent | None = None  # left for a person to check
         self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
         self.entered_at = 0.0
 
     def note_submitted(self, text: str) -> None:
-        """A text was submitted, by a message or by the user: an interrupt may put it back."""
+        """Remember a text submitted by a message or the user: an interrupt may restore it."""
         self.submitted.append(self._typist.proof(text))
 
     def settle(self, message: Unsent, result: TypingResult) -> None:
         if message.task_id not in self._outbox:
-            self.went(message)  # the agent has answered it already, which proves more than the screen
+            self.went(message)  # an answer proves more than the screen
             return
         if not result.entered:
             self._outbox.note_entered(message.task_id, entered=False)
@@ -192,17 +189,16 @@ class Settlement:
                 self._outbox.doubt(message.task_id, result.reason)
 
     def went(self, message: Unsent) -> None:
-        """A message was submitted: a turn begins."""
         self._outbox.take(message.task_id)
         self._failures.pop(message.task_id, None)
         self.note_submitted(message.text)
         if (turn := self._turns.current) is not None:
-            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
+            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be restored together
         task = self._tasks.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
 
     def _leave(self, message: Unsent, reason: str) -> None:
-        """A message stays in the composer for a person, whose earlier keys must not send it."""
+        """Leave a message in the composer for a person; the user's held keys must not send it."""
         self.standing = message if self._typist.stands(message.text) else None
         if self.standing is not None:
             self._keyboard.drop_enters()
@@ -211,7 +207,7 @@ class Settlement:
     def _failed(self, task_id: str, reason: str) -> None:
         self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._tasks.journal.problem:
-            return  # it gave way to another or to the user, or could not be noted; that is no failure
+            return  # it gave way to another message or the user, or could not be recorded; not a failure
         if self._view.report.state is AgentState.PROCESSING:
             self._admission.try_later_in_turn()
             return
@@ -221,7 +217,7 @@ class Settlement:
             del self._failures[task_id]
             self._outbox.park(task_id, reason)
 
-    # -- in the composer, unsent ---
+    # -- unsent messages in the composer ---
 
     def state(self) -> dict[str, Any]:
         return {
@@ -230,7 +226,6 @@ class Settlement:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on with those of which `state` was given; they wait in the outbox already."""
         self.covered, self.standing = (
             Unsent(**state[name]) if state.get(name) else None for name in ("covered", "standing")
         )
@@ -240,11 +235,10 @@ class Settlement:
         return self.standing is not None and self._typist.stands(self.standing.text)
 
     def released(self, task: Task) -> Unsent | None:
-        """The message left in the composer, when a person lets it go on and it still stands there."""
+        """Return the message left in the composer if a person releases it and it is still there."""
         return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
 
     def abandon(self) -> None:
-        """The process has ended: what stood in its composer stands there no more."""
         for standing in (self.covered, self.standing):
             if standing is not None and standing.task_id in self._outbox:
                 if standing.entered:
@@ -256,7 +250,6 @@ class Settlement:
     # -- after a dialog ---
 
     async def look(self, message: Unsent, commit: Commit) -> TypingResult:
-        """Submit the message where it still stands, or find out that it does not."""
         await self._taken_in(message)
         deadline = self._view.now() + COMPOSER_BACK
         while self._view.alive and not dialog_open(self._view):
@@ -273,7 +266,6 @@ class Settlement:
         return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
 
     async def take_back(self, message: Unsent) -> TypingResult:
-        """Take the text out of the composer, so that the user has it back."""
         await self._taken_in(message)
         if not self._typist.stands(message.text):
             return self._vanished(message)
@@ -291,13 +283,11 @@ class Settlement:
         return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
 
 
-SETTLE = 0.1  # seconds that the agent has at the most to finish what it is doing before a message is typed
+SETTLE = 0.1  # maximum seconds for the agent to finish its work before a message is typed
 NOT_STARTED = "the agent has not started yet"
 
 
 class Delivery:
-    """The loop that types the messages of one outbox."""
-
     def __init__(
         self,
         view: AgentTerminal,
@@ -328,24 +318,22 @@ class Delivery:
         )
         self._started = False
         self._stopped_at = float("-inf")
-        self._typing = ""  # the task whose message is being typed
+        self._typing = ""  # task whose message is being typed
         self._interrupted: set[str] = set()
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
     async def rest(self) -> None:
-        """Deliver no more, once the message that is being typed has been submitted; keys wait from now on."""
+        """Pause after the current message has been submitted; holds the user's keys from now on."""
         async with self._busy:
             await self._halt()
             self._keyboard.hold()
 
     def state(self) -> dict[str, Any]:
-        """What another host must know to go on where this one rests, as JSON."""
         return self._settlement.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on where another host rested; the messages that it names wait in the outbox already."""
         self._settlement.resume(state)
         if left := self._settlement.covered or self._settlement.standing:
             self._turns.prepare(self._collector(left.text))
@@ -358,7 +346,7 @@ class Delivery:
             self._task = None
 
     async def stop(self) -> None:
-        """Deliver no more; what is being typed is left as it is."""
+        """Stop immediately; a message that is being typed is left as it is."""
         typing = self._typing
         await self._halt()
         self._keyboard.reset()
@@ -367,7 +355,6 @@ class Delivery:
             self._settlement.covered = Unsent(typing, "", entering)
 
     def abandon(self) -> None:
-        """The process has ended: what stood in its composer stands there no more."""
         self._settlement.abandon()
         self._turns.end_all(TaskState.FAILED, EXITED)
 
@@ -381,7 +368,7 @@ class Delivery:
             self._outbox.hold(hold.reason)
 
     def on_enter(self, text: str) -> None:
-        """The user has pressed Enter on a text, which an interrupt may put back; empty when none is seen."""
+        """Note the user's Enter on a text that an interrupt may restore; empty if none is visible."""
         self._admission.prompted()
         if text:
             self._settlement.note_submitted(text)
@@ -389,7 +376,7 @@ class Delivery:
     def already_interrupted(self, task_id: str) -> None:
         self._interrupted.add(task_id)
 
-    # -- the loop ---
+    # -- delivery loop ---
 
     async def _run(self) -> None:
         while True:
@@ -431,7 +418,7 @@ class Delivery:
     async def _make_room(self, task: Task, hold: Hold) -> bool:
         if hold.reason == LEFT_OVER:
             return await self._past_leftover(task)
-        # Some agents put the stopped message back only a moment after they have stopped.
+        # Some agents restore the stopped message shortly after they have stopped.
         if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
             return False
         if not self._interrupter.restored(self._settlement.submitted):
@@ -472,11 +459,11 @@ class Delivery:
             await self._view.settled(0, SETTLE)
             if self._admission.into_turn(task):
                 if not await self._typist.rests_in_turn():
-                    self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
+                    self._admission.try_later_in_turn(RETRY)  # it would only be typed and removed again
             elif not await self._typist.keys_are_shown():
                 self._outbox.hold(TYPING)
                 return READS_AGAIN
-            # That and waiting for the lock may have taken a while.
+            # The checks and the lock may have taken a while.
             head = self._outbox.head
             if head is not None and head.id == task.id and self._why_not(task) is None:
                 await self._type(task)
@@ -502,14 +489,14 @@ class Delivery:
         self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
-        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
+        """Record that Enter is about to be pressed, so that it is never pressed again after a crash."""
         self._outbox.note_entered(task_id, entered=True)
         self._tasks.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
         self._settlement.entered_at = self._view.now()
         await self._tasks.flush()
 
-    # -- what became of it ---
+    # -- outcome ---
 
     async def _look_again(self, message: Unsent) -> float | None:
         if self._view.alive and dialog_open(self._view):
@@ -548,9 +535,8 @@ class Delivery:
     # -- interrupts and cancellation ---
 
     async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
-        """Stop the turn that runs; its task is canceled for that reason."""
         if not self._started and self._view.report.state is not AgentState.READY:
-            # What asks now asks about the start itself: Escape would end many agents.
+            # A dialog now is about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
         self._typist.give_up("an interrupt goes first")
         async with self._busy:
@@ -597,14 +583,14 @@ class Delivery:
             if not outcome.stopped:
                 return self._tasks.change(task.id, reason=f"not canceled: {outcome.reason}")
         if not (self._turns.works_on(task.id) or self._tasks.get(task.id).state.final):
-            # It was typed, and stays open for what goes on with it, as for the answer to a question.
+            # It was typed, and stays open for its follow-ups, like a task that waits for an answer.
             self._tasks.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
             )
         return self._tasks.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:
-        # One that a dialog covers is taken out when the dialog is gone: see _look_again.
+        # A message under a dialog is removed after the dialog, see _look_again.
         if self._settlement.standing is not None and self._settlement.standing.task_id == task_id:
             self._keyboard.hold()
             await self._typist.clear(self._settlement.standing.text)

@@ -1,4 +1,4 @@
-"""Whether a message may be typed now, and if not, why not."""
+"""Decides whether a message may be typed now, and if not, why."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ Seen = TypeVar("Seen")
 
 
 class AgentTerminal(Protocol):
-    """One agent's terminal, as the typist and the interrupter use it; `console.AgentConsole` is one."""
+    """An agent's terminal as delivery uses it; implemented by `console.AgentConsole`."""
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
+        """Return the state and the rule that decided it."""
 
     @property
     def modes(self) -> Modes:
-        """Modes that the agent has set in its terminal."""
+        """Return the modes that the agent has set."""
 
     def now(self) -> float:
-        """Seconds on the session's monotonic clock."""
+        """Return seconds on the session's monotonic clock."""
 
     def reading(self) -> ComposerReading:
-        """The composer as rendered now."""
+        """Return the composer as currently rendered."""
 
     def empty_for(self) -> float:
-        """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
+        """Seconds that the composer has been visible and empty without a break."""
 
     def tail(self) -> str:
-        """The rows of the screen, joined by line feeds: the proof for agents whose composer is not known."""
+        """Return the rows of the screen: the proof for agents with an unknown composer."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the agent, after all that was sent before."""
+        """Send bytes to the agent, in order."""
 
     def signal(self, number: int) -> None:
-        """Send a signal to the agent's foreground process group."""
+        """Signal the agent's foreground process group."""
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """Send a key that the agent reads before it does anything else, or does not get."""
+        """Send a key only if the agent reads it before doing anything else."""
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
+        """Wait until the agent's programs are idle and their output is processed."""
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has not read yet all that it was sent, as far as the system shows."""
+        """Whether the agent has unread input, as far as the system reports it."""
 
     async def drained(self, seconds: float) -> bool:
-        """Wait until the kernel has taken all bytes; False when the time is over first."""
+        """Wait until the kernel has taken all bytes; returns False on timeout."""
 
     async def changed(self, seconds: float | None) -> bool:
-        """Wait for the next output, state or key of the user; False when the time is over first."""
+        """Wait for the next output, state or user key; returns False on timeout."""
 
     def wake(self) -> None:
-        """Let everyone who waits for a change look again."""
+        """Wake everything that waits for a change."""
 
 
 EXITED = AGENT_EXITED
@@ -73,8 +73,8 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
-READS_AGAIN = 0.25  # seconds between two looks whether it does again
-# seconds that the composer must have been empty: agents that redraw it show it empty for a moment
+READS_AGAIN = 0.25  # seconds between two checks whether it reads again
+# seconds that the composer must have been empty: redraws briefly show it empty
 STEADY = 0.15
 
 _DIALOGS: dict[DialogKind, str] = {
@@ -93,10 +93,8 @@ _WORDS = {
 
 
 class Hold(NamedTuple):
-    """Why a message is not typed."""
-
     reason: str
-    seconds: float | None = None  # when time alone may change that; None when only the agent or the user can
+    seconds: float | None = None  # when time alone may change that; None if only the agent or the user can
 
 
 def why_held(
@@ -115,7 +113,7 @@ def dialog_open(view: AgentTerminal) -> bool:
 
 
 def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
-    """The dialog that the user's next key answers; a composer that is there again takes the key itself."""
+    """Return the dialog that the user's next key would answer; None if the composer has the focus."""
     reading = view.reading()
     if reading.visible or not dialog_open(view):
         return None
@@ -133,7 +131,7 @@ def _blocked(view: AgentTerminal, *, works: bool) -> Hold | None:
         return Hold(dialog_words(view))
     if state is AgentState.READY or (works and state is AgentState.PROCESSING):
         return None
-    # After an error an agent is at its prompt again: its composer, empty and holding the cursor, shows that.
+    # After an error an agent is back at its prompt, which an empty composer with the cursor proves.
     return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
 
 

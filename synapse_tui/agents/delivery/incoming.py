@@ -1,8 +1,8 @@
-"""Files that come with messages: written into the agent's project, and named in the text that it is given.
+"""Writes the files of messages into the agent's project, and names them in the typed text.
 
-They lie in `.synapse/files/<first 8 characters of the task's id>/`, which version control leaves out. Nothing
-there is followed that is a link, nothing is overwritten, and names keep no character that a shell or an
-agent's composer would take for more than a name.
+They are in `.synapse/files/<first 8 characters of the task id>/`, ignored by version control. Links are not
+followed, nothing is overwritten, and names have no characters that are special to a shell or an agent's
+composer.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.paths import FOLDER, find_project, make_project_folder
 
 FILES = "files"
-MAX_FILES = 64  # how many files may come with one message
-# how many bytes the files of one message may have together: as base64 they fill the largest body
+MAX_FILES = 64  # files per message
+# total size of a message's files: as base64 they fill the largest request body
 MAX_BYTES = 24 * 1024 * 1024
-MAX_KEPT_BYTES = 1024 * 1024 * 1024  # how many bytes may lie in the folder of a project
-MAX_INLINE = 4000  # characters of JSON that are given in the text; longer ones become a file
+MAX_KEPT_BYTES = 1024 * 1024 * 1024  # total size of the folder of a project
+MAX_INLINE = 4000  # maximum characters of JSON in the text; longer values become a file
 _NAME_BYTES = 120
 _PIECE = 1024 * 1024
 _UNSAFE = re.compile(r"[^\w.+-]+")
-# files that agents take for the person's own instructions when they read something beside them
+# files that agents would read as the user's instructions
 _INSTRUCTIONS = re.compile(
     r"(?:claude|agents?|gemini|qwen|opencode|copilot|cursor|crush|warp|windsurf|conventions)\b.*\.mdc?$",
     re.IGNORECASE,
@@ -46,11 +46,9 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as it came with a message."""
-
-    content: bytes = field(repr=False)  # its bytes; empty where they lie in a file
-    name: str = ""  # its name as the sender gave it; may be empty, and is not to be trusted
-    media_type: str = ""  # its type; empty when it is not known
+    content: bytes = field(repr=False)  # empty if it is in a file
+    name: str = ""  # as given by the sender, untrusted; may be empty
+    media_type: str = ""  # empty if unknown
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     file: IO[bytes] | None = field(default=None, repr=False)
 
@@ -77,12 +75,12 @@ async def receive(
 
 
 def text_with_files(parts: Sequence[Part], folder: Path) -> str:
-    """The text that an agent is given for a message: its text, then data, files by relative path and URLs."""
+    """Return the text to type for a message: its text, then data, relative paths of files, and URLs."""
     return "\n".join(filter(None, (_words(part, folder) for part in parts)))
 
 
 def remove_old(folder: Path, before: float) -> int:
-    """Remove the files of messages of the project of a folder that were not touched for long."""
+    """Remove files of messages to a project that were not touched since `before`."""
     base = find_project(folder) / FOLDER / FILES
     removed = 0
     with contextlib.suppress(OSError), os.scandir(base) as entries:
@@ -94,7 +92,7 @@ def remove_old(folder: Path, before: float) -> int:
 
 
 def safe_name(name: str, media_type: str = "") -> str:
-    """A name that is only a name: of letters, digits and `._+-`, visible, of moderate length."""
+    """Return a safe file name: letters, digits and `._+-`, not hidden, of moderate length."""
     normal = unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
     last = re.split(r"[/\\]", normal)[-1]
     word = _UNSAFE.sub("_", last).strip("._-+ ")
@@ -172,7 +170,7 @@ def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | Non
 
 
 def _ignore(root: int) -> None:
-    """Keep version control away, also where `.synapse/.gitignore` is of an earlier version or the user's."""
+    """Exclude the folder from version control, even if `.synapse/.gitignore` is older or the user's."""
     with contextlib.suppress(FileExistsError), _create(root, ".gitignore") as file:
         file.write(_IGNORE_ALL)
 

@@ -1,4 +1,4 @@
-"""Takes messages for an agent: what may be sent to it at all, and which of them go on with a task."""
+"""Validates messages to an agent and queues them, as tasks or as follow-ups of tasks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, ch
 
 @dataclass(slots=True)
 class MessageStyle:
-    """How messages are typed into the agents of a host, which share it: a change counts for the next one."""
+    """How a host types messages into its agents; shared, so that changes apply to the next message."""
 
-    plain: bool = False  # whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`
-    info_to_inbox: bool = False  # whether those of priority 1 are kept for the agent to read and not typed
+    plain: bool = False  # type `A2A: text` instead of `[A2A:<task8>:<sender>] text`
+    info_to_inbox: bool = False  # put messages of priority 1 into the inbox instead of typing them
 
 
 class Intake:
-    """Makes tasks of messages and lets them wait in the outbox."""
-
     def __init__(
         self, agent_id: str, profile: Profile, tasks: TaskStore, outbox: Outbox, style: MessageStyle
     ) -> None:
@@ -75,7 +73,7 @@ class Intake:
 
 
 MessageFormat = Literal["a2a", "plain"]
-GUARD = "Prompt: "  # stands before a text without prefix whose first character would start a command
+GUARD = "Prompt: "  # put before a text without prefix whose first character would start a command
 
 _FORGED = re.compile(
     r"^([^\w\n\\]*?)([\[\uff3b]\s*(?:A2A\s*[:\uff1a]|Synapse\s+A2A)|A2A\s*[:\uff1a])",
@@ -125,7 +123,7 @@ def message_text(
 
 
 def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:
-    """What is typed for the first prompt of the user: no prefix, but never a command by accident."""
+    """Return the text to type for the user's first prompt: no prefix, but never a command by accident."""
     body = clean(text)
     if body.startswith(hazards.leading):
         body = GUARD + body
@@ -133,19 +131,19 @@ def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:
 
 
 def escape_forged(text: str) -> str:
-    """A text in which no line begins like a message of this program: a backslash stands before what does."""
+    """Escape lines that imitate a message of this program with a backslash."""
     return _FORGED.sub(r"\1\\\2", text)
 
 
 def safe_id(sender_id: str) -> str:
-    """A sender id that cannot end the prefix early: ASCII letters, digits, `_.@-`, at most 64."""
+    """Return a sender id that cannot end the prefix early: ASCII letters, digits, `_.@-`, at most 64."""
     return _ID.sub("_", sender_id)[:64] or "unknown"
 
 
 def _finish(text: str, hazards: Hazards, multiline: bool) -> str:
     if not multiline:
         text = re.sub(r"\s*\n\s*", " ", text).replace("\t", " ")
-    # Enter after `@token` accepts a completion, after a backslash it makes a new line; a space ends both.
+    # Enter after `@token` accepts a completion, after a backslash a new line; a space prevents both.
     if hazards.trailing_mention and _COMPLETING.search(text):
         text += " "
     return text

@@ -1,4 +1,4 @@
-"""Stops an agent's turn by the agent's own means, and sees to it that the agent lives."""
+"""Interrupts an agent's turn with the agent's own keys or signal, without ending the agent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from synapse_tui.model import AgentState
 
 from .gate import EXITED, AgentTerminal, dialog_open
 
-DENY_TIME = 0.7  # seconds in which a dialog must be gone after the deny keys
-DENIALS = 3  # how many dialogs in a row are dismissed
+DENY_TIME = 0.7  # seconds within which a dialog must close after the deny keys
+DENIALS = 3  # maximum dialogs dismissed in a row
 CLEAR_TIME = 1.0
 LINES_CLEARED = 40
-READS = 0.02  # seconds between two looks whether the agent has read a key
+READS = 0.02  # seconds between two checks whether the agent has read a key
 CTRL_C = b"\x03"
 
 _IDLE = frozenset({AgentState.READY, AgentState.ERROR})
@@ -25,17 +25,15 @@ _IDLE = frozenset({AgentState.READY, AgentState.ERROR})
 
 @dataclass(frozen=True, slots=True)
 class InterruptOutcome:
-    """What came of an interrupt."""
-
     stopped: bool
     alive: bool
     seconds: float
-    reason: str = ""  # what a person should know when it did not stop; empty when it did
+    reason: str = ""  # why it did not stop, for people; empty if it did
     restored: str = ""
 
 
 class Interrupter:
-    """Interrupts one agent, holding the user's keys back meanwhile: an Escape before one makes it Alt+key."""
+    """Interrupts one agent; holds the user's keys meanwhile, since Escape before a key makes it Alt+key."""
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
@@ -86,19 +84,18 @@ class Interrupter:
         for _ in range(2 if self._profile.interrupt.again else 1):
             if await self._press_until_stopped():
                 return ""
-            # The agent may have asked for something in between.
+            # The agent may have asked something in between.
             if not await self._deny():
                 return "a dialog stays open: answer it"
         return "the turn did not stop"
 
     def _may_press(self) -> bool:
-        """Whether the interrupt may be used: Ctrl+C and signals end many agents that are idle."""
+        """Whether the interrupt is safe: Ctrl+C and signals end many idle agents."""
         interrupt = self._profile.interrupt
         deadly = bool(interrupt.signal) or CTRL_C in interrupt.keys
         return self._view.report.state is AgentState.PROCESSING or not deadly
 
     async def _deny(self) -> bool:
-        """Dismiss the dialogs that are open; never approves one."""
         for _ in range(DENIALS):
             if not self._asked():
                 return True
@@ -137,8 +134,8 @@ class Interrupter:
         return False
 
     async def _pause(self, seconds: float) -> bool:
-        """Wait between two keys; True when the turn has stopped: another key would do something else."""
-        # Two Escapes that a busy agent reads at once become one other key.
+        """Wait between two keys; returns True if the turn has stopped, since another key would do harm."""
+        # Two Escapes read at once by a busy agent become a different key.
         deadline = self._view.now() + self._profile.interrupt.timeout
         while self._view.unread and self._view.now() < deadline:
             if self._stopped():
@@ -159,14 +156,13 @@ class Interrupter:
         return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
 
     def restored(self, submitted: Iterable[Proof]) -> str:
-        """The text submitted before the interrupt that is all that the composer holds; empty for none."""
+        """Return the submitted text that the composer contains and nothing else; empty for none."""
         reading = self._view.reading()
         if not reading.visible:
             return ""
         return next((proof.text for proof in submitted if proof.restored(reading.draft)), "")
 
     async def clear_restored(self, submitted: Iterable[Proof]) -> str:
-        """Empty the composer when it holds what was submitted before the interrupt."""
         async with self._alone():
             return await self._clear_restored(submitted)
 

@@ -1,4 +1,4 @@
-"""What a person, or the one who sent a message, may do with the messages that wait for an agent."""
+"""The operations of people and senders on the messages that wait for an agent."""
 
 from __future__ import annotations
 
@@ -16,25 +16,23 @@ from synapse_tui.model import DeliveryState, OutboxEntry, Parked, StateReport, T
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message in the outbox."""
-
     task: Task
     entry: OutboxEntry
-    position: int  # where it stands among those that will be typed, from 1; 0 for one in the inbox
+    position: int  # position among those that will be typed, from 1; 0 in the inbox
 
     @property
     def uncertain(self) -> bool:
-        """Whether it may have been sent already: only a person can tell."""
+        """Whether it may have been sent already, so that a person must check."""
         return self.entry.hold is Parked.UNCERTAIN
 
     @property
     def unread(self) -> bool:
-        """Whether it lies in the inbox: it is typed only when a person says so."""
+        """Whether it is in the inbox: it is typed only if a person releases it."""
         return self.entry.hold is Parked.INBOX
 
 
 class OutboxControl:
-    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes."""
+    """Operations on the outbox of one agent; ids may be unique prefixes."""
 
     def __init__(
         self,
@@ -57,7 +55,6 @@ class OutboxControl:
         ]
 
     def unread(self) -> Sequence[WaitingMessage]:
-        """What lies in the inbox, oldest first."""
         unread = [
             WaitingMessage(task, self._outbox.entry(task.id), 0)
             for task in self._outbox
@@ -73,11 +70,10 @@ class OutboxControl:
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
-        """End a message in the inbox: it was read."""
         return self._outbox.read(self._tasks.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
-        """Keep a message back until it is released; one that is held already keeps its reason."""
+        """Hold a message until it is released; a held one keeps its reason."""
         found = self.find(task_id)
         if found.task.delivery in BEING_TYPED:
             raise MessageError(
@@ -95,15 +91,12 @@ class OutboxControl:
         return self._go_on(found)
 
     def release_all(self) -> list[Task]:
-        """Let every message go on that was kept back, but those that may have been sent already.
-
-        What lies in the inbox stays there.
-        """
+        """Release all held messages, except those that may have been sent and those in the inbox."""
         found = [each for each in self.waiting() if each.entry.parked and not each.uncertain]
         return [self._go_on(each) for each in found]
 
     def retry(self, task_id: str) -> Task:
-        """Let a message go on whatever held it, also one that may have been sent already."""
+        """Release a message whatever held it, even if it may have been sent already."""
         return self._go_on(self.find(task_id))
 
     def send_now(self, task_id: str) -> Task:
@@ -112,7 +105,6 @@ class OutboxControl:
         return task
 
     def move(self, task_id: str, position: int) -> Task:
-        """Put a message at another position, from 1; past the end means the end."""
         found = self.find(task_id)
         if found.unread:
             raise MessageError(
@@ -126,7 +118,7 @@ class OutboxControl:
         return found.task
 
     def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
-        """Go on with the messages of earlier sessions; those a person must look at stay held in any case."""
+        """Adopt the messages of earlier sessions; those that a person must check stay held."""
         for each in found:
             self._tasks.adopt(each.task)
         entries = [each.entry for each in found if each.entry is not None]
@@ -140,7 +132,6 @@ class OutboxControl:
         self._wake()
 
     async def saved(self, task: Task) -> Task:
-        """Wait until a message would survive the end of this process."""
         try:
             await self._tasks.flush()
         except HistoryError as error:
@@ -163,30 +154,27 @@ class OutboxControl:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An agent at one moment."""
-
     report: StateReport
-    since: datetime  # when the state began, aware
+    since: datetime  # start of the state, aware
     seconds: float
     past: Sequence[tuple[Passage, float]]
     waiting: Sequence[WaitingMessage]
     unread: int
-    task: Task | None  # the task that it works on; None for none
+    task: Task | None  # the running task
 
     @property
     def next(self) -> WaitingMessage | None:
-        """The message that goes next; where a person must act on all of them, the first."""
+        """The next message to type; the first one if a person must act on all."""
         free = (message for message in self.waiting if not message.entry.parked)
         return next(free, self.waiting[0] if self.waiting else None)
 
     @property
     def held(self) -> int:
-        """How many of the waiting messages a person must act on."""
         return sum(message.entry.parked for message in self.waiting)
 
     @property
     def held_by(self) -> str:
-        """What keeps the next message back, in a few words; empty where none waits."""
+        """What the next message waits for, in a few words; empty for no message."""
         if self.next is None:
             return ""
         task = self.next.task

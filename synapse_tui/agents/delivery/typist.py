@@ -1,4 +1,4 @@
-"""Puts a message into an agent's composer and submits it, each step proved on the rendered screen."""
+"""Types a message into an agent's composer and submits it, verifying each step on the rendered screen."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ from synapse_tui.terminal.input import encode_paste
 
 from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
-# seconds that a user who types while a message is being typed waits before the message gives way
+# seconds that the user's keys wait for a message that is being typed before it gives way
 USER_WAITS = 1.5
-IDLE = 0.3  # seconds for which an agent must have done nothing to have nothing more to show
-LOOK_AGAIN = 0.05  # seconds between two looks whether it has read what it was sent
-TAKES_IN = 10.0  # seconds that it has for all that
+IDLE = 0.3  # seconds of idleness after which an agent has nothing more to draw
+LOOK_AGAIN = 0.05  # seconds between two checks whether it has read its input
+TAKES_IN = 10.0  # timeout of the whole wait, in seconds
 CLEAR_PAUSE = 0.3
-# how often the clear key is pressed, so many seconds apart, without an effect that can be read
+# maximum presses of the clear key, `CLEAR_PAUSE` apart, without an effect that can be read
 MAX_CLEARS = 20
-MOST_ROWS = 500  # how often it is pressed where it clears a row each time
-CLEARED = 1.0  # seconds in which the composer must be empty after a clear key
+MOST_ROWS = 500  # maximum presses if each clears a row
+CLEARED = 1.0  # seconds within which the composer must be empty after a clear key
 
 
 class Composing:
-    """Looks at one agent's composer, and waits for it."""
-
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
@@ -59,11 +57,11 @@ class Composing:
             return True
         self._press_clear()
         deadline = self._view.now() + CLEARED
-        # One press clears one line in some agents: as long as it does something, it is pressed again.
+        # In some agents one press clears one line: repeat it as long as it has an effect.
         return await self.lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
 
     async def wipe(self, text: str) -> bool:
-        """Leave the composer as empty as it was, when it holds a text of ours and nothing before it."""
+        """Clear the composer if our text is at its beginning."""
         if not self.stands(text) and not await self.taken_in():
             return False
         proof = self.proof(text)
@@ -88,7 +86,6 @@ class Composing:
                 return
 
     async def taken_in(self) -> bool:
-        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then."""
         deadline = self._view.now() + TAKES_IN
         while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
             if self._view.now() >= deadline:
@@ -99,7 +96,7 @@ class Composing:
     async def lasts(
         self, condition: Callable[[], bool], deadline: float, now: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Wait until something holds for a moment: a composer that is being redrawn shows anything."""
+        """Wait until a condition holds for a moment: a composer that is being redrawn may show anything."""
         since: float | None = None
         while self._view.alive:
             if not condition():
@@ -114,7 +111,7 @@ class Composing:
         return False
 
     async def change(self, deadline: float) -> bool:
-        """Wait for the next change, or until a user has waited too long; False when the time is over."""
+        """Wait for the next change, or until the user has waited too long; returns False on timeout."""
         left = deadline - self._view.now()
         if left <= 0:
             return False
@@ -147,29 +144,27 @@ class Composing:
         return False
 
 
-# seconds within which agents show what has happened to them: they draw 30 times a second or more often
+# seconds within which agents draw changes: they draw at least 30 times a second
 FRAME = 0.04
-TICKS = 0.001  # seconds of processor time in a frame that move a spinner, but open no dialog
-RESTLESS = 0.5  # seconds in which an agent should rest for so long; else a moment is taken in which it sleeps
-SLEEPS = 0.1  # seconds that are waited for such a moment
-TRIES = 8  # how often Enter is offered to an agent that does something else each time
-# seconds that an agent has to read it; on a machine with too much to do it may not run at all for some
+TICKS = 0.001  # seconds of processor time per frame that move a spinner but open no dialog
+RESTLESS = 0.5  # seconds in which an agent should rest for a frame; else wait for a moment of sleep
+SLEEPS = 0.1  # seconds to wait for such a moment
+TRIES = 8  # attempts to press Enter on an agent that does something else each time
+# seconds for the agent to read Enter; on an overloaded machine it may not run for a while
 ENTER_READ = 0.5
 
 
 class Enter:
-    """Presses Enter in one agent."""
-
     def __init__(self, view: AgentTerminal, profile: Profile) -> None:
         self._view = view
         self._key = profile.submit.enter
 
     async def rest(self, limit: float = RESTLESS) -> bool:
-        """Wait until the agent has rested for a frame, which takes time only as long as it does not."""
+        """Wait until the agent has rested for a frame; returns at once if it is idle."""
         return await self._view.settled(FRAME, limit)
 
     async def rest_in_turn(self) -> bool:
-        """Wait until the agent has rested for a frame in the midst of a turn, where spinners may move."""
+        """Wait until the agent has rested for a frame during a turn, when spinners may move."""
         return await self._view.settled(FRAME, RESTLESS, TICKS)
 
     async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
@@ -184,40 +179,34 @@ class Enter:
         return None
 
 
-APPEAR = 3.0  # seconds in which a short text must appear in the composer; a long one gets more
-BYTES_A_SECOND = 20_000  # how fast an agent takes in a long paste at the least
-SLOW = 4  # so many times as long as Enter should take an agent may take that does something meanwhile
-LATE = 30.0  # seconds after a key within which an agent that has much to do may not have shown it yet
+APPEAR = 3.0  # seconds within which a short text must appear in the composer; longer ones get more
+BYTES_A_SECOND = 20_000  # minimum rate at which agents read a long paste
+SLOW = 4  # factor of Enter's time limit for an agent that is busy
+LATE = 30.0  # seconds after a key within which a busy agent may not have drawn it yet
 SETTLES = 8.0  # seconds after Enter after which the user's keys follow in any case
 
 Commit = Callable[[], Awaitable[None]]
 
 
 class Typed(StrEnum):
-    """What became of a message that was to be typed."""
-
     SUBMITTED = "submitted"
-    REMOVED = "removed"  # it is not in the composer and was not submitted
-    BLOCKED = "blocked"  # A dialog opened: the text may or may not be in the composer under it
-    # it is on its way to the agent, which does not read; nothing else may be typed before it does
+    REMOVED = "removed"  # not in the composer, and not submitted
+    BLOCKED = "blocked"  # a dialog opened; the text may be in the composer under it
+    # written to an agent that does not read; nothing else may be typed before it does
     UNREAD = "unread"
-    LEFT = "left"  # it stands in the composer, unsent, and nothing more can be done about it here
-    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not show whether it was submitted
+    LEFT = "left"  # in the composer, unsent, and needs a person
+    UNCERTAIN = "uncertain"  # Enter was pressed, but the screen does not show whether the text was submitted
     EXITED = "exited"
 
 
 @dataclass(frozen=True, slots=True)
 class TypingResult:
-    """What became of it, and why, for a person."""
-
     outcome: Typed
-    reason: str = ""  # why it was not submitted; empty when it was
+    reason: str = ""  # why it was not submitted; empty if it was
     entered: bool = False
 
 
 class _Mark(NamedTuple):
-    """What was seen when Enter was pressed."""
-
     since: float
     tail: str
 
@@ -230,18 +219,15 @@ class _Stop(Exception):
 
 
 class _Gone(_Stop):
-    """The text does not stand in the composer when Enter is about to be pressed."""
-
     def __init__(self) -> None:
         super().__init__(Typed.LEFT, "the composer does not show the message")
 
 
 class Typist(Composing):
-    """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
+    """Types into one agent; the caller checks the gate and types one message at a time.
 
-    The user's keys are held back meanwhile; they are let through when the message is out of the way. They
-    stay held back after `BLOCKED` and `UNREAD`, and while a dialog is open: the caller releases them when
-    that is over.
+    The user's keys are held meanwhile. After `BLOCKED` and `UNREAD`, and while a dialog is open, they stay
+    held until the caller releases them.
     """
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
@@ -261,14 +247,11 @@ class Typist(Composing):
         return await self._submit(text, commit)
 
     async def rests_in_turn(self) -> bool:
-        """Whether an agent in the midst of a turn comes to rest, as it must for Enter."""
+        """Whether an agent in a turn comes to rest, as it must for Enter."""
         return await self._enter.rest_in_turn()
 
     async def keys_are_shown(self) -> bool:
-        """Whether a draft that the user typed of late would be on the screen: the agent has had time for it.
-
-        A composer that is shown empty may be one that was not drawn anew yet.
-        """
+        """Whether a recently typed draft would be on the screen; until then "empty" may be out of date."""
         if not self._keyboard.drafting or self._view.now() - self._keyboard.last_key >= LATE:
             return True
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
@@ -280,16 +263,14 @@ class Typist(Composing):
 
     @property
     def gave_up(self) -> bool:
-        """Whether the last text was taken out again because it was asked for."""
         return bool(self._given_up)
 
     def give_up(self, reason: str) -> None:
-        """Take the text that is being typed out again, for that reason, unless Enter was pressed on it."""
+        """Remove the text that is being typed, for that reason, unless Enter was pressed."""
         self._given_up = reason
         self._view.wake()
 
     def settles_in(self) -> float:
-        """Seconds until the user's keys may follow the message that went last; 0 when they may now."""
         submit, passed = self._profile.submit, self._view.now() - self._went_at
         begins = submit.begin - passed if self._view.report.since <= self._went_since else 0.0
         settles = min(SETTLES - passed, submit.settle - self._view.empty_for()) if submit.settle else 0.0
@@ -390,10 +371,10 @@ class Typist(Composing):
         return seen
 
     async def _went(self, text: str, before: _Mark) -> bool:
-        """Wait until the screen shows that Enter was taken; False when the text still stands there.
+        """Wait until the screen shows that Enter was processed; False if the text is still in the composer.
 
-        An agent that does something may be about to take it, whatever else it draws or does not draw: another
-        Enter, the clear key or a key of the user's would go into a text that it has not fetched yet.
+        A busy agent may be about to read it, whatever it draws meanwhile: another Enter, the clear key or a
+        user's key would then go into the text.
         """
         verify = self._profile.submit.verify
         limit = self._view.now() + SLOW * verify
@@ -423,7 +404,7 @@ class Typist(Composing):
         report = self._view.report
         return report.since > before.since and report.state is AgentState.PROCESSING
 
-    # -- when it does not go ---
+    # -- failure ---
 
     async def _give_way(self, text: str, stop: _Stop, *, entered: bool) -> TypingResult:
         outcome, reason = stop.outcome, stop.reason
@@ -436,7 +417,7 @@ class Typist(Composing):
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
         if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
-            # The user's text comes behind ours, for a person to see; both must not be sent as one.
+            # The user's text follows ours for a person to check; both must not be sent as one.
             self._keyboard.drop_enters()
         self._release()
         return TypingResult(outcome, reason, entered)
@@ -450,14 +431,14 @@ class Typist(Composing):
         awaited = self._given_up or self._keyboard.waiting_since is not None
         if not awaited or not self.stands(text) or not await self.clear(text):
             return outcome
-        # An Enter that was slow to be taken empties the composer just as the clear key does.
+        # A slow Enter empties the composer just as the clear key does.
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str) -> Typed:
         return Typed.REMOVED if await self.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
-        """Let the user's keys through, unless they would answer a dialog that has opened since."""
+        """Release the user's keys, unless they would answer a dialog that has opened since."""
         if not dialog_open(self._view):
             self._keyboard.release()
 
@@ -469,17 +450,17 @@ async def _committed(commit: Commit, *, entered: bool) -> None:
         raise _Stop(Typed.LEFT if entered else Typed.REMOVED, error.message) from error
 
 
-# seconds in which an agent at rest has emptied its composer after Enter, if that does so at all
+# seconds within which an idle agent empties its composer after Enter, if it ever does
 FETCHES = 2.0
-BUSY = 8.0  # seconds in which one has that does something else before
-# seconds in which an agent has read and shown what it was sent, also when it has much else to draw
+BUSY = 8.0  # the same for a busy agent
+# seconds within which a busy agent has read and drawn its input
 TAKES = 3.0
 
 
 class Pace:
-    """Waits until an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
+    """Waits until an agent has processed its input: it is idle, and Enter has emptied its composer.
 
-    Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
+    Agents that read several keys at once may act on Enter before or after they have added the text.
     """
 
     def __init__(self, view: AgentTerminal) -> None:
@@ -491,14 +472,14 @@ class Pace:
         self._entered = presses_enter(data) and not dialog_open(self._view)
 
     def taken(self, follow: Callable[[], None]) -> None:
-        """Call back once the agent has taken what it was sent, or the time for that is over."""
+        """Call back once the agent has processed its input, or on timeout."""
         task = asyncio.get_running_loop().create_task(self._wait(follow), name="pace")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _wait(self, follow: Callable[[], None]) -> None:
         begun = self._view.now()
-        # Text that the agent has not shown yet may come into the composer even now.
+        # Undrawn text may be added to the composer even now.
         await self._view.settled(FRAME, TAKES)
         while self._stands() and (passed := self._view.now() - begun) < BUSY:
             if passed < FETCHES:

@@ -1,1 +1,1 @@
-"""What is known of each kind of agent: profile files, where they are found, and which are trusted."""
+"""Agent profiles: the rules for each type of agent, how they are found, and which are trusted."""

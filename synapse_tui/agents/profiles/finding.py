@@ -1,4 +1,4 @@
-"""Finds and loads profiles: the shipped ones, the user's, and the project's once they are trusted."""
+"""Finds and loads profiles: shipped, the user's, and the project's if trusted."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _HINT = "correct it, or remove it to be asked again"
 
 @dataclass(frozen=True, slots=True)
 class UntrustedFile:
-    """A file of the project that is ignored until the user has looked at it."""
+    """A file of the project that is ignored until the user trusts it."""
 
     path: Path
-    digest: str  # SHA-256 of its content as it was seen, in hexadecimal
-    content: str  # what the user is shown; bytes that are no UTF-8 are replaced
+    digest: str  # SHA-256 of the content that was seen, in hexadecimal
+    content: str  # decoded for display; invalid UTF-8 is replaced
     changed: bool
 
 
 class TrustStore:
-    """The trusted contents, in one private file."""
+    """Hashes of trusted files, in one private file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class TrustStore:
         return self.check(path, data) is None
 
     def trust(self, files: Iterable[UntrustedFile]) -> None:
-        """Trust the contents that the user was shown, and no later ones."""
+        """Trust the files with exactly the content that the user was shown."""
         digests = {**_load(self._file), **{str(file.path): file.digest for file in files}}
         self._save(digests)
 
@@ -88,8 +88,6 @@ def _load(file: Path | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSet:
-    """All profiles that could be loaded."""
-
     profiles: Mapping[str, Profile]
     problems: list[ProfileError] = field(default_factory=list)
     untrusted: list[UntrustedFile] = field(default_factory=list)
@@ -115,7 +113,7 @@ def load_profiles(
     environ: Mapping[str, str] | None = None,
     last: ProfileSet | None = None,
 ) -> ProfileSet:
-    """Load every profile; one that is broken is reported and the others load all the same."""
+    """Load all profiles; a broken one is reported and the others still load."""
     loader = _Loader(os.environ if environ is None else environ, last)
     loader.folder(shipped, "shipped")
     if user is not None:
@@ -127,8 +125,6 @@ def load_profiles(
 
 
 class _Loader:
-    """Collects what the folders hold; a later folder overrides an earlier one by name."""
-
     def __init__(self, environ: Mapping[str, str], last: ProfileSet | None) -> None:
         self.profiles: dict[str, Profile] = {}
         self.problems: list[ProfileError] = []
@@ -138,7 +134,6 @@ class _Loader:
         self._last = last.read if last is not None else {}
 
     def folder(self, folder: Path, origin: Origin, trust: TrustStore | None = None) -> None:
-        """Load a folder; with a trust store, only what it trusts."""
         for path in _files(folder, self.problems, own=origin == "user"):
             data = _read(path, self.problems, own=origin == "user")
             if data is None:

@@ -1,4 +1,4 @@
-"""What is known of one kind of agent: how to start it, type to it, stop it and read its state. Data only."""
+"""The rules for one type of agent, as data: how to start it, type into it, stop it and read its state."""
 
 from __future__ import annotations
 
@@ -22,30 +22,28 @@ DialogKind = Literal["permission", "question", "notice"]
 
 MAX_FILE_BYTES = 256 * 1024
 DEFAULT_PORTS = (8200, 8289)
-# names of the messages of `synapse doctor`
+# messages of `synapse doctor`
 DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "answer")
-# seconds that READY must hold: agents show their idle screen for some 0.1 s between a turn and a dialog
+# seconds that READY must hold: agents look idle for about 0.1 s between a turn and a dialog
 READY_DEBOUNCE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """When a new process may be believed to be ready."""
+    """When a new process may count as ready."""
 
-    delay: float = 3.0  # seconds after the spawn before READY is believed
-    timeout: float = 60.0  # seconds after which an agent without a signal is UNKNOWN, not STARTING
+    delay: float = 3.0  # seconds after the start before READY is believed
+    timeout: float = 60.0  # seconds after which an agent without a signal is UNKNOWN instead of STARTING
     composer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """How a message is put into the composer and sent."""
-
-    method: PasteMethod = "paste"  # `paste`: as one bracketed paste; `typed`: as plain characters
-    pause: float = 0.4  # seconds between the text and the enter sequence, which is a separate write
+    method: PasteMethod = "paste"  # `paste`: one bracketed paste; `typed`: plain characters
+    pause: float = 0.4  # seconds between the text and `enter`, which is a separate write
     enter: bytes = b"\r"  # the bytes that submit
     multiline: bool = True
-    chunk: int = 0  # characters a write for `typed`; 0 for one write
+    chunk: int = 0  # characters per write if `typed`; 0 for one write
     chunk_pause: float = 0.02  # seconds between two chunks
     verify: float = 2.0
     retries: int = 1
@@ -55,13 +53,13 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """How a running turn is stopped, and how it is seen that it did."""
+    """How a running turn is stopped, and how that is recognized."""
 
-    keys: tuple[bytes, ...] = (b"\x1b",)  # byte strings, one a key press; empty when `signal` is used
-    gap: float = 0.25  # seconds between two of the keys
-    signal: int = 0  # number of the signal for the foreground process group; 0 for none
+    keys: tuple[bytes, ...] = (b"\x1b",)  # one per key press; empty if `signal` is used
+    gap: float = 0.25  # seconds between keys
+    signal: int = 0  # signal number for the foreground process group; 0 for none
     stopped: frozenset[AgentState] = frozenset({AgentState.READY})
-    screen: re.Pattern[str] | None = None  # text on the screen that proves it too; None for none
+    screen: re.Pattern[str] | None = None  # text on the screen that also proves it
     quiet: float = 0.3  # seconds that one of `stopped` must last
     timeout: float = 2.0  # seconds after which the interrupt has failed
     again: bool = True
@@ -70,7 +68,7 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Hazards:
-    """Texts that the agent's composer takes for something else than a message."""
+    """Texts that the agent's composer treats specially."""
 
     leading: tuple[str, ...] = ("!", "/", "#")
     trailing_mention: bool = True
@@ -78,25 +76,25 @@ class Hazards:
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderStyle:
-    """How a suggestion differs from a draft: its style, its words if known, the cursor before it."""
+    """How a suggestion differs from a draft: style, known words, the cursor before it."""
 
-    dim: bool = True  # it may be drawn faint (SGR 2)
+    dim: bool = True  # it may be faint (SGR 2)
     grey: bool = False
-    text: re.Pattern[str] | None = None  # its own words besides; None when they change
+    text: re.Pattern[str] | None = None  # its fixed text; None if it varies
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerRules:
-    """Where the composer stands on the rendered screen. All patterns are tried on one row each."""
+    """Where the composer is on the rendered screen. Each pattern matches within one row."""
 
     prompt: re.Pattern[str]
     row: re.Pattern[str]
-    above: re.Pattern[str] | None = None  # the row over the composer (its frame); None for none
+    above: re.Pattern[str] | None = None  # the row above the composer (its frame)
     below: re.Pattern[str] | None = None
-    footer: int = 12  # at most so many rows with text stand under it; what is farther up is the conversation
+    footer: int = 12  # maximum rows of text below it; anything higher is the conversation
     background: bool = False
-    margin: tuple[int, int] = (0, 0)  # rows between the frame and the draft: above it, below it
-    right: re.Pattern[str] | None = None  # A frame at the end of each row, cut off; None for none
+    margin: tuple[int, int] = (0, 0)  # rows between frame and draft: above, below
+    right: re.Pattern[str] | None = None  # frame at the end of each row, which is cut off
     hints: tuple[re.Pattern[str], ...] = ()
     absent: tuple[re.Pattern[str], ...] = ()
     cursor: bool = True
@@ -106,18 +104,18 @@ class ComposerRules:
 
 @dataclass(frozen=True, slots=True)
 class DialogRule:
-    """A dialog that waits for a human, as it looks at the bottom of the screen."""
+    """A dialog that waits for a person, as shown at the bottom of the screen."""
 
     name: str
     screen: tuple[re.Pattern[str], ...]
     kind: DialogKind = "permission"
-    tail: int = 40  # so many rows, counted up from the last one with text
+    tail: int = 40  # number of rows, ending with the last one with text
     title: tuple[re.Pattern[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StateRule:
-    """One ordered rule: when all of its conditions hold, it decides the state."""
+    """An ordered rule: it decides the state if all of its conditions hold."""
 
     name: str
     state: AgentState
@@ -125,20 +123,20 @@ class StateRule:
     status: frozenset[str] = frozenset()  # the last OSC 7501 state is one of these
     status_kinds: frozenset[str] = frozenset()  # and its `kind` is one of these; empty for any
     progress: frozenset[int] = frozenset()
-    screen: tuple[re.Pattern[str], ...] = ()  # all of these match the last `tail` rows of the screen
-    absent: tuple[re.Pattern[str], ...] = ()  # none of these does
-    tail: int = 40  # so many rows, counted up from the last one with text
+    screen: tuple[re.Pattern[str], ...] = ()  # all match the last `tail` rows of the screen
+    absent: tuple[re.Pattern[str], ...] = ()  # none matches them
+    tail: int = 40  # number of rows, ending with the last one with text
     dialog: bool | None = None
-    composer: bool | None = None  # whether the composer is (or is not) on the screen; None for no matter
+    composer: bool | None = None  # whether the composer is on the screen; None for either
     silence: float | None = None
-    active: float | None = None  # something changed within so many seconds; None for no matter
+    active: float | None = None  # something changed within this many seconds
     debounce: float = 0.0  # seconds that the state must hold before it is reported
     detail: re.Pattern[str] | None = None  # its first group on the screen is shown to people
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLines:
-    """Which lines of an agent's own log of the conversation are meant, and where their text stands."""
+    """Selects lines of an agent's conversation log, and the text in them."""
 
     where: Mapping[str, str]
     text: str  # dotted path of the text: a string, or a list of blocks with a `text` each
@@ -146,7 +144,7 @@ class TranscriptLines:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Where the agent writes its conversation, as JSON lines."""
+    """Where the agent logs its conversation, as JSON lines."""
 
     path: str
     user: TranscriptLines
@@ -155,8 +153,6 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """What differs from other terminal programs."""
-
     term_program: tuple[str, str] = ("", "")
     alternate_screen: bool = False
     idle_output: bool = False
@@ -168,9 +164,9 @@ class Quirks:
 
 @dataclass(frozen=True, slots=True)
 class DoctorPrompt:
-    """A message of `synapse doctor`, in words that this agent's model follows; empty for the general ones."""
+    """A message of `synapse doctor`, worded for this agent's model; empty for the default."""
 
-    text: str = ""  # the message; `{first}`, `{second}`, `{filler}`, `{command}`, `{seconds}` are filled in
+    text: str = ""  # may contain `{first}`, `{second}`, `{filler}`, `{command}`, `{seconds}`
     expect: str = ""
 
 
@@ -184,9 +180,9 @@ class DoctorYes:
 
 @dataclass(frozen=True, slots=True)
 class DoctorRules:
-    """What `synapse doctor` needs to know to try the other rules on the installed agent."""
+    """What `synapse doctor` needs to test the other rules on the installed agent."""
 
-    version: str = ""  # the version that the profile was last proved with; empty when it was with none
+    version: str = ""  # version with which the profile was last verified
     version_args: tuple[str, ...] = ("--version",)
     free: bool = False
     args: tuple[str, ...] = ()
@@ -197,22 +193,20 @@ class DoctorRules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of agent."""
-
     name: str  # its type: the `claude` of `synapse-claude-8100` and of `@claude`
     display: str
     command: str
     aliases: tuple[str, ...] = ()
-    color: str = ""  # A colour name or `#rrggbb` for the user interface; empty for one by its place
+    color: str = ""  # a colour name or `#rrggbb`; empty for one by position
     description: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     ports: tuple[int, int] = DEFAULT_PORTS
-    install: str = ""  # the command that installs it; empty when unknown
+    install: str = ""  # installation command; empty if unknown
     receives: bool = True
     instructions: bool = True
     working_input: WorkingInput = "hold"
-    hooks: Dialect | None = None  # the dialect of its hooks; None for an agent without
+    hooks: Dialect | None = None  # dialect of its hooks
     sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
     submit: Submit = field(default_factory=Submit)
@@ -220,19 +214,19 @@ class Profile:
     deny: tuple[bytes, ...] = (b"\x1b",)
     clear: tuple[bytes, ...] = (b"\x15",)  # keys that empty the composer
     hazards: Hazards = field(default_factory=Hazards)
-    composer: ComposerRules | None = None  # where its composer stands; None when that is not known
+    composer: ComposerRules | None = None  # None if its place is unknown
     dialogs: tuple[DialogRule, ...] = ()
     states: tuple[StateRule, ...] = ()
     resume: tuple[str, ...] = ()
     transcript: Transcript | None = None
     quirks: Quirks = field(default_factory=Quirks)
-    doctor: DoctorRules = field(default_factory=DoctorRules)  # what `synapse doctor` needs to know besides
+    doctor: DoctorRules = field(default_factory=DoctorRules)
     source: Path = field(default_factory=Path)
     origin: Origin = "shipped"
 
     @property
     def type(self) -> str:
-        """Another word for the name: the agent type in ids and addresses."""
+        """The agent type in ids and addresses, which is the name."""
         return self.name
 
 
@@ -256,9 +250,9 @@ _NAMED = {
 
 
 def key_bytes(name: str) -> bytes:
-    r"""The bytes of a key as xterm sends them in its default modes (ctlseqs, "PC-Style Function Keys").
+    """Return the bytes of a key as xterm sends them in its default modes (ctlseqs, "PC-Style Function Keys").
 
-    Agents take these also after they have pushed the kitty keyboard or modifyOtherKeys modes.
+    Agents accept these even after enabling the kitty keyboard or modifyOtherKeys modes.
     """
     word = name.lower()
     if word in _NAMED:
@@ -272,7 +266,7 @@ def key_bytes(name: str) -> bytes:
 
 
 def key_names(keys: tuple[bytes, ...]) -> str:
-    """Keys as a profile names them, `[escape, ctrl+c]`: the reverse of `key_bytes`."""
+    """Format keys as in a profile, `[escape, ctrl+c]`: the reverse of `key_bytes`."""
     return f"[{', '.join(map(_name, keys))}]"
 
 
@@ -290,7 +284,7 @@ _SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(
 
 
 def parse_spec(text: str, *, base: Path) -> AgentSpec:
-    """Read one `PROFILE[:NAME][@DIR]`."""
+    """Parse `PROFILE[:NAME][@DIR]`."""
     match = _SPEC.fullmatch(text)
     if match is None:
         raise ConfigError(

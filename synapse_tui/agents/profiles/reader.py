@@ -1,4 +1,4 @@
-"""One profile file to one `Profile`: names of keys, their defaults and bounds, keys of the earlier design."""
+"""Parses a profile file into a `Profile`, with defaults, bounds and keys of the earlier format."""
 
 from __future__ import annotations
 
@@ -56,19 +56,16 @@ _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 @dataclass(slots=True)
 class Faults:
-    """Collects what is wrong in one file."""
-
     path: Path
     found: list[ProfileError] = field(default_factory=list)
 
     def add(self, node: Node | None, reason: str) -> None:
-        """Note a fault at a node; None means the file as a whole."""
         line = node.start_mark.line + 1 if node is not None else 0
         self.found.append(ProfileError(self.path, line, reason))
 
 
 class Section:
-    """One mapping of the file: values are asked for by key, and what was never asked for is unknown."""
+    """A mapping in the file; keys that are never read are reported as unknown."""
 
     def __init__(self, node: MappingNode | None, faults: Faults, name: str = "") -> None:
         self.node = node
@@ -94,7 +91,6 @@ class Section:
         return f"{self.name}.{key}" if self.name else key
 
     def has(self, key: str) -> bool:
-        """Whether the key is given and not null."""
         return self._node(key) is not None
 
     def _node(self, key: str) -> Node | None:
@@ -106,15 +102,14 @@ class Section:
         self.faults.add(node, f"'{self._path(key)}' must be {wanted}")
 
     def at(self, key: str) -> Node | None:
-        """The node to point at when something is wrong with the key: its own, else the section's."""
+        """Return the node to report an error of the key at: its own or the section's."""
         return self._keys.get(key, self.node)
 
     def fault(self, key: str, reason: str) -> None:
-        """Note a fault of a value that was read but cannot be used."""
         self.faults.add(self.at(key), f"'{self._path(key)}' {reason}")
 
     def text(self, key: str, default: str = "") -> str:
-        """A string; numbers and booleans are taken as they are written."""
+        """Read a string; numbers and booleans as written."""
         node = self._node(key)
         if node is None:
             return default
@@ -124,7 +119,6 @@ class Section:
         return default
 
     def number(self, key: str, default: float, low: float = 0.0, high: float = 600.0) -> float:
-        """A number of `low` to `high`."""
         node = self._node(key)
         if node is None:
             return default
@@ -135,7 +129,6 @@ class Section:
         return value
 
     def count(self, key: str, default: int, low: int = 0, high: int = 100_000) -> int:
-        """A whole number of `low` to `high`."""
         value = self.number(key, default, low, high)
         if value != int(value):
             self.fault(key, "must be a whole number")
@@ -153,11 +146,9 @@ class Section:
         return value
 
     def maybe_flag(self, key: str) -> bool | None:
-        """True, false, or None when it is not given."""
         return self.flag(key, default=False) if self.has(key) else None
 
     def maybe_number(self, key: str) -> float | None:
-        """A number of seconds, or None when it is not given."""
         return self.number(key, 0.0) if self.has(key) else None
 
     def choice(self, key: str, words: Sequence[Word], default: Word) -> Word:
@@ -176,7 +167,7 @@ class Section:
         return default
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """A list of texts; one text is a list of one."""
+        """Read a list of strings; a single string is a list of one."""
         return tuple(value for value, _ in self._strings(key, default))
 
     def _strings(self, key: str, default: tuple[str, ...] = ()) -> list[tuple[str, Node | None]]:
@@ -199,11 +190,10 @@ class Section:
         return tuple(found)
 
     def patterns(self, key: str) -> tuple[re.Pattern[str], ...]:
-        """A list of regular expressions; `^` and `$` hold at each row."""
+        """Read a list of regular expressions; `^` and `$` match at each row."""
         return self.convert(key, _pattern)
 
     def pattern(self, key: str) -> re.Pattern[str] | None:
-        """One regular expression, or None when it is not given."""
         found = self.patterns(key)
         if len(found) > 1:
             self.fault(key, "must be one pattern")
@@ -214,7 +204,6 @@ class Section:
         return {name: section.text(name) for name in section._values}
 
     def section(self, key: str) -> Section:
-        """A mapping below this one; an empty one when it is not given."""
         node = self._node(key)
         if node is not None and not isinstance(node, MappingNode):
             self._fault(node, key, "a mapping")
@@ -222,7 +211,7 @@ class Section:
         return Section(node, self.faults, self._path(key))
 
     def read(self, key: str, reader: Callable[[Section], Value]) -> Value:
-        """What a reader makes of the mapping below this one; keys that it does not ask for are faults."""
+        """Parse a nested mapping; keys that the reader does not read are errors."""
         section = self.section(key)
         found = reader(section)
         section.finish()
@@ -231,7 +220,7 @@ class Section:
     def read_list(
         self, key: str, reader: Callable[[Section], Value], *, alone: bool = False
     ) -> tuple[Value, ...]:
-        """What a reader makes of each of a list of mappings; with `alone`, one may stand without the list."""
+        """Parse each item of a list of mappings; `alone` also accepts a single mapping."""
         found = []
         for section in self._sections(key, alone=alone):
             found.append(reader(section))
@@ -257,7 +246,7 @@ class Section:
         self._skipped.update(keys)
 
     def finish(self) -> None:
-        """Note a fault for each key that was never asked for, naming the nearest that is known."""
+        """Report each key that was never read, suggesting the closest known one."""
         for key, node in self._keys.items():
             if key in self._asked or key in self._skipped:
                 continue
@@ -306,12 +295,11 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     return Section(node, faults)
 
 
-# what may stand in braces in a message or in the pattern of its answer
+# placeholders in a message and in the pattern of its answer
 PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lines")
 
 
 def read_doctor(section: Section) -> DoctorRules:
-    """Read the section; what is missing gets its default."""
     base = DoctorRules()
     return DoctorRules(
         version=section.text("version"),
@@ -346,7 +334,7 @@ def _prompt(section: Section) -> DoctorPrompt:
 
 
 def filled(text: str, fields: dict[str, str]) -> str:
-    """A text with `{name}` replaced for the fields given; other braces stay, as patterns need them."""
+    """Replace `{name}` for the given fields; other braces stay, as patterns need them."""
     names = "|".join(map(re.escape, fields))
     return re.sub(rf"\{{({names})\}}", lambda match: fields[match[1]], text) if fields else text
 
@@ -364,7 +352,7 @@ _STATUS_STATES = {
     "error": AgentState.ERROR,
 }
 _PROGRESS_WORDS = ("none", "set", "error", "indeterminate", "paused")
-# keys of the original synapse-a2a that change nothing here: it guesses at dialogs, and answers them
+# keys of the original synapse-a2a without effect here: it guesses at dialogs, and answers them
 _WITHOUT_MEANING = (
     "waiting_detection",
     "input_ready_pattern",
@@ -517,9 +505,9 @@ def _submit(top: Section) -> Submit:
 
 
 def _sequence(text: str) -> bytes:
-    """A key's name, or the characters themselves when they are control characters.
+    """Parse a key name or literal control characters.
 
-    These may be written as escapes, which YAML itself reads within double quotes only.
+    Control characters may be escaped, which YAML decodes only in double quotes.
     """
     if text.startswith("\\"):
         try:
@@ -621,11 +609,11 @@ def _states(top: Section) -> tuple[StateRule, ...]:
 
 
 def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
-    """The rules of a profile behind those that hold for every agent: dialogs and OSC 7501.
+    """Add the rules that hold for every agent, dialogs and OSC 7501, to a profile's rules.
 
-    A profile's own rule for one of them has precedence. That an agent is idle is believed only behind all
-    rules that mean something other than READY, and behind those before the profile's first READY: some agents
-    report it before they draw the end of the answer, and some never report that they work.
+    A profile's own rule for one of them takes precedence. The report of an idle agent comes after all rules
+    that mean something other than READY, and after those before the profile's first READY: some agents report
+    it before they draw the end of the answer, and some never report that they work.
     """
     words = frozenset[str]().union(*(rule.status for rule in rules))
     first = [
@@ -690,10 +678,10 @@ def _word(words: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
-    """Rules of a profile without `states`: ready when the output rests, as in the earlier design.
+    """Build the rules of a profile without `states`: READY once output stops, as in the earlier format.
 
-    `idle_regex`, or `idle_detection` with its strategy `pattern`, asks for a text on the screen besides; the
-    earlier design's BRACKETED_PASTE_MODE is none.
+    `idle_regex`, or `idle_detection` with the strategy `pattern`, additionally needs a text on the screen;
+    the earlier format's BRACKETED_PASTE_MODE is not such a text.
     """
     rest = top.number("output_idle_threshold", 1.5, 0.1, 60)
     idle = top.pattern("idle_regex")
@@ -701,7 +689,7 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
     strategy = detection.choice("strategy", ("pattern", "timeout", "hybrid"), "pattern")
     always = detection.choice("pattern_use", ("always", "startup_only", "never"), "always") == "always"
     pattern = detection.pattern("pattern")
-    if top.has("idle_detection"):  # by the other strategies a rest without the text does as well
+    if top.has("idle_detection"):  # with other strategies, silence without the text is enough
         idle = pattern if strategy == "pattern" and always else None
     rest = detection.number("timeout", rest, 0.1, 60)
     detection.skip("task_protection_timeout")
