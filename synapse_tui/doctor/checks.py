@@ -194,8 +194,6 @@ DENY_KEYS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"n",), (b"\x03",))
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
-    """The outcome of a command that needs permission."""
-
     asked: bool
     what: str = ""  # The question, according to the state
     ran: bool = False

@@ -60,7 +60,6 @@ class Recorder:
         self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
         self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
         self.uses = {rule.name: RuleUse() for rule in session.profile.states}
-        """The rules of the profile by name, in order."""
         self._text = ScreenText()
         self._shown: tuple[object, ...] = ()
         self._changed = session.console.now()
@@ -298,7 +297,6 @@ def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
 
 
 def lengthened(question: Question) -> Question:
-    """Return the message with enough text below it that agents may display only a part."""
     rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
     text = "\n".join((question.text, "What follows only makes this message long:", *rows))
     return dataclasses.replace(question, text=text)
@@ -347,8 +345,6 @@ class Seen:
 
 
 class Examination:
-    """One agent in a host without a screen."""
-
     def __init__(
         self,
         host: Host,
@@ -386,7 +382,6 @@ class Examination:
         return self.session.exit is None
 
     def screen(self) -> str:
-        """The rows of the agent's screen up to the last one with text."""
         return "\n".join(row.rstrip() for row in self.session.terminal.display).rstrip()
 
     async def until(self, condition: Callable[[], object], seconds: float) -> bool:
@@ -405,11 +400,9 @@ class Examination:
         return True
 
     async def holds(self, condition: Callable[[], object], seconds: float) -> bool:
-        """Whether a condition holds continuously for some seconds."""
         return not await self.until(lambda: not condition(), seconds) and self.alive
 
     async def quiet(self, seconds: float, limit: float) -> bool:
-        """Wait until the screen has not changed for some seconds. Returns False after the limit."""
         return await self.until(lambda: self.recorder.take().quiet >= seconds, limit)
 
     # -- acting ---

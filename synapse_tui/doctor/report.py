@@ -70,7 +70,6 @@ class Report:
 
     @property
     def advice(self) -> list[Advice]:
-        """Return distinct suggestions, in the order of the checks."""
         return list(dict.fromkeys(advice for result in self.results for advice in result.verdict.advice))
 
     def json(self) -> dict[str, Any]:

@@ -43,7 +43,6 @@ class Scratch:
 
     @classmethod
     def make(cls, paths: UserPaths, agent: str) -> Scratch:
-        """Create the folders of an agent, removing what an earlier examination left."""
         base = paths.doctor / agent
         try:
             private_folder(base)
@@ -226,7 +225,6 @@ async def _opened(
 
 
 async def _check_all(examination: Examination, order: Order, begun: Begun, done: Done) -> None:
-    """Run every requested check; those that cannot run are skipped with a reason."""
     clock = asyncio.get_running_loop().time
     started = False
     for check in CHECKS:

@@ -22,7 +22,6 @@ _WORDS = re.compile(
 
 
 def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    """Return a state rule for something shown in a state and not otherwise."""
     for condition in (_by_progress, _by_title, _by_row):
         if found := condition(state, shown, otherwise):
             return _entry(state, found)

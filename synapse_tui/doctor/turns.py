@@ -155,7 +155,6 @@ async def long_paste(examination: Examination) -> Verdict:
 
 
 def judge_turn(seen: Seen, profile: Profile) -> Verdict:
-    """Judge a turn by its answer, otherwise by the agent's own record."""
     task = seen.task
     if not seen.ended:
         return _judge_open(seen, profile)
@@ -178,7 +177,6 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
 
 
 def judge_pieces(seen: Seen, profile: Profile) -> Verdict:
-    """Judge a message of several lines, which may have been submitted line by line."""
     if seen.recorded == "part":
         return failed(
             "its lines arrived as several messages",

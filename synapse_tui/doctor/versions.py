@@ -38,7 +38,6 @@ def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path
 
 
 def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path) -> str:
-    """Return the version printed by the agent's command; empty if there is none in time."""
     if not profile.doctor.version_args:
         return ""
     command = find_command(profile.command, env=environ, cwd=folder)

@@ -185,7 +185,6 @@ def _int(digits: str) -> int:
 
 
 def _character(code: int) -> str:
-    """Return the character of a code point; empty for none, a control or one of kitty's private keys."""
     if (
         code < 32
         or 0x7F <= code < 0xA0

@@ -78,7 +78,6 @@ class TerminalLink:
 
     @property
     def dropping(self) -> bool:
-        """Whether output is dropped because the terminal does not read."""
         return self._queue is not None and self._queue.dropping
 
     @property
@@ -106,7 +105,6 @@ class TerminalLink:
         self._reading = False
 
     def close(self, *, abandoned: bool = False) -> None:
-        """Reset and release the terminal; may block briefly if it does not read."""
         self.pause_input()
         queue, self._queue = self._queue, None
         if queue is not None:
@@ -141,7 +139,6 @@ class TerminalLink:
     # -- output --------------------------------------------------------------------------------------------
 
     def write(self, data: str) -> None:
-        """Queue output; dropped as a whole while the terminal does not read."""
         if self._queue is None:
             return
         data = self._handshake.fit(data)

@@ -50,7 +50,6 @@ class OuterTerminal:
         return red * 299 + green * 587 + blue * 114 < 128_000  # brightness as in ITU-R BT.601
 
     def settable(self, mode: int) -> bool:
-        """Whether the terminal supports a private mode and it can be set."""
         return self.modes.get(mode, 0) in {1, 2}
 
 
@@ -235,7 +234,6 @@ class Handshake:
         return f"\x1b[={flags}u" if self._kitty else ""
 
     def fit(self, output: str) -> str:
-        """Return the output without what a limited terminal would show as text (OSC, cursor shapes)."""
         return _UNKNOWN.sub("", output) if self._limited else output
 
     def missed(self, output: str) -> None:

@@ -244,8 +244,6 @@ _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 
 
 class Tokenizer:
-    """Splits input into tokens, storing incomplete input between reads."""
-
     def __init__(self) -> None:
         self._data = bytearray()
         self._scanned = 0

@@ -176,7 +176,6 @@ class Composer:
         return place
 
     def _vertical(self, step: int) -> None:
-        """Move to the line above or below; beyond the first or last one, move through the history."""
         start = self._line_start()
         column = width("".join(_label(atom) for atom in self._atoms[start : self._cursor]))
         target = start - 1 if step < 0 else self._line_end() + 1

@@ -157,8 +157,6 @@ Turn = Generator[Step, object, None]
 
 
 class TurnRunner:
-    """Runs one turn at a time: a generator of steps, which acts on the application."""
-
     def __init__(self, app: DummyApp) -> None:
         self._app = app
         self._turn: Turn | None = None
@@ -176,7 +174,6 @@ class TurnRunner:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that the turn has run; None if there is none."""
         return None if self._turn is None else self._app.loop.clock() - self._started
 
     def start(self, text: str) -> None:

@@ -119,7 +119,6 @@ class Transcript:
 
 
 def _wrapped(text: str, cells: int, limit: int) -> list[str]:
-    """Wrap a text; with a limit, the last row shows its length."""
     start = printable(text[: cells * limit] if limit else text)
     rows = wrap(start, cells)
     if not limit or (len(rows) <= limit and cells * limit >= len(text)):

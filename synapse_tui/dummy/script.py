@@ -107,7 +107,6 @@ I am a scripted agent: no model, no account, nothing leaves this machine. Things
   %%wide%%            日本語 and emoji
 
 `python -m synapse_tui.dummy --help` knows all of it."""
-"""Shown by `/help`."""
 
 TIPS = (
     "Type `@NAME hello` on an empty line to write to another pane.",
@@ -136,7 +135,6 @@ class Directive:
     argument: str = ""
 
     def seconds(self, default: float = 1.0) -> float:
-        """Return the argument as seconds, at most an hour."""
         try:
             return max(0.0, min(float(self.argument), 3600.0))
         except ValueError:

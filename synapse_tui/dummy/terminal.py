@@ -117,7 +117,6 @@ class Tty:
                 data = data[os.write(self._output, data) :]
 
     def read(self, most: int = 65536) -> bytes:
-        """Read available input; empty if the terminal is gone."""
         try:
             return os.read(self.descriptor, most)
         except OSError:
@@ -188,8 +187,6 @@ Token = Key | Text | Paste
 
 
 class KeyDecoder:
-    """Splits input into tokens, however it is divided into reads."""
-
     def __init__(self, *, paste: bool = True) -> None:
         self._paste = paste
         self._buffer = b""

@@ -83,7 +83,6 @@ def read_table() -> list[ProcessRow]:
 
 
 def _ps_rows(pid: int = 0) -> Iterator[ProcessRow]:
-    """Read the process table by `ps` on systems without /proc (macOS, BSD)."""
     import subprocess  # noqa: PLC0415 - only needed without /proc
 
     which = ["-p", str(pid)] if pid else ["-ax"]

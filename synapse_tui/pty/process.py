@@ -131,7 +131,6 @@ class WriteQueue:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        """Write what the kernel accepts and queue the rest. Raises MessageError if the queue is full."""
         if self._closed or not data:
             return
         if self.pending + len(data) > self._limit:
@@ -162,7 +161,6 @@ class WriteQueue:
         self._settle()
 
     def _flush(self) -> None:
-        """Write some chunks, then yield to the loop, which calls again while data is left."""
         for _ in range(8):
             if not self._queue or not self._write_first():
                 break
@@ -227,7 +225,6 @@ class StoppedTerminal:
 
     @property
     def unread(self) -> bool:
-        """Whether the program has not read all of its input."""
         return bool(self._unread.poll(0))  # poll also makes the kernel flush data in transit
 
     def take_back(self, key: bytes) -> bool:
@@ -259,7 +256,6 @@ def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
 
 
 def unread(master: int) -> bool:
-    """Whether a program has unread input; False if unknown."""
     slave = _open(master)
     if slave is None:
         return False
@@ -362,7 +358,6 @@ class PtyProcess:
 
     @classmethod
     def ended(cls, pid: int, status: ExitStatus) -> PtyProcess:
-        """Return a program that had already exited; `start` reports the exit."""
         process = cls(pid, -1)
         process._queue.close()
         process.exit = status
@@ -412,7 +407,6 @@ class PtyProcess:
         return self._queue.pending
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the program without blocking; dropped after its exit."""
         self._queue.write(data)
 
     @property

@@ -138,7 +138,6 @@ class ReadScheduler:
         return self._own if source.descriptor == self.focused else self._shared
 
     def _readable(self, source: _Source) -> None:
-        """The descriptor is readable; the loop repeats the call while it is."""
         self._new_tick()
         if self._allowance(source).left > 0:
             self._serve(source)

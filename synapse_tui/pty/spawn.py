@@ -151,7 +151,6 @@ def _fork(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Block signals, garbage collection and warnings about threads during the fork."""
     collecting = gc.isenabled()
     gc.disable()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -169,7 +168,6 @@ def _quiet() -> Iterator[None]:
 def _entry(
     program: Path, argv: list[str], cwd: Path, env: dict[str, str], report: int
 ) -> Callable[[], NoReturn]:
-    """Return the function to run between fork and exec, with everything prepared before the fork."""
     path = os.fspath(program)
     folder = os.fspath(cwd)
     limits = given_open_files()

@@ -67,7 +67,6 @@ class Transcript:
         self._terminal: Terminal | None = None
         self._said: list[str] = []
         self._remembered: deque[str] = deque(maxlen=_REMEMBERED)
-        """Lines of this process already returned, newest last."""
         self._again: deque[str] = deque()
         """Lines that may be written again after the screen was cleared, or that moved back to it."""
         self._oldest = 0
@@ -86,7 +85,6 @@ class Transcript:
                 self._resize(item.columns, item.lines)
 
     def said(self) -> list[str]:
-        """Return the lines that left the screen since the last call."""
         said, self._said = self._said, []
         return said
 

@@ -82,7 +82,6 @@ class Question(Dialog[Result]):
         return frozenset(key for key in self._bindings.key_to_bindings if len(key) == 1) | {"enter"}
 
     def enter(self) -> None:
-        """Accept letters and Enter from now on."""
         self.entered = True
         self.show_error("")
         if self.KEYS:

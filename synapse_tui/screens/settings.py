@@ -57,8 +57,6 @@ HINTS = {
 
 
 class SettingsActions:
-    """Shows the settings, and saves a chosen theme."""
-
     def __init__(self, app: Shell, appearance: Appearance) -> None:
         self._app = app
         self._appearance = appearance
@@ -365,7 +363,6 @@ class SettingEditor(Dialog[str]):
             self.show_error("")
 
     def _typed(self) -> str:
-        """Return the text in the field; empty for a list of choices."""
         field = self.query_one("#value")
         if isinstance(field, TextArea):
             return field.text

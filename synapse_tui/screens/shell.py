@@ -49,8 +49,6 @@ FOR_EXTERNAL = {
 
 @dataclass(frozen=True, slots=True)
 class SessionControls:
-    """Controls a session that outlives its terminals."""
-
     name: str
     detach: Callable[[], None]
 

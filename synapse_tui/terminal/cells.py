@@ -149,7 +149,6 @@ _NARROW = [(0x20, 0x7E), *_without([(_FIRST, _LAST)], sorted([*_EXTENDERS, *_WID
 _WIDENED = _members(_newest(VS16_NARROW_TO_WIDE))
 _NARROWED = _members(_optional("table_vs15", "VS15_WIDE_TO_NARROW"))
 _SPACING = _members(_optional("table_mc", "CATEGORY_MC"))
-"""Marks that take an extra cell beside their base."""
 _JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_grapheme", "ISC_INVISIBLE_STACKER")]
 _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
@@ -164,9 +163,7 @@ _FOLLOWING = (
     f"|(?<={ZWJ})[{_class(_PICTOGRAPHS)}]"
     f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
 )
-"""Characters that belong to the cluster before them."""
 CLUSTER = f"(?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}}"
-"""A character and everything that belongs to it, as part of a regular expression."""
 SEGMENTS = re.compile(
     f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
     f"|([{_W}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster

@@ -28,7 +28,6 @@ _NAMED: dict[str, Rgb] = {
 STANDARD_PALETTE: tuple[Rgb, ...] = tuple(
     (int(name[0:2], 16), int(name[2:4], 16), int(name[4:6], 16)) for name in FG_BG_256
 )
-"""xterm's 256 colours."""
 FOREGROUND, BACKGROUND, CURSOR, HIGHLIGHT = 10, 11, 12, 17
 SPECIAL = range(256, 261)
 """Numbers in OSC 4 of OSC 5's colours: for bold, underlined, blinking, reversed and italic text."""

@@ -292,7 +292,6 @@ def charsets_reset(codes: Sequence[str], shift: int) -> str:
 
 
 def tab_stops(screen: Screen) -> Iterator[str]:
-    """Yield sequences for tab stops that differ from those of a reset; they move the cursor."""
     usual = set(range(8, max(screen.columns, 1024), 8))
     if screen.tabstops == usual:
         return
@@ -431,7 +430,6 @@ def _height(line: Packed, columns: int) -> int:
 
 
 def _spoilt(screen: Screen, saved: SavedCursor) -> int:
-    """Return the row in which `saved_cursor` wrote; -1 if it did not."""
     return min(saved.y, screen.lines - 1) if saved.x >= screen.columns else -1
 
 

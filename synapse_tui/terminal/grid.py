@@ -268,7 +268,6 @@ class Grid(pyte.Screen):
         self.carriage_return()
 
     def scroll_up(self, count: int | None = None) -> None:
-        """SU: move the region up; rows leaving the top of the main screen go to the scrollback."""
         count = min(count or 1, self.bottom - self.top + 1)
         if self.side_margins:
             self._shift_columns(self.top, count)
@@ -277,7 +276,6 @@ class Grid(pyte.Screen):
             self._roll()
 
     def _roll(self) -> None:
-        """Move the rows of the region up by one. Requires that there are no side margins."""
         rows, top, bottom, style = self.rows, self.top, self.bottom, self.style
         row = rows.pop(top)
         rows.insert(bottom, Row(style & BG if style else 0, self.tick))
@@ -441,7 +439,6 @@ class Grid(pyte.Screen):
                 self._draw_wide(text)
 
     def _draw_code_points(self, data: str) -> None:
-        """Write text without clusters (mode 2027 reset): each code point has its own width."""
         for match in legacy_segments().finditer(data):
             kind, text = match.lastindex, match.group()
             if kind == 1:

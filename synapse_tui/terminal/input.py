@@ -86,7 +86,6 @@ KEYPAD_TEXT: Final[Mapping[str, str]] = MappingProxyType(
         "kp_separator": ",",
     }
 )
-"""The text of the keypad keys."""
 
 KEYPAD_FINALS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -170,7 +169,6 @@ class KeyEvent:
 
     @property
     def modified(self) -> bool:
-        """Whether Ctrl, Alt, Super, Hyper or Meta is held, so that the key types no text."""
         return self.alt or self.ctrl or self.super or self.hyper or self.meta
 
     @property
@@ -209,7 +207,6 @@ def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: byte
 
 
 def _moded(event: KeyEvent, raw: bytes, modes: Modes) -> bool:
-    """Whether the child's modes affect the key, so that the outer terminal's bytes may be wrong."""
     return (
         (event.key in CURSOR_FINALS and len(raw) == 3 and raw[2:].isupper())
         or event.key in KEYPAD_TEXT

@@ -36,8 +36,6 @@ _MAX_LINK = 2083
 
 
 class _ToColumn(dict[int, str]):
-    """CHA to columns from 0, cached."""
-
     def __missing__(self, column: int) -> str:
         made = self[column] = f"\x1b[{column + 1}G"
         return made
@@ -82,7 +80,6 @@ def draw_text(text: str, column: int) -> str:
 
 @lru_cache(maxsize=2048)
 def _drawn(text: str, column: int) -> str:
-    """Draw text with other characters, cached for rows that do not change."""
     out: list[str] = []
     to = _TO_COLUMN
     found = _DOUBTFUL.split(text)

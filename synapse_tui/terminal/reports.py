@@ -128,7 +128,6 @@ _CAPABILITIES = {
     "XT": "",
     "xterm-version": VERSION,
 }
-"""terminfo capabilities (and tmux's extensions) that a child may query."""
 
 
 class Reports(Areas):

@@ -121,7 +121,6 @@ class Row:
         self.size = end
 
     def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
-        """Replace cells. The caller has split the wide characters at both ends."""
         end = x + len(cells)
         self.expand(columns)[x:end] = cells
         self.styles[x:end] = styles
@@ -240,7 +239,6 @@ class Row:
     # Reading
 
     def runs(self, columns: int) -> list[Run]:
-        """Return the row as runs of one style, together `columns` cells wide."""
         if self.cells is not None:
             return self._expanded_runs(self.cells)
         missing = columns - self.size
@@ -351,11 +349,9 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The characters of the line without trailing blanks."""
         return self._row.content(0).rstrip(" ")
 
     def runs(self) -> list[tuple[str, Style, int]]:
-        """Return runs of one style over the whole width: text, style, cells."""
         return [(readable(text), style, count) for text, style, count in self.coded_runs()]
 
     def coded_runs(self) -> list[tuple[str, Style, int]]:

@@ -537,7 +537,6 @@ class Screen(Reports):
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
         self._dirty: set[int] = set()
         self.savepoints: list[tuple[SavedCursor, bool]] = []  # type: ignore[assignment]  # pyte's have its own
-        """Saved cursors, with the autowrap setting."""
         self._changes = DamageTracker(self, scrolls=False)
         super().__init__(columns, lines, scrollback)
         self.cursor = CursorProxy(self)

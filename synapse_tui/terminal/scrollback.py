@@ -66,7 +66,6 @@ class Joiner:
         self.length = len(line.text)
 
     def add(self, row: Packed, columns: int) -> None:
-        """Append a row, restoring the line's trailing blanks except one left by a wide character."""
         spans, missing = self._spans, columns - self._tail
         if missing == 1 and begins_wide(row.text):
             missing = 0
@@ -239,7 +238,6 @@ class Scrollback(Sequence[Line]):
         return Line(self.row(index), self._table, self.columns)
 
     def row(self, index: int) -> Row:
-        """Return one row, built from its logical line; 0 is the oldest, -1 the newest."""
         count = len(self)
         if index < 0:
             index += count

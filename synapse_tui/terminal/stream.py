@@ -228,7 +228,6 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "*x": (Screen.select_attribute_extent, 1),
     "*y": (Screen.report_checksum, 6),
 }
-"""Prefix, intermediates and final → method of the screen."""
 
 ESCAPES: dict[str, Handler] = {
     "6": Screen.back_index,
@@ -250,7 +249,6 @@ ESCAPES: dict[str, Handler] = {
     "n": lambda screen: screen.lock_shift(2),
     "o": lambda screen: screen.lock_shift(3),
 }
-"""Final of an escape sequence → method of the screen."""
 
 CONTROLS: dict[str, Handler] = {
     "\x07": Screen.bell,
@@ -303,7 +301,6 @@ Token = re.Match[str]
 _INTRODUCERS = frozenset("]PX^_")
 _CALLS_KEPT, _LONGEST_KEPT = 2048, 64
 _PLACES = {str(number): number - 1 for number in range(1, 512)}
-"""CUP parameters → columns and rows from 0."""
 _FAR = 99_999
 
 
@@ -415,7 +412,6 @@ class Stream(pyte.ByteStream):
         return self._walk(pending, text, 0) if pending else 0
 
     def _scan(self, text: str, index: int) -> int:
-        """Run complete tokens. Returns the index of the first character that does not match."""
         handlers = self._handlers
         token: Any = None
         end = len(text)
@@ -682,7 +678,6 @@ def _has_own(screen: Screen, *names: str) -> bool:
 
 
 def _is_complete(sequence: str) -> bool:
-    """Whether a sequence has its final character. Requires at least one character after ESC."""
     kind, last = sequence[1], sequence[-1]
     if kind == "[":
         return len(sequence) > 2 and last >= "@"

@@ -117,7 +117,6 @@ class StyleTable:
         return style
 
     def target(self, link: int) -> tuple[str, str]:
-        """Return URI and group of a link; both empty for no link or a forgotten one."""
         return self._links.get(link, ("", ""))
 
     def link(self, uri: str, group: str = "") -> int:
@@ -186,8 +185,6 @@ def _build_simple() -> dict[str, Change]:
 
 
 class _Color(NamedTuple):
-    """Position of the colour of SGR 38, 48 or 58 in a packed style; tables hold its shifted parts."""
-
     mask: int  # Clears this colour
     shift: int  # For a palette colour
     base: int  # A 24-bit colour without its parts

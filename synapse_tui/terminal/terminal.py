@@ -75,7 +75,6 @@ class Terminal:
         return self.stream.paused
 
     def resize(self, columns: int, lines: int) -> Damage:
-        """Change the size, rewrapping the lines of the main screen."""
         self.screen.resize(max(1, lines), max(1, columns))
         return self._fed.take()
 

@@ -39,8 +39,6 @@ OWN_SHARE = 0.75  # maximum share of the width for the user's messages
 
 @dataclass(frozen=True, slots=True)
 class ConversationModel:
-    """Snapshot of a conversation for the widgets."""
-
     alias: str
     name: str = ""
     protocol: str = ""  # for display
@@ -82,8 +80,6 @@ class ConversationModel:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Text in one style."""
-
     text: str
     role: Role
 
@@ -542,7 +538,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
             self.composer.placeholder = words
 
     def toggle_choosing(self) -> None:
-        """Toggle between choosing entries and editing."""
         self._set_choosing(not self.composer.choosing)
 
     def stop_choosing(self) -> None:

@@ -91,7 +91,8 @@ async def test_the_lines_of_before_stand_above(tmp_path):
 async def test_a_dialog_of_before_is_none(tmp_path):
     async with open_rig(tmp_path) as first:
         first.send("%%perm:rm -r build%%")
-        await first.state(AgentState.WAITING)
+        await first.state(AgentState.WAITING)  # reported before all of the dialog is drawn
+        await until(lambda: "❯ 1." in first.session.recent_text(), "the dialog")
         history = capture_history(first.session.terminal).render()
     assert any("❯ 1." in line for line in lines(seeded(history, 100)))
     rig = Rig(tmp_path, before=Past(history, BEFORE))
