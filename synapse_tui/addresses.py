@@ -79,7 +79,7 @@ def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
 
 def identity_of(working_dir: str, agent_type: str, name: str = "") -> str:
     """Return the agent's port-independent identity: SHA-256 of host, folder, type and name, as hex."""
-    import hashlib  # noqa: PLC0415 - seldom needed, and the command line starts without it
+    import hashlib  # noqa: PLC0415 - rarely needed, and slows down command startup
 
     return hashlib.sha256(f"{os.uname().nodename}{working_dir}{agent_type}{name}".encode()).hexdigest()
 

@@ -87,7 +87,7 @@ def part_words(part: Part, path: str = "") -> str:
         case "url":
             return f"Attached URL: {part.text}{kind}"
         case "data":
-            import json  # noqa: PLC0415 - the help of commands loads this module
+            import json  # noqa: PLC0415 - keeps command startup fast
 
             return f"Attached data: {json.dumps(part.data, ensure_ascii=False, default=str)}"
         case "file":

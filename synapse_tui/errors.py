@@ -1,8 +1,8 @@
 """The error tree.
 
 Every error that can reach a person derives from `SynapseError`: the message says what happened and to what,
-the hint says what to do. They are mapped to exit codes in `cli/output.py` and to HTTP statuses in `a2a/`,
-nowhere else.
+the hint says what to do. They are mapped to exit codes in `cli/output.py` and to HTTP statuses in
+`a2a/problems.py`, nowhere else.
 
     SynapseError
     ├── ConfigError             arguments, settings or profiles are wrong

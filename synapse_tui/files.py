@@ -73,11 +73,11 @@ def check_safe(path: Path) -> None:
     """
     homes = _homes()
     here, links = os.path.sep, 0
-    parts = _parts(os.path.abspath(path))  # noqa: PTH100 - without looking at links
+    parts = _parts(os.path.abspath(path))  # noqa: PTH100 - does not resolve links
     while parts:
         part = parts.pop()
         if part == os.path.pardir:
-            here = os.path.dirname(here)  # noqa: PTH120 - texts throughout
+            here = os.path.dirname(here)  # noqa: PTH120 - strings throughout
             continue
         inner = os.path.join(here, part)  # noqa: PTH118
         try:
@@ -127,7 +127,7 @@ def _is_private_group(gid: int) -> bool:
 
     With private groups files are usually group-writable (umask 002), but no other user can write to them.
     """
-    import grp  # noqa: PLC0415 - seldom needed, and the command line starts without it
+    import grp  # noqa: PLC0415 - rarely needed, and slows down command startup
     import pwd  # noqa: PLC0415
 
     uid = os.geteuid()
@@ -145,7 +145,7 @@ def _is_private_group(gid: int) -> bool:
 
 
 def _user_name(uid: int) -> str:
-    import pwd  # noqa: PLC0415 - only for an error
+    import pwd  # noqa: PLC0415 - only needed for errors
 
     try:
         return pwd.getpwuid(uid).pw_name
@@ -154,7 +154,7 @@ def _user_name(uid: int) -> str:
 
 
 def _homes() -> tuple[str, str]:
-    named = os.path.abspath(os.path.expanduser("~"))  # noqa: PTH100, PTH111 - Path.home() raises without one
+    named = os.path.abspath(os.path.expanduser("~"))  # noqa: PTH100, PTH111 - Path.home() can raise
     return named, os.path.realpath(named)
 
 

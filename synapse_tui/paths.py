@@ -27,7 +27,7 @@ class UserPaths:
         Raises:
             ConfigError: There is no home folder, or it is `/`, so every folder would be in one project.
         """
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is no home
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
         if not home.is_absolute() or os.path.realpath(home) == os.path.sep:
             given = f"HOME is '{os.environ['HOME']}'" if "HOME" in os.environ else "HOME is not set"
             raise ConfigError(f"there is no home folder: {given}", _HOME_HINT)
@@ -132,7 +132,7 @@ def find_project(start: Path) -> Path:
 
 def tilde(folder: str) -> str:
     """Abbreviate the home folder as `~`."""
-    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises if there is none
     return "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
 
 

@@ -17,9 +17,9 @@ def process_start(pid: int) -> float | None:
 
     The time counts from boot on Linux (proc(5), field 22) and from the epoch elsewhere.
     """
-    if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib costs more than the question
+    if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib is slower
         return _linux_start(pid)
-    import psutil  # noqa: PLC0415 - slow to import, and Linux does without
+    import psutil  # noqa: PLC0415 - slow to import, not needed on Linux
 
     try:
         process = psutil.Process(pid)
@@ -124,7 +124,7 @@ def machine_name(folder: Path) -> str:
     Args:
         folder: Where it is stored (`~/.synapse/machines`); need not be writable.
     """
-    import hashlib  # noqa: PLC0415 - every command loads this module
+    import hashlib  # noqa: PLC0415 - keeps command startup fast
 
     digest = hashlib.sha256(f"synapse-tui:{_system()}:{os.getuid()}".encode()).hexdigest()
     path = folder / digest[:32]
@@ -142,7 +142,7 @@ def machine_name(folder: Path) -> str:
 
 
 def _host_name() -> str:
-    import socket  # noqa: PLC0415 - every command loads this module
+    import socket  # noqa: PLC0415 - keeps command startup fast
 
     return socket.gethostname()
 
@@ -159,7 +159,7 @@ def _system() -> str:
 
 
 def _host_uuid() -> str:
-    import ctypes  # noqa: PLC0415 - every command loads this module
+    import ctypes  # noqa: PLC0415 - keeps command startup fast
 
     class Timespec(ctypes.Structure):
         _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))

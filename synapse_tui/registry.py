@@ -413,6 +413,6 @@ def _type_of(agent_id: str) -> str:
 
 
 def _log() -> logging.Logger:
-    import logging  # noqa: PLC0415 - the command line starts without it, and seldom has something to tell
+    import logging  # noqa: PLC0415 - rarely needed, and slows down command startup
 
     return logging.getLogger(__name__)

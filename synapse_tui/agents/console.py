@@ -47,7 +47,7 @@ _FOREIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    history: bytes  # as rendered by `terminal.History.render`
+    history: bytes  # as rendered by `terminal.dump.History.render`
     saved_at: datetime  # aware
 
     def show(self, terminal: Terminal) -> None:

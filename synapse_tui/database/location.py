@@ -22,7 +22,7 @@ _NO_URL = "of-the-host"
 class TeamDatabase:
     # libpq connection URI (section 34.1.1.2 of its manual); may contain a password
     url: str = field(repr=False)
-    machine: str  # name of this machine (`machine.machine_name`)
+    machine: str  # name of this machine (`process_times.machine_name`)
     project: Path  # real path
 
     def __str__(self) -> str:

@@ -121,7 +121,7 @@ class Naming(Protocol):
         """Return a project's display name, prefixed with the machine if it is another one."""
 
     def file(self, key: str) -> str:
-        """Name a file by its key (`file_safety.FileKeys`)."""
+        """Name a file by its key (`safety.locks.FileKeys`)."""
 
     def spelled(self, key: str) -> str:
         """The same in original case; empty if case does not matter."""

@@ -1,8 +1,10 @@
-"""The command that agents call at their tools: asks the host of the agent and prints what it answers.
+"""The command that agents' hooks run: it asks the agent's host and prints the answer.
 
-It is run as `python -S -E client.py EVENT --dialect NAME` and imports nothing that costs time: an agent runs
-it at every tool. Outside a hosted agent, or when its host does not answer in time, it says nothing and ends
-with 0: the agent goes on as without it.
+It runs as `python -S -E client.py EVENT --dialect NAME` before and after every tool call, so it imports
+nothing
+slow. Outside a hosted agent, or if the host does not answer in time, it prints nothing and exits with 0, so
+the
+agent continues as if there were no hook.
 """
 
 import _signal  # type: ignore[import-not-found] # typeshed has only `signal`, which is slow to import
@@ -11,7 +13,7 @@ import os
 import sys
 import time
 
-TIMEOUT = 2.0  # seconds that all of it may take
+TIMEOUT = 2.0  # total seconds
 MOST = 16 * 1024 * 1024
 EVENTS = ("start", "pre", "post", "prompt", "asked", "idle", "end")
 USAGE = (
@@ -34,7 +36,7 @@ def run(event: str, dialect: str) -> int:
 
 
 def ask(place: str, event: str, dialect: str, agent: str, event_data: bytes) -> bytes:
-    """Ask a host in one exchange: a line that ends in the length of the words, the words; then the answer."""
+    """Query a host: send a header line ending in the payload's length and the payload, read the answer."""
     deadline = time.monotonic() + TIMEOUT
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -69,7 +71,7 @@ def _read(descriptor: int) -> bytes:
 
 
 def main(words: "list[str]") -> int:
-    """Read the words of the command line and run; the process ends in time whatever happens."""
+    """Run with the given arguments; the process always ends in time."""
     if len(words) != 3 or words[0] not in EVENTS or words[1] != "--dialect":
         os.write(2, f"{USAGE}\n".encode())
         return 2

@@ -1,7 +1,8 @@
-"""What each agent writes on the standard input of its hooks, read into one vocabulary.
+"""Parses the input of each agent's hooks into one vocabulary.
 
-Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, Copilot CLI 1.0; opencode by our own plugin. What is not known
-is left out: an event that says less is better than none.
+Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, Copilot CLI 1.0; opencode through our own plugin. Unknown
+content
+is ignored, because a partial event is better than none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from synapse_tui.safety.locks import ChangeType
 
 
 class Dialect(StrEnum):
-    """In whose words a hook speaks."""
+    """The agent whose hook format is used."""
 
     CLAUDE = "claude"
     CODEX = "codex"
@@ -31,14 +32,12 @@ class Dialect(StrEnum):
 
 
 class HookKind(StrEnum):
-    """What happened."""
-
-    START = "start"  # A conversation began: the hooks are alive
-    PRE = "pre"  # A tool is about to run; the permission dialog comes after this
-    POST = "post"  # A tool has run
-    FAILED = "failed"  # A tool was run and failed, or was not run
-    PROMPT = "prompt"  # A prompt was submitted
-    ASKED = "asked"  # A dialog waits for a person
+    START = "start"  # a conversation began, so the hooks work
+    PRE = "pre"  # a tool is about to run, before any permission dialog
+    POST = "post"  # a tool has run
+    FAILED = "failed"  # a tool failed or was not run
+    PROMPT = "prompt"  # a prompt was submitted
+    ASKED = "asked"  # a dialog waits for a person
     IDLE = "idle"  # the turn is over
     INTERRUPTED = "interrupted"  # the turn was stopped
     END = "end"  # the conversation is over
@@ -46,26 +45,22 @@ class HookKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """A file that a tool writes."""
-
     path: str
     change: ChangeType = ChangeType.MODIFY
-    lines: str = ""  # the touched lines, where the agent reports them; else empty
+    lines: str = ""  # the changed lines, if the agent reports them
 
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """An event of a hook."""
-
     kind: HookKind
     dialect: Dialect
     folder: Path
-    tool: str = ""  # the tool, as the agent calls it; empty for an event of none
-    call: str = ""  # which call of it; `deed` where the agent gives none
+    tool: str = ""  # the agent's name of the tool; empty if the event concerns none
+    call: str = ""  # id of the call; `deed` if the agent gives none
     deed: str = ""
     writes: tuple[FileWrite, ...] = ()
     reads: tuple[str, ...] = ()
-    shell: str = ""  # the command line of a shell tool: what it writes is not known; empty for other tools
+    shell: str = ""  # command line of a shell tool, whose writes are unknown
     prompt: str = ""
 
 
@@ -75,7 +70,7 @@ _BEGIN = "*** Begin Patch"
 
 
 def files_of_patch(text: str) -> tuple[FileWrite, ...]:
-    """The files that a patch, or a command line that holds one, writes; a moved one with both its names."""
+    """Return the files written by a patch, or by a command line containing one; a move gives both names."""
     start = text.find(_BEGIN)
     if start < 0:
         return ()
@@ -84,7 +79,7 @@ def files_of_patch(text: str) -> tuple[FileWrite, ...]:
         if not moved:
             found.append(FileWrite(path, _CHANGES[change]))
             continue
-        if found:  # the file that is moved is gone afterwards
+        if found:  # the source of a move is gone afterwards
             found[-1] = FileWrite(found[-1].path, ChangeType.DELETE)
         found.append(FileWrite(moved, ChangeType.CREATE))
     return tuple(found)
@@ -92,7 +87,7 @@ def files_of_patch(text: str) -> tuple[FileWrite, ...]:
 
 Fields = Mapping[str, Any]
 
-# events that share their word on the command line
+# Events with the same name on the command line.
 _KINDS: Mapping[str, HookKind] = MappingProxyType(
     {
         "SessionStart": HookKind.START,
@@ -102,7 +97,7 @@ _KINDS: Mapping[str, HookKind] = MappingProxyType(
     }
 )
 _PATHS = ("file_path", "notebook_path", "filePath", "path")
-# tools that write the one file that their arguments name
+# Tools that write only the file named in their arguments.
 _WRITERS: Mapping[Dialect, frozenset[str]] = MappingProxyType(
     {
         Dialect.CLAUDE: frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"}),
@@ -208,7 +203,7 @@ def _text(fields: Fields, *names: str) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
-# where an agent takes further words for its model, and what it calls that
+# Events whose answers can add context for the model, by the agent's name of the event.
 _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
     {
         Dialect.CLAUDE: {
@@ -223,7 +218,7 @@ _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
             HookKind.PROMPT: "UserPromptSubmit",
             HookKind.START: "SessionStart",
         },
-        # What BeforeTool adds never reaches the model.
+        # Context added by BeforeTool never reaches the model.
         Dialect.GEMINI: {
             HookKind.POST: "AfterTool",
             HookKind.PROMPT: "BeforeAgent",
@@ -264,7 +259,7 @@ def takes_context(dialect: Dialect, kind: HookKind) -> bool:
 
 
 def context_answer(dialect: Dialect, kind: HookKind, text: str) -> bytes:
-    """The answer that adds words for the model; empty where they would not reach it."""
+    """Return the answer that adds context for the model; empty if it would not reach the model."""
     name = _EVENTS[dialect].get(kind)
     if name is None or not text:
         return b""

@@ -1,7 +1,8 @@
-"""Our hooks in an agent's own configuration, beside those of the user: for agents that no host starts.
+"""Installs our hooks into an agent's own configuration, for agents that are not started by a host.
 
-The former content of a file is saved, so that it can be put back byte for byte as long as no other program
-has changed it; else our own groups are taken out of it, and nothing more.
+A file's former content is saved and restored byte for byte on removal if no other program has changed the
+file
+since; otherwise only our own entries are removed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from synapse_tui.files import check_safe, make_folder, private_folder, read_own,
 from .dialects import Dialect
 from .launch import NAME, claude_hooks, codex_hooks, copilot_hooks, gemini_extension, opencode_plugin
 
-# by which our own commands are known, whichever installation wrote them
+# Identifies our own commands, whichever installation wrote them.
 MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
 PROGRAM = b"client.py"
 
 
 class HookStatus(StrEnum):
-    """How our hooks stand in an agent's configuration."""
+    """Whether our hooks are in an agent's configuration."""
 
     MISSING = "not installed"
     INSTALLED = "installed"
@@ -42,12 +43,12 @@ class HookStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HookTarget:
-    """Where an agent takes hooks from."""
+    """Where an agent reads hooks from."""
 
     path: Path
     hooks: Mapping[str, object] | None = None
     files: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
-    note: str = ""  # what the user must do besides; empty for nothing
+    note: str = ""  # a further step for the user; may be empty
 
 
 def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> HookTarget:
@@ -74,7 +75,7 @@ def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> HookTa
 
 
 class HookInstaller:
-    """Puts hooks into the user's configuration and takes them out again."""
+    """Adds hooks to the user's configuration and removes them again."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -88,7 +89,7 @@ class HookInstaller:
             return HookStatus.INSTALLED if same else HookStatus.OLD
         data = _bytes(place.path)
         if data is None or PROGRAM not in data:
-            return HookStatus.MISSING  # whatever else stands there, and in whatever form
+            return HookStatus.MISSING  # regardless of any other content
         content = _document(place.path)
         ours = {name: [group for group in groups if _is_ours(group)] for name, groups in _groups(content)}
         found = {name: groups for name, groups in ours.items() if groups}
@@ -97,7 +98,7 @@ class HookInstaller:
         return HookStatus.INSTALLED if found == dict(place.hooks) else HookStatus.OLD
 
     def install(self, place: HookTarget) -> None:
-        """Put our hooks there, behind those of the user; older ones of ours are replaced."""
+        """Add our hooks after the user's own; older ones of ours are replaced."""
         if place.hooks is None:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
@@ -114,14 +115,14 @@ class HookInstaller:
             theirs = hooks.get(name, [])
             if not isinstance(theirs, list):
                 raise ConfigError(f"{place.path}: 'hooks.{name}' is not a list", "correct the file first")
-            # At the end: Codex knows the user's own hooks by their place.
+            # At the end, because Codex identifies the user's own hooks by position.
             hooks[name] = [*theirs, *_list(groups)]
         after = _text(content, before)
         self._remember(place.path, before, after)
         _write(place.path, after)
 
     def remove(self, place: HookTarget) -> bool:
-        """Take our hooks out; gives whether there were any."""
+        """Remove our hooks; return whether there were any."""
         if self.standing(place) is HookStatus.MISSING:
             return False
         try:
@@ -141,7 +142,7 @@ class HookInstaller:
         now = _bytes(path)
         if saved is not None and now is not None and hashlib.sha256(now).hexdigest() == saved[1]:
             if saved[0] is None:
-                path.resolve().unlink()  # of a link that led nowhere before, what it leads to
+                path.resolve().unlink()  # of a dangling link, the file that it now points to
             else:
                 _write(path, saved[0])
             self._memory(path).unlink(missing_ok=True)
@@ -151,7 +152,7 @@ class HookInstaller:
         _write(path, _text(content, now))
         self._memory(path).unlink(missing_ok=True)
 
-    # -- what files were before ---
+    # -- former contents of files ---
 
     def _memory(self, path: Path) -> Path:
         return self._state / f"before-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.json"
@@ -256,7 +257,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         make_folder(path.parent)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        # A link stays a link: people have such files among their dotfiles.
+        # Follow symbolic links, because people link such files to their dotfiles.
         write_private(path.resolve(), data)
         path.chmod(mode)
     except OSError as error:
@@ -276,12 +277,12 @@ def _list(value: object) -> list[Any]:
 
 log = logging.getLogger(__name__)
 
-INSTALLED = frozenset({Dialect.GEMINI})  # agents that take hooks from the user's folders only
+INSTALLED = frozenset({Dialect.GEMINI})  # agents that read hooks only from the user's folders
 FILE = "asked.json"
 
 
 class Consent(StrEnum):
-    """What a person has answered."""
+    """A person's answer."""
 
     YES = "yes"
     LATER = "not now"
@@ -289,7 +290,7 @@ class Consent(StrEnum):
 
 
 class HookConsent:
-    """Remembers answers in the user's folder; `not now` holds until the host ends."""
+    """Stores answers in the user's folder; `not now` applies until the host ends."""
 
     def __init__(self, folder: Path, home: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -298,7 +299,7 @@ class HookConsent:
         self._asked: set[Dialect] = set()
 
     async def wanted(self, dialect: Dialect | None) -> bool:
-        """Whether a person is to be asked now; once only; updates hooks that were agreed to."""
+        """Whether to ask the person now, at most once; outdated hooks that were agreed to are updated."""
         if dialect not in INSTALLED or dialect in self._asked:
             return False
         self._asked.add(dialect)
@@ -316,7 +317,7 @@ class HookConsent:
         standing = HookInstaller(self._folder).standing(place)
         if standing is HookStatus.OLD and answered == Consent.YES:
             HookInstaller(self._folder).install(place)
-        # One that was agreed to and is missing was taken out again: no reason to ask.
+        # If they were agreed to and are missing, they were removed again: do not ask.
         return standing is not HookStatus.INSTALLED and answered is None
 
     def _take(self, dialect: Dialect, answer: Consent) -> Path | None:

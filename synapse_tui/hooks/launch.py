@@ -1,4 +1,4 @@
-"""How an agent is started so that its hooks call us, for one process: nothing of the user's is edited."""
+"""Starts an agent with our hooks for this process only, without editing the user's files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from .dialects import Dialect
 NAME = "synapse"
 VERSION = "1.0.0"
 ABOUT = "Locks files while an agent writes them"
-TIMEOUT = 10  # seconds that an agent waits for a hook; ours ends by itself long before
-LAYER = "/<session-flags>/config.toml"  # where Codex thinks that hooks of its command line come from
+TIMEOUT = 10  # the agents' timeout for a hook in seconds; ours ends long before
+LAYER = "/<session-flags>/config.toml"  # the source that Codex reports for hooks on its command line
 
-# before opencode loads any plugin it has npm's library install one package, once; without a network that is
-# tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back
+# opencode first has npm's library install a package, which without a network is retried for more than a
+# minute
+# and delays the first turn. In milliseconds; our plugin unsets these variables afterwards.
 NPM: Mapping[str, str] = MappingProxyType(
     {
         "npm_config_fetch_retries": "1",
@@ -46,7 +47,7 @@ _GEMINI_TOOLS = "write_file|replace|run_shell_command|read_file"
 
 @dataclass(frozen=True, slots=True)
 class LaunchHooks:
-    """What is added to the start of an agent."""
+    """What to add to the start of an agent."""
 
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -56,7 +57,7 @@ NO_HOOKS = LaunchHooks()
 
 
 def command_line(event: str, dialect: Dialect) -> str:
-    """The command of a hook for a shell: silent, and never a failure, also when we are not there any more."""
+    """Return a hook's shell command; it is silent and always succeeds, even without this program."""
     words = [sys.executable, "-S", "-E", str(Path(client.__file__)), event, "--dialect", dialect.value]
     return f"{shlex.join(words)} 2>/dev/null || true"
 
@@ -68,7 +69,7 @@ def prepare(
     *,
     trusted: Mapping[str, str] = MappingProxyType({}),
 ) -> LaunchHooks:
-    """Write what an agent needs to call us; gives how to start it."""
+    """Write the hook files of an agent and return how to start it with them."""
     private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
@@ -88,7 +89,7 @@ def prepare(
             return LaunchHooks(environ=_opencode_environ(plugin, environ))
         case Dialect.CODEX:
             return LaunchHooks(args=("-c", codex_setting(trusted))) if trusted else NO_HOOKS
-        case Dialect.GEMINI:  # its extension is installed once: `extension_files`
+        case Dialect.GEMINI:  # uses an extension that is installed once (`gemini_extension`)
             return NO_HOOKS
 
 
@@ -119,7 +120,7 @@ _CODEX: Sequence[tuple[str, str, str]] = (
     ("Interrupt", "idle", ""),
     ("SessionEnd", "end", ""),
 )
-_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets these have three seconds at most
+_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # Codex allows these at most three seconds
 
 
 def codex_hooks() -> dict[str, object]:
@@ -132,12 +133,12 @@ def codex_hooks() -> dict[str, object]:
 
 
 def codex_keys() -> list[str]:
-    """What Codex calls our hooks of the command line where it records which ones are trusted."""
+    """Return the ids under which Codex records trust in our command-line hooks."""
     return [f"{LAYER}:{_snake(name)}:0:0" for name, _, _ in _CODEX]
 
 
 def codex_setting(trusted: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The value of Codex's option `-c`: one inline table of TOML, with the trust in our own hooks only."""
+    """Return the value of Codex's option `-c`: an inline TOML table that trusts our own hooks only."""
     content: dict[str, object] = dict(codex_hooks())
     if trusted:
         content["state"] = {key: {"trusted_hash": digest} for key, digest in trusted.items()}
@@ -145,7 +146,7 @@ def codex_setting(trusted: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def gemini_hooks() -> dict[str, object]:
-    """Hooks in the words of Gemini CLI, for an extension or a settings file; times are in milliseconds."""
+    """Return the hooks in Gemini CLI's format, for an extension or settings file; timeouts are in ms."""
 
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {
@@ -224,7 +225,7 @@ def _write(path: Path, content: object) -> None:
 
 
 def _toml(value: object) -> str:
-    """A value as inline TOML 1.0; texts are JSON's, which TOML's basic strings can hold."""
+    """Format a value as inline TOML 1.0; JSON strings are valid TOML basic strings."""
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{_toml_key(str(key))}={_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
@@ -242,7 +243,7 @@ def _snake(name: str) -> str:
 
 log = logging.getLogger(__name__)
 
-CODEX_ANSWERS = 15.0  # seconds that Codex gets to answer
+CODEX_ANSWERS = 15.0  # timeout in seconds
 _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}
 
 
@@ -300,13 +301,13 @@ async def _ask(command: Path, *, environ: Mapping[str, str], cwd: Path) -> dict[
     finally:
         process.stdin.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            # The launcher of the npm package leaves the program that it started behind.
+            # The npm package's launcher does not end the program it started.
             os.killpg(process.pid, signal.SIGTERM)
         await process.wait()
 
 
 def _hashes(answer: Mapping[str, Any]) -> dict[str, str]:
-    """`result.data[].hooks[].{key, currentHash}`."""
+    """Read `result.data[].hooks[].{key, currentHash}`."""
     result = answer.get("result")
     data = result.get("data") if isinstance(result, dict) else None
     hooks = [hook for each in data or () if isinstance(each, dict) for hook in each.get("hooks") or ()]

@@ -89,7 +89,7 @@ class SettingsFollower:
         self._told: frozenset[str] = frozenset()
         """Current faults that have been reported."""
 
-    # -- life ---
+    # -- lifecycle ---
 
     def start(self) -> None:
         """Start following; calling it again does nothing."""
@@ -198,7 +198,7 @@ class SettingsFollower:
             text = f"{', '.join(restart)} {verb} when this session is stopped and started again"
             self._events.publish(Notice(text, "information"))
 
-    # -- telling ---
+    # -- reporting ---
 
     def profile_warnings(self, name: str) -> list[str]:
         profile = self.profiles.profiles.get(name)

@@ -122,7 +122,7 @@ class HistoryReader:
 
     async def export(self, wanted: Wanted, form: str, path: Path) -> int:
         def write_all(archive: Archive) -> int:
-            from synapse_tui.messages.export import write  # noqa: PLC0415 - seldom needed
+            from synapse_tui.messages.export import write  # noqa: PLC0415 - rarely needed
 
             try:
                 with path.open("x", encoding="utf-8", newline="") as file:

@@ -364,7 +364,7 @@ class Host:
         every = itertools.chain(itertools.chain.from_iterable(own), self.externals.tasks)
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 
-    # -- life ------------------------------------------------------------------
+    # -- lifecycle -------------------------------------------------------------
 
     async def start(self) -> None:
         """Start watching the registry, settings and spools, and remove the records of killed processes."""

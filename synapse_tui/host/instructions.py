@@ -162,7 +162,7 @@ class Instructions:
         session.briefing.told_as = session.agent_id
         self._events.publish(AgentInstructed(session.agent_id))
 
-    # -- putting together ---
+    # -- composing ---
 
     def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
         selection = Selection.of(self.settings, session.agent_type)

@@ -190,7 +190,7 @@ class Replies:
             # The original looks the task up in its own store; unknown replies may be sent as plain text.
             await client.call(endpoint, calls.send(message.text, sender=sender))
 
-    # -- agents of ours that asked ---
+    # -- our own waiting agents ---
 
     async def _hand_in(self, debt: _DueReply) -> None:
         await asyncio.sleep(self._uncollected)
@@ -211,7 +211,7 @@ class Replies:
                 log.warning("an answer from before was not given: %s", error.message)
                 self._history.note_reply(owed, ReplyState.FAILED)
 
-    # -- both ---
+    # -- shared ---
 
     async def _insist(self, debt: _DueReply, work: Callable[[_DueReply, Task], Awaitable[None]]) -> None:
         """Retry until it succeeds, fails permanently, or times out, then settle the debt."""

@@ -1,4 +1,4 @@
-"""The instructions that agents get about one another: texts, where they are read from, and delegation."""
+"""The instructions that introduce agents to one another: texts, their locations, and delegation rules."""
 
 from .compose import HEADER, Composed, Selection, compose, placeholders
 from .delegation import Pick, Rule, Rules, load_rules

@@ -1,4 +1,4 @@
-"""The instructions of one agent: which texts, in which order, and the values of placeholders."""
+"""Composes the instructions of one agent from its texts and placeholder values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from synapse_tui.settings import Settings
 from .delegation import DELEGATE, Rules
 from .files import Fault, TextFile, TextFolders
 
-# how the text begins; a `<type>.md` that begins so is the whole text of its type
+# First line of the instructions; a `<type>.md` that begins with it replaces the other texts.
 HEADER = "[Synapse A2A Protocol Instructions]"
 DEFAULT = "default.md"
 FILE_SAFETY = "file-safety.md"
-COMMAND = "$SYNAPSE_BIN"  # what agents type for `synapse`: login shells reset PATH
+COMMAND = "$SYNAPSE_BIN"  # how agents call `synapse`, because login shells reset PATH
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
@@ -27,10 +27,10 @@ _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which texts an agent gets."""
+    """The texts that an agent gets."""
 
-    default: str = DEFAULT  # file of the text for all types; empty for none
-    own: str = ""  # file of the text of its type; empty for none
+    default: str = DEFAULT  # file for all types; empty for none
+    own: str = ""  # file for its type; empty for none
     own_wanted: bool = False
     delegation: bool = False
     file_safety: bool = False
@@ -41,7 +41,7 @@ class Selection:
         named = str(settings.values.get(key, ""))
         return cls(
             settings.text("instructions.default"),
-            # A file of the type's name is used without being named: who wrote it means it to be read.
+            # A file with the type's name is used even if no setting names it.
             named or f"{agent_type}.md",
             bool(named) and settings.origins.get(key) != "default",
             settings.flag("delegation.enabled"),
@@ -61,21 +61,17 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """Instructions."""
-
-    text: str  # empty for no instructions
+    text: str  # empty if there are no instructions
     files: tuple[TextFile, ...] = ()
     faults: tuple[Fault, ...] = ()
 
 
 def compose(selection: Selection, values: Mapping[str, str], folders: TextFolders) -> Composed:
-    """Put the instructions of an agent together; files that cannot be used are left out, and reported."""
+    """Compose an agent's instructions; unusable files are omitted and reported as faults."""
     return _Composer(values, folders).compose(selection)
 
 
 class _Composer:
-    """Collects the parts of one text."""
-
     def __init__(self, values: Mapping[str, str], folders: TextFolders) -> None:
         self._folders = folders
         self._values = values
@@ -149,7 +145,7 @@ class _Composer:
 def placeholders(
     own: Address, everyone: Sequence[Address], *, project: Path, command: Path
 ) -> Mapping[str, str]:
-    """The values of placeholders for an agent among those around it; `command` is its `synapse`."""
+    """Return the placeholder values for an agent; `command` is the `synapse` command to use."""
     name = _line(own.name)
     about = f"type {own.agent_type}" + (f", name {name}" if name else "")
     forms = list(map(_line, forms_of(own, everyone))) or [own.agent_id]

@@ -1,7 +1,8 @@
-"""Delegation: a Markdown table that says which agent gets tasks with which words.
+"""Delegation rules: a Markdown table that assigns tasks to agents by keyword.
 
-Keywords are compared without regard to case and width. They stand for whole words where the script puts
-spaces between words, and match anywhere where it does not (Japanese, Chinese, Korean, Thai).
+Keywords ignore case and character width. They match whole words in scripts that separate words with spaces,
+and
+anywhere in scripts that do not (Japanese, Chinese, Korean, Thai).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 from .files import Fault, TextFile, TextFolders
 
 DELEGATE = "delegate.md"
-ANYTHING = "*"  # keyword of the row for tasks that match no other row
+ANYTHING = "*"  # keyword of the fallback row
 
 _COLUMNS = ("kind", "keywords", "agent")
-# a letter of a script with spaces between words
+# A letter of a script that separates words with spaces.
 _LETTER = r"[^\W_\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff]"
 
 
@@ -27,17 +28,17 @@ class Rule:
     """One row of the table."""
 
     kind: str
-    keywords: tuple[str, ...]  # folded; one that ends in `*` matches the beginning of a word
+    keywords: tuple[str, ...]  # folded; a trailing `*` matches the beginning of a word
     agent: str
     line: int  # in the file, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The row for a task, and which of its keywords the task has."""
+    """The row chosen for a task, and the keywords that matched."""
 
     rule: Rule
-    matched: tuple[str, ...]  # the longest first; empty for the row for anything
+    matched: tuple[str, ...]  # longest first; empty for the fallback row
 
     @property
     def why(self) -> str:
@@ -49,14 +50,14 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rows of a file, and what is wrong with others: their lines and the reasons."""
+    """The rows of a file, and the lines and reasons of invalid ones."""
 
     rows: tuple[Rule, ...]
     problems: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def read(cls, text: str, *, first_line: int = 1) -> Rules:
-        """Read every table whose head has the three columns; all else is prose."""
+        """Parse every table that has the three columns; other text is ignored."""
         rows: list[Rule] = []
         problems: list[tuple[int, str]] = []
         head: list[str] = []
@@ -75,7 +76,7 @@ class Rules:
         return cls(tuple(rows), tuple(problems))
 
     def pick(self, task: str) -> Pick:
-        """The row with the longest keyword in a task; of several the one with most of them; else `*`."""
+        """Return the row with the longest matching keyword, then the most matches, else the fallback row."""
         folded = fold(task)
         fitting = [Pick(row, found) for row in self.rows if (found := _matches(row, folded))]
         if not fitting:
@@ -95,7 +96,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRules:
-    """Rules and the file that they stand in; files that cannot be used are faults."""
+    """The rules and the file they came from; unusable files are reported as faults."""
 
     rules: Rules
     file: TextFile
@@ -103,7 +104,7 @@ class LoadedRules:
 
 
 def load_rules(folders: TextFolders) -> LoadedRules:
-    """The rules of the first file that can be used; raises RulesBroken."""
+    """Load the rules from the first usable file; raises RulesBroken."""
     found = folders.find(DELEGATE)
     rules = Rules.read(found.file.text, first_line=found.file.first_line) if found.file else Rules(())
     if found.file is not None and rules.problems:
@@ -123,7 +124,7 @@ def load_rules(folders: TextFolders) -> LoadedRules:
 
 
 def fold(text: str) -> str:
-    """Remove what does not matter in comparisons: case, width, kinds of blanks."""
+    """Normalize case, character width and whitespace."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""Where the texts lie: in the project (what is trusted of it), in the user's folder, in this package."""
+"""Locations of instruction texts: the project (trusted files only), the user's folder, this package."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Literal
 from synapse_tui.files import read_own, read_regular
 
 Origin = Literal["project", "user", "shipped"]
-# whether the person has trusted this content of a project's file
+# Whether the person has trusted this content of a project's file.
 Trusted = Callable[[Path, bytes], bool]
 
-MAX_BYTES = 64 * 1024  # the longest file that is read: each agent pays for every character of it
+MAX_BYTES = 64 * 1024  # agents pay for every character of it
 UNTRUSTED = "its content has not been trusted: synapse trust (or in the palette: Read project files again)"
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that is used."""
-
     path: Path
     origin: Origin
     text: str
@@ -29,7 +27,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A file, or a part of one, that is not used."""
+    """A file, or part of one, that cannot be used."""
 
     path: Path
     reason: str
@@ -40,22 +38,22 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search for a file gave."""
+    """The result of looking up a file."""
 
-    file: TextFile | None  # the first one that can be used; None when there is none
+    file: TextFile | None  # the first usable one
     faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TextFolders:
-    """The folders in which a file is looked for, one after the other."""
+    """The folders to search, in order."""
 
-    project: Path | None  # `.synapse` of the project; None outside of a project
+    project: Path | None  # the project's `.synapse`; None outside a project
     user: Path  # `~/.synapse`
-    trusted: Trusted  # asked for every file of the project, with the very bytes that will be used
+    trusted: Trusted  # called for every project file, with the bytes that will be used
 
     def find(self, name: str) -> Found:
-        """The first file of that name that can be used; a file without text counts, it says nothing."""
+        """Return the first usable file of that name; an empty file is usable and gives no text."""
         faults: list[Fault] = []
         for origin, folder in self._folders():
             path = folder / name
@@ -73,7 +71,7 @@ class TextFolders:
         return Found(None, tuple(faults))
 
     def shipped(self, name: str) -> str:
-        """The shipped text of that name; empty when there is none."""
+        """Return the text shipped under that name; empty if there is none."""
         path = shipped_texts() / name
         return _text_file(path, "shipped", path.read_text(encoding="utf-8")).text if path.is_file() else ""
 

@@ -1,4 +1,4 @@
-"""Settings: one table of keys, four layers of files and the environment (design, decision 12)."""
+"""Settings: one schema, layered from files and the environment (design, decision 12)."""
 
 from .layers import Settings, load_settings
 from .schema import SCHEMA, Setting

@@ -1,4 +1,4 @@
-"""The files of the settings as people see and change them: one writer for commands and application."""
+"""Viewing and changing settings files; used by the commands and the application alike."""
 
 from __future__ import annotations
 
@@ -21,20 +21,17 @@ from .layers import Settings, load_settings, read_layer
 from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
 PATIENCE = 2.0
-"""Seconds that somebody else is waited for who writes settings; it takes them milliseconds."""
+"""Seconds to wait for another process that is writing settings, which takes milliseconds."""
 
 
 @contextmanager
 def turn_at(folder: Path) -> Iterator[None]:
-    """Have the settings in a folder for oneself, from reading one to writing it back: others wait.
+    """Hold an exclusive lock on the settings in a folder, from reading a file to writing it back.
 
-    Where the file system has no locks nobody waits.
-
-    Args:
-        folder: That of the file.
+    File systems without locks are not locked.
 
     Raises:
-        ConfigError: Another process does not finish, or there is no such folder.
+        ConfigError: Another process does not release the lock, or the folder does not exist.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -62,13 +59,13 @@ def _is_taken(descriptor: int) -> bool:
 
 
 class SettingsFile:
-    """A settings file that is read, changed and written back; the order of its keys stays.
+    """A settings file that is read, changed and written back; the order of its keys is preserved.
 
     Args:
-        path: The file; one that is missing is an empty object.
+        path: The file; a missing one is an empty object.
 
     Raises:
-        ConfigError: It cannot be read, or holds no JSON object: it is never overwritten then.
+        ConfigError: It cannot be read or is not a JSON object, and is therefore never overwritten.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,14 +80,14 @@ class SettingsFile:
         self._text = b""
 
     def put(self, key: str, value: object) -> None:
-        """Set a dotted key, in place of any way in which the file spells it.
+        """Set a dotted key, replacing any other spelling of it in the file.
 
         Args:
-            key: The key.
-            value: In the setting's kind; below `env` it is written as the text of a variable.
+            key: The dotted key.
+            value: A value of the setting's kind; below `env` it is written as a variable's text.
 
         Raises:
-            ConfigError: A table is needed where a plain value stands.
+            ConfigError: A plain value is in the place of a table.
         """
         self.remove(key)
         *tables, name = key.split(".")
@@ -108,14 +105,14 @@ class SettingsFile:
         content[name] = setting.written(value) if setting is not None else value
 
     def remove(self, key: str) -> bool:
-        """Take a dotted key out, and the tables that are empty then; gives whether it was there."""
+        """Remove a dotted key and any tables that become empty; return whether it was present."""
         return _remove(self._content, key.split("."))
 
     def replace(self, data: bytes) -> None:
-        """Take another document in its place, which stays as it was written.
+        """Replace the whole document; the given text is written unchanged.
 
         Raises:
-            ConfigError: It is none.
+            ConfigError: It is not a valid document.
         """
         self._content = parse(self.path, data)
         self._text = data
@@ -124,14 +121,14 @@ class SettingsFile:
         return self._text or (json.dumps(self._content, ensure_ascii=False, indent=2) + "\n").encode()
 
     def save(self) -> bytes:
-        """Write it back in one step, and give what was written; its folder must exist.
+        """Write the file atomically and return its content; the folder must exist.
 
         Raises:
-            ConfigError: It cannot be written; the old content is still there.
+            ConfigError: It cannot be written; the old content is unchanged.
         """
         data = self.text()
         try:
-            # A link stays a link: people keep such files among their dotfiles.
+            # Follow symbolic links, because people link such files to their dotfiles.
             write_private(self.path.resolve(), data)
         except OSError as error:
             raise ConfigError(
@@ -141,10 +138,10 @@ class SettingsFile:
 
 
 def parse(path: Path, data: bytes) -> dict[str, Any]:
-    """The object in a settings file.
+    """Parse a settings file.
 
     Raises:
-        ConfigError: It is no JSON, or no object.
+        ConfigError: It is not JSON, or not an object.
     """
     try:
         content = json.loads(data) if data.strip() else {}
@@ -156,14 +153,14 @@ def parse(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def value_of(setting: Setting, words: tuple[str, ...]) -> object:
-    """What the words of a command line mean for a setting.
+    """Convert command-line words to a setting's value.
 
     Args:
-        setting: What is set.
-        words: A list takes one word for each item, or one that is JSON; a table one that is JSON.
+        setting: The setting to convert for.
+        words: A list takes one word per item, or one word of JSON; a table takes one word of JSON.
 
     Raises:
-        ConfigError: They are no value of its kind.
+        ConfigError: They are not a value of its kind.
     """
     word = " ".join(words)
     raw: object = word
@@ -198,7 +195,7 @@ def _remove(content: dict[str, Any], names: list[str]) -> bool:
 
 Layer = Literal["user", "project", "local"]
 LAYERS: tuple[Layer, ...] = ("user", "project", "local")
-"""The files, the last one wins."""
+"""In rising precedence."""
 _NAMES: Mapping[Layer, str] = MappingProxyType(
     {"user": "settings.json", "project": "settings.json", "local": "settings.local.json"}
 )
@@ -209,13 +206,13 @@ Untrusted = TypeVar("Untrusted")
 
 
 class Trust(Protocol[Untrusted]):
-    """Which contents of a project's files the person has trusted (`agents.profiles.trust.TrustStore`)."""
+    """The trusted contents of a project's files (`agents.profiles.trust.TrustStore`)."""
 
     def check(self, path: Path, data: bytes) -> Untrusted | None:
-        """None when this content is trusted; else what is to be trusted."""
+        """Return None if this content is trusted, else an object to pass to `trust`."""
 
     def trusts(self, path: Path, data: bytes) -> bool:
-        """Whether this content is trusted."""
+        """Return whether this content is trusted."""
 
     def trust(self, files: list[Untrusted]) -> None:
         """Trust these contents; raises OSError."""
@@ -223,14 +220,12 @@ class Trust(Protocol[Untrusted]):
 
 @dataclass(frozen=True, slots=True)
 class LayerView:
-    """What one file says.
+    """The content of one settings file.
 
     Attributes:
-        layer: Which one.
-        path: Where it is.
-        values: Its values by key, those that can be used.
-        trusted: Whether it counts: the user's own does, one of a project once it was trusted.
-        problems: What is wrong with it.
+        values: Valid values by key.
+        trusted: Whether the file is in effect: always for the user's own, for a project's file once trusted.
+        problems: Errors in the file.
     """
 
     layer: Layer
@@ -245,8 +240,7 @@ class Written:
     """A change that was written.
 
     Attributes:
-        path: The file.
-        trouble: Why it could not be noted as trusted; empty when it was, or needs not.
+        trouble: Why the new content could not be recorded as trusted; empty if it was or need not be.
     """
 
     path: Path
@@ -254,16 +248,16 @@ class Written:
 
 
 class SettingsFiles:
-    """The files that count in a project.
+    """The settings files of a project.
 
     Args:
         project: Folder of the project.
         paths: Folders of the user.
         environ: Variables that override the files.
-        trust: Which contents of the project's files are trusted.
-        types: Tells the names of the profiles, for `instructions.<type>`.
-        may_trust: Whether a person makes the changes: what an agent changes waits until one has looked at it.
-        held: Tells what holds in a process that goes on (`last` of `load_settings`); None for nothing yet.
+        trust: Trusted contents of the project's files.
+        types: Returns the names of the profiles, for `instructions.<type>`.
+        may_trust: Whether a person makes the changes; an agent's changes wait until a person has seen them.
+        held: Returns a running process's settings now in effect (`last` of `load_settings`), or None.
     """
 
     def __init__(
@@ -287,14 +281,14 @@ class SettingsFiles:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Those that there are: the home folder is no project."""
+        """The available layers; the home folder is not a project."""
         return LAYERS if self.project / ".synapse" != self.paths.synapse else ("user",)
 
     def path(self, layer: Layer) -> Path:
-        """The file of a layer.
+        """Return the file of a layer.
 
         Raises:
-            ConfigError: It is one of a project, and this folder is none.
+            ConfigError: It is a project layer, but the folder is not a project.
         """
         if layer not in self.layers:
             raise ConfigError("your home folder is no project", "use --user, or change to a project's folder")
@@ -312,17 +306,17 @@ class SettingsFiles:
         )
 
     def view(self, layer: Layer) -> LayerView:
-        """What one file says, whether it counts or not."""
+        """Return the content of one file, whether or not it is in effect."""
         path = self.path(layer)
         data, values, problems = read_layer(path, own=layer == "user", types=self.types())
         trusted = layer == "user" or not data or self._trust.trusts(path, data)
         return LayerView(layer, path, values, trusted, problems)
 
     def setting(self, key: str) -> Setting:
-        """The setting of a key.
+        """Return the setting of a key.
 
         Raises:
-            InvalidValue: There is none.
+            InvalidValue: No setting has that key.
         """
         found = find_setting(key, self.types())
         if found is None:
@@ -338,10 +332,10 @@ class SettingsFiles:
         return found
 
     def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Written:
-        """Change the file of a layer; one that was trusted, or is new, stays trusted.
+        """Change the file of a layer; a file that was trusted, or is new, stays trusted.
 
         Raises:
-            ConfigError: It cannot be read, is broken, or cannot be written.
+            ConfigError: It cannot be read, is invalid, or cannot be written.
         """
         path = self.path(layer)
         if layer == "user":
@@ -378,17 +372,17 @@ class SettingsFiles:
 
 
 def check_place(setting: Setting, layer: Layer) -> None:
-    """Make sure that a file may set a setting.
+    """Check that a file may set a setting.
 
     Raises:
-        ConfigError: It is one of a project, which may not.
+        ConfigError: It is a project file, and the setting is not allowed there.
     """
     if layer != "user" and not setting.project:
         raise ConfigError(f"'{setting.key}' cannot be set by a project", "set it in your own file: --user")
 
 
 def in_order(keys: Collection[str]) -> list[str]:
-    """Keys in the order of the schema; those of `instructions.<type>` come last."""
+    """Sort keys in schema order; those of `instructions.<type>` come last."""
     places = {key: place for place, key in enumerate(SCHEMA)}
     return sorted(keys, key=lambda key: (places.get(key, len(places)), key))
 
@@ -398,7 +392,7 @@ def is_secret(key: str) -> bool:
 
 
 def shown(key: str, value: object) -> object:
-    """A value as a file would hold it; a secret is not shown."""
+    """Return a value as a file would contain it; secrets are masked."""
     setting = find_setting(key)
     if is_secret(key) and value:
         return MASK
@@ -414,7 +408,7 @@ LAYER_WORDS: Mapping[Origin, str] = {
     "local": "local file",
     "environment": "environment",
 }
-"""Where a value comes from, in a word or two."""
+"""Display names of origins."""
 OTHERS = "Others"
 _NOTHING = object()
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -431,19 +425,18 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("File safety", ("env.SYNAPSE_FILE_SAFETY",)),
     ("History and logs", ("env.SYNAPSE_HISTORY", "env.SYNAPSE_DATABASE", "env.SYNAPSE_LOG")),
 )
-"""Headings, and how the keys below them begin; the first that fits counts."""
+"""Headings and the prefixes of their keys; the first match applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One setting.
+    """One setting with its current value.
 
     Attributes:
-        setting: It.
-        value: The value that holds.
-        origin: Where that comes from.
-        given: What the files say that can be used, whether they count or not.
-        kept: Why the value is what a file said before, and not what it says now; empty where it is not.
+        value: The value in effect.
+        origin: The layer that it comes from.
+        given: Valid values of the files, whether or not they are in effect.
+        kept: Why the value is a file's earlier one; empty if it is current.
     """
 
     setting: Setting
@@ -462,35 +455,28 @@ class Entry:
 
     @property
     def variable(self) -> str:
-        """The variable of the environment that sets it too; empty for none."""
+        """The environment variable that also sets it; empty for none."""
         return self.key.removeprefix(ENV) if self.key.startswith(ENV) else ""
 
     @property
     def best_layer(self) -> Layer:
-        """The file that a change is most likely meant for: the one that counts now, else the person's own."""
+        """The file that a change most likely belongs in: the one in effect, else the user's own."""
         return next((layer for layer in LAYERS if layer == self.origin), "user")
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All settings of a project.
-
-    Attributes:
-        entries: The settings, under their headings.
-        files: What each file says.
-        problems: What is wrong with files and variables.
-    """
+    """All settings of a project, grouped under headings."""
 
     entries: tuple[Entry, ...]
     files: Mapping[Layer, LayerView]
     problems: tuple[ConfigError, ...]
 
     def find(self, key: str) -> Entry | None:
-        """The setting of a key, or None."""
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def name(self, layer: Layer) -> str:
-        """A file as people write it: from the project on, or from the home folder on."""
+        """Return a file's path relative to the project, or abbreviated with `~`."""
         place = self.files[layer].path
         return f"~/.synapse/{place.name}" if layer == "user" else f".synapse/{place.name}"
 
@@ -500,11 +486,11 @@ class Survey:
         return text
 
     def places(self, setting: Setting) -> list[Layer]:
-        """The files that may set a setting."""
+        """Return the files that may set a setting."""
         return [layer for layer in self.files if layer == "user" or setting.project]
 
     def obstacle(self, entry: Entry, layer: Layer) -> str:
-        """Why a value does not count that a file gives; empty when it does."""
+        """Return why a value given by a file is not in effect; empty if it is."""
         if entry.origin == "environment":
             return f"${entry.variable} in the environment wins over all files"
         view = self.files[layer]
@@ -542,7 +528,7 @@ def survey(files: SettingsFiles) -> Survey:
         if giver is not None and given.get(giver, _NOTHING) != value:
             kept = _why_kept(settings, views[giver])
         entries.append(Entry(setting, value, origin, given, kept))
-    # What a file is told of by itself is the same problem, only without what still counts.
+    # A file view repeats problems of the settings, but without naming the value still in effect.
     problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
     unique = {problem.message: problem for problem in problems}
     return Survey(tuple(_grouped(entries)), views, tuple(unique.values()))
@@ -562,7 +548,7 @@ def _grouped(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def value_text(setting: Setting, value: object) -> str:
-    """A value in one line; secrets are not shown."""
+    """Format a value on one line; secrets are masked."""
     if is_secret(setting.key) and value:
         return str(shown(setting.key, value))
     if isinstance(value, bool):
@@ -575,7 +561,7 @@ def value_text(setting: Setting, value: object) -> str:
 
 
 def value_lines(value: object) -> list[str]:
-    """A list or a table as lines that can be edited: an item each, or `name = value`."""
+    """Format a list or table as editable lines: one item or `name = value` each."""
     if isinstance(value, Mapping):
         return [
             f"{name} = {', '.join(each) if isinstance(each, list) else each}" for name, each in value.items()
@@ -584,10 +570,10 @@ def value_lines(value: object) -> list[str]:
 
 
 def read_lines(setting: Setting, text: str) -> object:
-    """The way back from `value_lines`, as a file would hold it.
+    """Parse the output of `value_lines` into a value as a file would contain it.
 
     Raises:
-        ValueError: A line of a table has no `=`, or its name comes twice.
+        ValueError: A line of a table has no `=`, or a name is repeated.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if setting.kind not in TABLES:

@@ -1,6 +1,6 @@
-"""Keys of callers as settings write them: `[name[@priority]=]key` or `[name[@priority]=]sha256:<hex>`.
+"""API keys as written in settings: `[name[@priority]=]key` or `[name[@priority]=]sha256:<hex>`.
 
-Several are separated by commas. `@priority` is the highest priority of the messages that the key may send.
+Several keys are separated by commas. `@priority` is the highest message priority that the key may use.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from dataclasses import dataclass
 
 HASHED = "sha256:"
 DEFAULT_CEILING = 4
-"""The highest priority of a key that names none: 5 interrupts the agent."""
+"""Maximum priority of a key that names none; 5 would interrupt the agent."""
 RESERVED = frozenset({"all", "external", "system", "user"})
-"""Names that mean somebody else wherever callers are shown."""
+"""Names with another meaning wherever callers are shown."""
 LONGEST = 512
-"""Characters of a key."""
+"""Maximum length of a key in characters."""
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:@([1-5]))?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"[!-~]+")
 _AGENTS = "synapse-"
-"""The beginning of agents' ids: no key may pass for an agent."""
+"""Prefix of agent ids, not allowed in names of keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, of which only the hash is kept.
+    """An API key, stored as a hash only.
 
     Attributes:
-        name: Whose it is; of a key without a name the beginning of its hash.
-        digest: SHA-256 of the key in hexadecimal digits.
-        max_priority: The highest priority of the messages that it may send.
+        name: The owner's name; for an unnamed key, derived from its hash.
+        digest: SHA-256 of the key in hexadecimal.
+        max_priority: The highest message priority it may use.
     """
 
     name: str
@@ -44,35 +44,28 @@ class ApiKey:
 
     @property
     def unnamed(self) -> bool:
-        """Whether it was given no name of its own."""
         return self.name == unnamed(self.digest)
 
     def fits(self, digest: str) -> bool:
-        """Whether a hash is that of this key; takes as long for a wrong one."""
+        """Compare hashes in constant time."""
         return hmac.compare_digest(self.digest, digest)
 
 
 def unnamed(digest: str) -> str:
-    """What a key is called that has no name: the beginning of its hash stays the same."""
+    """Return the name of an unnamed key, derived from its hash."""
     return f"key-{digest[:8]}"
 
 
 def digest_of(secret: str) -> str:
-    """SHA-256 of a key in hexadecimal digits: keys are random, so no slow hash is needed."""
+    """Return the SHA-256 of a key in hexadecimal; keys are random, so no slow hash is needed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_keys(value: object) -> tuple[ApiKey, ...]:
-    """Read a list of keys.
-
-    Args:
-        value: A text with commas, or a list of texts.
-
-    Returns:
-        The keys; none where the text is empty.
+    """Parse keys from comma-separated text or a list of texts.
 
     Raises:
-        ValueError: One is malformed; the message tells which, and never a key.
+        ValueError: A key is malformed; the message says which one but never contains a key.
     """
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -86,7 +79,7 @@ def read_keys(value: object) -> tuple[ApiKey, ...]:
 def _read(entry: str, number: int) -> ApiKey:
     words, mark, key = entry.partition("=")
     name, ceiling = "", ""
-    if not mark or not key.strip("="):  # the padding of base64 is no name's end
+    if not mark or not key.strip("="):  # base64 padding does not separate a name
         key = entry
     else:
         found = _NAME.fullmatch(words)

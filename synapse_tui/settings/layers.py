@@ -15,21 +15,21 @@ from synapse_tui.paths import UserPaths
 from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
 Trusted = Callable[[Path, bytes], bool]
-"""Tells whether the user has trusted this content of a project's file."""
+"""Whether the user has trusted this content of a project's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that hold, and what was wrong with the files they came from.
+    """The settings in effect, and the problems of the files they came from.
 
     Attributes:
-        values: A value for every key of the schema, and for further `instructions.<type>` that are set.
-        origins: For each of them where its value came from: `default`, a file's path or `environment`.
-        problems: What could not be used, each a sentence with file and key.
-        untrusted: Files of the project that were left out because the user has not trusted them.
-        doubtful: Keys that keep callers out and may have been set in a way that could not be read.
-        given: What each file gave, for who goes on with it when the file cannot be read later.
-        broken: The files that could not be read as a whole.
+        values: A value for every key of the schema, and for each further `instructions.<type>` that is set.
+        origins: Where each value came from: `default`, a file's path or `environment`.
+        problems: Errors, each a sentence with file and key.
+        untrusted: Project files that were ignored because the user has not trusted them.
+        doubtful: Guard settings that may have been set in a part of a file that could not be read.
+        given: The values from each file, used as a fallback if the file cannot be read later.
+        broken: Files that could not be read at all.
     """
 
     values: Mapping[str, object]
@@ -41,7 +41,7 @@ class Settings:
     broken: tuple[Path, ...] = ()
 
     def is_default(self, key: str) -> bool:
-        """Whether no file and no variable sets it."""
+        """Whether no file or variable sets the key."""
         return self.origins.get(key, "default") == "default"
 
     def text(self, key: str) -> str:
@@ -71,16 +71,16 @@ def load_settings(
     types: Collection[str] = (),
     last: Settings | None = None,
 ) -> Settings:
-    """Read all layers; a broken file is reported and the others still count.
+    """Read all layers; an invalid file is reported and does not affect the others.
 
     Args:
         project: Folder of the project.
         paths: Folders of the user.
         environ: The environment; only variables of the schema's `env.` keys are read.
-        trusted: Asked for every file of the project.
-        types: Names of the profiles, for `instructions.<type>`; empty for any.
-        last: What held before, in a process that goes on: a file that is broken now, or not trusted any more,
-            still gives what it gave then, and so does each value that cannot be used; but for guards.
+        trusted: Called for every file of the project.
+        types: Names of the profiles, for `instructions.<type>`; empty allows any.
+        last: The previous settings of a running process. Files that are now invalid or untrusted keep their
+            last good content, and invalid values their last good value, except for guard settings.
     """
     reading = _Reading(trusted, types, last.given if last is not None else {})
     values: dict[str, object] = {key: setting.default for key, setting in SCHEMA.items()}
@@ -105,10 +105,10 @@ def load_settings(
 
 
 def settings_files(project: Path, paths: UserPaths) -> list[tuple[Path, bool]]:
-    """The files of the layers, the last one wins, and whether each is the user's own."""
+    """Return the files in rising precedence, and whether each is the user's own."""
     folder = project / ".synapse"
     files = [(paths.settings, True)]
-    if folder != paths.synapse:  # in the home folder they are the same, and no project's
+    if folder != paths.synapse:  # in the home folder both would be the same file, which belongs to no project
         files += [(folder / "settings.json", False), (folder / "settings.local.json", False)]
     return files
 
@@ -117,9 +117,9 @@ class _Reading:
     """Reads the files of one project once.
 
     Args:
-        trusted: Asked for every file of the project.
-        types: Names of the profiles; empty for any.
-        before: What each file gave when it could be read.
+        trusted: Called for every file of the project.
+        types: Names of the profiles; empty allows any.
+        before: Last good values of each file.
     """
 
     def __init__(
@@ -169,22 +169,18 @@ class _Reading:
 
 
 def _guards_in(data: bytes | None) -> list[str]:
-    """The settings that keep callers out and that a broken file names.
-
-    Args:
-        data: The file; None when nothing of it is known.
-    """
+    """Return the guard settings named in a broken file; all of them if its content is unknown (None)."""
     names = {key: key.rpartition(".")[2].encode() for key, setting in SCHEMA.items() if setting.guard}
     return [key for key, name in names.items() if data is None or name in data]
 
 
 def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[ConfigError]:
-    """What is wrong with one file of settings.
+    """Return the errors in one settings file.
 
     Args:
         path: The file.
-        own: Whether it is the user's own, which may set what a project may not.
-        types: Names of the profiles, for `instructions.<type>`; empty for any.
+        own: Whether it is the user's own, which may set more than a project's file.
+        types: Names of the profiles, for `instructions.<type>`; empty allows any.
     """
     data, _values, problems = read_layer(path, own=own, types=types)
     if data is None and not problems:
@@ -195,15 +191,15 @@ def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[Co
 def read_layer(
     path: Path, *, own: bool, types: Collection[str] = ()
 ) -> tuple[bytes | None, dict[str, object], tuple[ConfigError, ...]]:
-    """What one file of settings holds, by itself.
+    """Read one settings file by itself.
 
     Args:
         path: The file.
-        own: Whether it is the user's own, which may set what a project may not.
-        types: Names of the profiles, for `instructions.<type>`; empty for any.
+        own: Whether it is the user's own, which may set more than a project's file.
+        types: Names of the profiles, for `instructions.<type>`; empty allows any.
 
     Returns:
-        Its bytes, None where there is none or it cannot be read; its values by key; what is wrong with it.
+        Its bytes (None if it is missing or unreadable), its values by key, and its errors.
     """
     problems: list[ConfigError] = []
     data = _read(path, problems, own=own)
@@ -233,13 +229,13 @@ def _read(path: Path, problems: list[ConfigError], *, own: bool) -> bytes | None
 def _parse(
     path: Path, data: bytes, problems: list[ConfigError], *, known: bool = False
 ) -> dict[str, object] | None:
-    """The object in a file; None when it holds none, which is then told.
+    """Parse the object in a file; report an error and return None if it is invalid.
 
     Args:
         path: The file.
         data: Its content.
-        problems: Told.
-        known: Whether what it said before still counts.
+        problems: Receives the error.
+        known: Whether the file's last good values stay in effect.
     """
     hint = f"correct the file; {'what it said before still counts' if known else 'it was left out'}"
     try:
@@ -303,12 +299,7 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
 
 
 def entries_of(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """What stands in a settings file, by dotted keys.
-
-    Args:
-        content: The object in it.
-        prefix: What stands before its keys.
-    """
+    """Yield the entries of a settings file by dotted key, each prefixed with `prefix`."""
     for name, value in content.items():
         key = f"{prefix}{name}"
         if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind in TABLES):

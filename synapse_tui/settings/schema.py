@@ -1,4 +1,4 @@
-"""The table of all settings: key, kind, default, meaning."""
+"""The schema of all settings: key, kind, default, meaning."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ Kind = Literal[
 ]
 
 TABLES: frozenset[Kind] = frozenset({"table", "bindings"})
-"""Kinds whose values are tables by themselves."""
+"""Kinds whose values are tables."""
 
 MOST = 500_000
-"""The largest count: so many days before now are still a date."""
+"""Maximum of counts; this many days before today is still a valid date."""
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _FILE = re.compile(r"(\w[\w.-]*)?")
 
 
 def read(kind: Kind, value: object, choices: tuple[str, ...] = ()) -> object:
-    """A value in its kind.
+    """Convert a value to its kind.
 
     Args:
-        kind: What it must be.
-        value: What stands in a file or a variable.
-        choices: The allowed values of a `choice`, in whatever case they are written.
+        kind: The kind to convert to.
+        value: The value in a file or a variable.
+        choices: The allowed values of a `choice`, which ignores case.
 
     Raises:
-        ValueError: It is of another kind; the message says what is allowed.
+        ValueError: It is not of that kind; the message says what is allowed.
     """
     return _choice(value, choices) if kind == "choice" else _CONVERTERS[kind](value)
 
@@ -115,19 +115,19 @@ def _words(value: object) -> list[str]:
 
 
 def _keys(value: object) -> list[str]:
-    from .keys import read_keys  # noqa: PLC0415 - seldom needed
+    from .keys import read_keys  # noqa: PLC0415 - rarely needed
 
     return [str(key) for key in read_keys(value)]
 
 
 def _leader(value: object) -> str:
-    from synapse_tui.keymap import read_leader  # noqa: PLC0415 - seldom needed
+    from synapse_tui.keymap import read_leader  # noqa: PLC0415 - rarely needed
 
     return read_leader(value)
 
 
 def _bindings(value: object) -> dict[str, list[str]]:
-    from synapse_tui.keymap import read_bindings  # noqa: PLC0415 - seldom needed
+    from synapse_tui.keymap import read_bindings  # noqa: PLC0415 - rarely needed
 
     return read_bindings(value)
 
@@ -150,11 +150,11 @@ _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
 
 
 ENV = "env."
-"""The beginning of keys that are variables of the environment as well."""
+"""Prefix of keys that are environment variables as well."""
 _FAMILY = "instructions"
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*")
 _ALIKE = 0.6
-"""From which likeness on (`difflib`) a key may be meant."""
+"""Minimum `difflib` ratio for suggesting a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +163,12 @@ class Setting:
 
     Attributes:
         key: Dotted path in the settings file; keys below `env.` are also environment variables.
-        kind: What a value must be.
-        default: The value when no layer gives one.
         help: One sentence about what it does.
         choices: The allowed values of a `choice`.
-        project: Whether a (trusted) file of a project may set it; never secrets or authentication.
-        guard: Whether it keeps callers out: where its value cannot be read, the default must not hold.
-        restart: Whether a running host follows a change only from its next start on.
-        check: Tells what is wrong with a value that nothing may take the place of; empty for nothing.
+        project: Whether a (trusted) project file may set it; never secrets or authentication.
+        guard: Whether it restricts access, so that the default must not apply if its value cannot be read.
+        restart: Whether a change takes effect only when the host restarts.
+        check: Returns what is wrong with a value that is used regardless; empty if it is valid.
     """
 
     key: str
@@ -184,18 +182,18 @@ class Setting:
     check: Callable[[str], str] | None = None
 
     def convert(self, value: object) -> object:
-        """Return the value in the setting's kind.
+        """Convert a value to the setting's kind.
 
         Raises:
-            ValueError: It is of another kind; the message says what is allowed.
+            ValueError: It is not of that kind; the message says what is allowed.
         """
         return read(self.kind, value, self.choices)
 
     def accept(self, value: object) -> object:
-        """Return what a person sets now in the setting's kind, which must also be of use.
+        """Convert a value set by a person, who can be asked for a valid one; this includes `check`.
 
         Raises:
-            ValueError: It is not; the message says what is allowed.
+            ValueError: It is not valid; the message says what is allowed.
         """
         found = self.convert(value)
         if fault := self.fault(found):
@@ -203,11 +201,11 @@ class Setting:
         return found
 
     def fault(self, value: object) -> str:
-        """What is wrong with a value of its kind; it counts all the same: nothing may take its place."""
+        """Return the error of `check`; the value is used regardless, as nothing may replace it."""
         return self.check(str(value)) if self.check is not None and value else ""
 
     def written(self, value: object) -> object:
-        """A value of its kind as a file holds it: below `env` the text that a variable would have."""
+        """Return a value as a file contains it: below `env` as a variable's text."""
         if not self.key.startswith(ENV):
             return value
         if isinstance(value, bool):
@@ -487,11 +485,11 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
 
 
 def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
-    """The setting of a key; None when there is none.
+    """Return the setting of a key, or None.
 
     Args:
-        key: Dotted path; `instructions.<type>` is one for every type of agent.
-        types: The types; empty for any.
+        key: Dotted path; `instructions.<type>` exists for every type of agent.
+        types: The types; empty allows any.
     """
     family, _, name = key.rpartition(".")
     if key in SCHEMA or family != _FAMILY:
@@ -502,9 +500,10 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
-    """The known key that looks most like one that is not known, or None.
+    """Return the known key most similar to an unknown one, or None.
 
-    Their groups make any two keys alike (`instructions.foo`, `instructions.copilot`): so must be their names.
+    The last parts of the keys must be similar too, because a shared group (`instructions.foo`,
+    `instructions.copilot`) makes any two keys similar.
     """
     known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]
     close = difflib.get_close_matches(key, known, n=len(known), cutoff=_ALIKE)
@@ -525,13 +524,13 @@ _FORM = "write postgresql://USER@HOST/DATABASE, the password in ~/.pgpass or as 
 
 
 def fault_of(url: str) -> str:
-    """What is wrong with the setting, to be read behind its name; empty for nothing."""
+    """Return what is wrong with the setting, as text to follow its name; empty if it is valid."""
     problem = problem_of(url.strip()) if url.strip() else None
     return f"{problem.message.removeprefix(VARIABLE).strip()}: {problem.hint}" if problem is not None else ""
 
 
 def problem_of(url: str) -> DatabaseNameError | None:
-    """What is wrong with a URL; what stands in it is not told, since it could be the password."""
+    """Return what is wrong with a URL, without quoting it, since any part could be the password."""
     scheme, _, rest = url.partition("://")
     authority, *others = re.split(r"[/?#]", rest)
     if scheme not in _SCHEMES:
@@ -542,7 +541,7 @@ def problem_of(url: str) -> DatabaseNameError | None:
             "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
         )
     try:
-        urlsplit(url).port  # noqa: B018 - raises where it is none
+        urlsplit(url).port  # noqa: B018 - raises ValueError if invalid
     except ValueError:
         return DatabaseNameError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
     return None

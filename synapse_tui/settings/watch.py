@@ -1,4 +1,4 @@
-"""Watches files, and all files of folders, for changes: inotify on Linux, else a look every second."""
+"""Watches files, and all files of folders, for changes: inotify on Linux, else polling every second."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from synapse_tui.inotify import (
 )
 
 LOOK = 1.0
-"""Seconds between two looks where the kernel does not tell."""
+"""Polling interval in seconds."""
 SETTLE = 0.05
-"""Seconds for which what happens is gathered: a file is written in several steps."""
+"""Seconds to gather events, because a file is written in several steps."""
 _MASK = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO | ATTRIB | DELETE_SELF | MOVE_SELF | ONLYDIR
 _SELF = DELETE_SELF | MOVE_SELF | IGNORED | OVERFLOW
 Mark = tuple[int, int, int, int] | None
-"""Inode, size, time of the content's and of the file's change; None where there is no file."""
+"""Inode, size, mtime and ctime in nanoseconds; None if the file does not exist."""
 
 
 class FileWatch:
-    """Watches files that need not be there, nor their folders; made and used in the loop.
+    """Watches files, which need not exist; created and used in the loop.
 
     Args:
         files: The files.
-        changed: Told, in the loop, that one is not what it was; first of all as soon as they are watched.
-        folders: Folders of which every file is watched; hidden ones are not.
-        native: Whether the kernel is asked to tell.
+        changed: Called in the loop after a change, and once when watching begins.
+        folders: Folders in which every file is watched, except hidden ones.
+        native: Whether to use inotify.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class FileWatch:
         self._watches: dict[int, Path] = {}
         self._names: frozenset[bytes] = frozenset()
         self._whole: frozenset[Path] = frozenset()
-        """Folders of which every name counts."""
+        """Folders in which every name counts."""
         self._marks: Mapping[Path, Mark] = {}
         self._looking = asyncio.Lock()
         self._due: asyncio.TimerHandle | None = None
@@ -74,10 +74,10 @@ class FileWatch:
             self._begin_looking()
 
     async def look(self) -> bool:
-        """Look at the files now, whether anything was told of them or not.
+        """Check the files now, even without a notification.
 
         Returns:
-            Whether one has changed; `changed` was called then.
+            Whether one has changed, in which case `changed` was called.
         """
         async with self._looking:
             marks = await asyncio.to_thread(_marks, self._files, self._folders)
@@ -97,10 +97,10 @@ class FileWatch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # -- by the kernel ---
+    # -- inotify ---
 
     def _arm(self, wanted: set[Path]) -> bool:
-        """Watch the folders in which the files lie or may appear, and no others.
+        """Watch exactly the folders that contain the files or may contain them later.
 
         Returns:
             Whether all of them are watched.
@@ -114,15 +114,15 @@ class FileWatch:
             try:
                 self._watches[self._kernel.add(folder, _MASK)] = folder
             except (FileNotFoundError, NotADirectoryError):
-                continue  # it went in this moment, which its own folder tells
+                continue  # just removed, which the watch of its parent reports
             except OSError:
-                return False  # no watch is left
+                return False  # no watch is available
         return True
 
     def _heard(self, events: Sequence[Happened]) -> None:
         for watch, mask, _name in events:
             if mask & IGNORED:
-                self._watches.pop(watch, None)  # the kernel has forgotten it
+                self._watches.pop(watch, None)  # removed by the kernel
         if any(map(self._counts, events)) and self._due is None:
             self._due = asyncio.get_running_loop().call_later(SETTLE, self._settle)
 
@@ -135,13 +135,13 @@ class FileWatch:
         self._begin(self._look_anew())
 
     async def _look_anew(self) -> None:
-        # Armed first: what appears in a folder after the look is told of.
+        # Arm the watches first, so that later changes are reported.
         folders, self._names, self._whole = await asyncio.to_thread(_places, self._files, self._folders)
         if self._kernel is not None and not self._arm(folders):
             self._begin_looking()
         await self.look()
 
-    # -- by looking ---
+    # -- polling ---
 
     def _begin_looking(self) -> None:
         if self._kernel is not None:

@@ -1,6 +1,6 @@
-"""Requests as files, for agents whose sandbox forbids every connection (docs/spool.md).
+"""Requests as files, for agents whose sandbox forbids all connections (docs/spool.md).
 
-A client writes a request into the folder that `SYNAPSE_SPOOL` names; the host of its agent takes it,
-carries it to the agent that it is for, and puts the answer beside it. All of it needs the standard library
-only.
+A client writes a request into the folder named by `SYNAPSE_SPOOL`; the agent's host picks it up, forwards it
+to
+the receiving agent, and writes the answer to the same folder. Standard library only.
 """

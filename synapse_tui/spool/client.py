@@ -1,4 +1,4 @@
-"""The client's side of a spool: standard library only, imported when connecting is forbidden."""
+"""The client side of a spool: standard library only, imported when connecting is forbidden."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .files import (
 )
 
 PATIENCE = 5.0
-"""Seconds in which the host must have taken a request."""
+"""Seconds within which the host must pick up a request."""
 GRACE = 2.0
-"""Seconds that the host gets, above those that the answer may take, to say that there is none."""
+"""Seconds beyond the request's timeout in which the host can report that there is no answer."""
 HOST_LOOK = 1.0
-"""Seconds between two looks whether the host lives."""
+"""Seconds between checks that the host is alive."""
 FIRST_PAUSE = 0.001
 LONGEST_PAUSE = 0.05
 GROWTH = 1.5
@@ -48,10 +48,10 @@ _ALLOW = (
 
 
 def forbidden(error: OSError, folder: Path | None) -> bool:
-    """Whether connecting failed because of where this process runs, and not for want of a server."""
+    """Whether connecting failed because of the sandbox and not because no server is running."""
     if error.errno in _FORBIDDEN:
         return True
-    # A sandbox may have a network of its own, with a loopback on which nobody listens.
+    # A sandbox may have its own network namespace, on whose loopback no server listens.
     return error.errno == errno.ECONNREFUSED and folder is not None and _elsewhere(folder)
 
 
@@ -66,7 +66,7 @@ def _elsewhere(folder: Path) -> bool:
 
 def _host(folder: Path) -> tuple[str, str]:
     content = read_private(folder / HOST_FILE, 1000).decode("ascii", "replace")
-    if not content:  # it is being written at this moment
+    if not content:  # still being written
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / HOST_FILE))
     network, version, *_ = [*content.split("\n"), "", ""]
     return network, version
@@ -79,7 +79,7 @@ class SpoolAccount:
     Attributes:
         folder: The spool.
         agent_id: The agent.
-        token: Its secret, to sign with.
+        token: The agent's token, used for signing.
     """
 
     folder: Path
@@ -88,27 +88,27 @@ class SpoolAccount:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> SpoolAccount | None:
-        """What the environment tells; None outside an agent with a spool."""
+        """Read the environment; return None outside an agent with a spool."""
         folder, agent_id = environ.get("SYNAPSE_SPOOL", ""), environ.get("SYNAPSE_AGENT_ID", "")
         token = environ.get("SYNAPSE_TOKEN", "")
         return cls(Path(folder), agent_id, token) if folder and agent_id and token else None
 
     def token_of(self, sender_id: str) -> str | None:
-        """The token to sign with; only the agent's own."""
+        """Return the token for signing as this agent; None for any other sender."""
         return self.token if sender_id == self.agent_id else None
 
 
 class SpoolClient:
-    """Hands requests to the agent's host as files and waits for the answers.
+    """Passes requests to the agent's host as files and waits for the answers.
 
     Args:
         folder: The spool.
-        token: The agent's secret: answers are signed with it.
-        patience: Seconds in which a request must be taken; it is taken back afterwards.
+        token: The agent's token, with which answers are signed.
+        patience: Seconds within which a request must be picked up; it is withdrawn afterwards.
         clock: Monotonic seconds.
         now: Seconds since the epoch.
-        sleep: Waits so many seconds.
-        make_id: Makes ids of 32 hexadecimal digits.
+        sleep: Sleeps for a number of seconds.
+        make_id: Generates ids of 32 hexadecimal digits.
     """
 
     def __init__(
@@ -131,10 +131,10 @@ class SpoolClient:
         self._make_id = make_id
 
     def exchange(self, request: SpoolRequest) -> SpoolAnswer:
-        """Have a request carried to its server.
+        """Have the host forward a request, and return the answer.
 
         Raises:
-            PeerUnreachable: There is none; the message tells whether the request may have arrived.
+            PeerUnreachable: There is no answer; the message says whether the request may have arrived.
         """
         name = self._make_id()
         waiting = self._folder / f"{name}{REQUEST}"
@@ -147,13 +147,13 @@ class SpoolClient:
             self._wait_until_taken(waiting, wanted.path, deadline)
             return self._wait_for_answer(wanted, request)
         finally:
-            # Also of a command that is interrupted: what nobody has taken by now is not to be delivered.
+            # Also when the command is interrupted: a request not picked up by now must not be delivered.
             _remove(waiting)
             _remove(wanted.path)
             _remove(wanted.plain)
 
     def _put(self, name: str, data: bytes, deadline: float) -> None:
-        """Write the request; a folder that was swept away is awaited, for the host makes it anew."""
+        """Write the request; if the folder was removed, wait for the host to recreate it."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -186,7 +186,7 @@ class SpoolClient:
             )
 
     def _check_version(self) -> None:
-        """Refuse a host of another version: an older one would not sign the answer."""
+        """Reject a host of another version; an older one would not sign the answer."""
         try:
             _network, version = _host(self._folder)
         except ValueError as error:
@@ -212,7 +212,7 @@ class SpoolClient:
                         f"in {self._patience:g} s; it was taken back and will not be sent",
                         "the agent's host is stuck or has ended: look at it, then send the message again",
                     )
-                return  # it was taken at the last moment
+                return  # it was picked up at the last moment
             pause = self._rest(pause)
 
     def _wait_for_answer(self, wanted: _Wanted, request: SpoolRequest) -> SpoolAnswer:
@@ -228,7 +228,7 @@ class SpoolClient:
             if now - looked >= HOST_LOOK:
                 looked = now
                 if is_abandoned(self._folder):
-                    # It may have answered as the last thing it did.
+                    # The host may have answered just before it ended.
                     found = wanted.read()
                     if found is not None:
                         return found
@@ -242,13 +242,13 @@ class SpoolClient:
 
 @dataclass(slots=True)
 class _Wanted:
-    """The answer that is waited for.
+    """The answer being waited for.
 
     Attributes:
-        path: Where the host puts it.
-        plain: Where answers of version 1 were; one that is there now is not the host's.
-        seal: Tells the host's own from others.
-        refused: What was wrong with the last one that was not the host's.
+        path: The answer's file.
+        plain: Where version 1 wrote answers; a file there is not from the host.
+        seal: Verifies that the host wrote the answer.
+        refused: Why the last file that was not from the host was rejected.
     """
 
     path: Path

@@ -1,16 +1,17 @@
-"""The files of a spool: a line of JSON, then the body as it is; written and read by both sides.
+"""File format of a spool: a line of JSON, then the unchanged body.
 
-| name | written by | is |
+| name | written by | content |
 |---|---|---|
-| `<id>.request` | the client | a request that nobody has taken |
-| `<id>.taken` | the host, by renaming it | one that is on its way |
-| `<secret>.answer` | the host | what came of it, signed |
-| `<id>.answer` | the host | to a request that cannot be read: version 1 looks for answers there |
+| `<id>.request` | client | a request that has not been picked up |
+| `<id>.taken` | host, by renaming it | a request in progress |
+| `<secret>.answer` | host | the signed answer |
+| `<id>.answer` | host | the answer to an unreadable request, where version 1 looks for it |
 | `.*` | both | a file that is being written |
-| `host` | the host | locked as long as it lives; names its network and the version of these files |
+| `host` | host | locked while the host runs; contains its network and the version of this format |
 
-Of a client that takes its request back by removing it and a host that takes it by renaming it exactly one
-succeeds, so nothing is delivered that the client has given up.
+If the client withdraws a request by removing it while the host picks it up by renaming it, exactly one of
+them
+succeeds, so a withdrawn request is never delivered.
 """
 
 from __future__ import annotations
@@ -29,38 +30,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_HEAD = 64 * 1024
-"""Bytes of the first line."""
+"""Maximum length of the first line in bytes."""
 MAX_REQUEST = 2 * 1024 * 1024 + MAX_HEAD
-"""Bytes; the longest body that a server takes, and the first line."""
+"""The largest body that a server accepts, plus the first line, in bytes."""
 MAX_ANSWER = 16 * 1024 * 1024 + MAX_HEAD
-"""Bytes."""
+"""In bytes."""
 LONGEST_WAIT = 7 * 86_400.0
-"""Seconds that an answer may be waited for."""
+"""Maximum timeout of a request in seconds."""
 REQUEST, TAKEN, ANSWER = ".request", ".taken", ".answer"
 HOST_FILE = "host"
 VERSION = 2
-"""Of requests and answers; answers of version 1 were not signed."""
+"""Version of requests and answers; version 1 did not sign answers."""
 ID = re.compile(r"[0-9a-f]{32}")
 _METHODS = ("GET", "POST")
 _TARGET = re.compile(r"/[!-\"$-~]{0,8191}")
 _ENDPOINT = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\]):\d{1,5}(?:/[A-Za-z0-9._~/-]{0,1024})?")
-"""A sandbox is let out to agents of this machine, and to nothing else."""
+"""Requests from a sandbox may only go to agents of this machine."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,4096}")
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolRequest:
-    """One request on its way to an agent's server.
+    """A request to an agent's server.
 
     Attributes:
         method: `GET` or `POST`.
         endpoint: URL of the server.
         target: Path and query.
-        body: As it would be sent.
-        headers: As they would be sent; the sender's signature is among them.
-        timeout: Seconds that the client waits for the answer once the request is taken.
-        expires: Seconds since the epoch; the client has given up by then unless the request was taken.
+        headers: Includes the sender's signature.
+        timeout: Seconds that the client waits for the answer once the request is picked up.
+        expires: Seconds since the epoch, when the client has withdrawn a request that was not picked up.
     """
 
     method: str
@@ -85,10 +85,10 @@ class SpoolRequest:
 
     @classmethod
     def decode(cls, data: bytes) -> SpoolRequest:
-        """Read a file's content.
+        """Parse a request file.
 
         Raises:
-            ValueError: It is no request; says why.
+            ValueError: It is not a valid request; the message says why.
         """
         head, body = _split(data)
         if head.get("v") != VERSION:
@@ -109,11 +109,10 @@ class SpoolRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpoolAnswer:
-    """What came of a request.
+    """The answer to a request.
 
     Attributes:
-        status: HTTP status of the server's answer; 0 when there is none.
-        body: The answer's body.
+        status: HTTP status of the server's answer; 0 if there is none.
         message: Why there is no answer.
         hint: What to do about it.
     """
@@ -129,10 +128,10 @@ class SpoolAnswer:
 
     @classmethod
     def decode(cls, data: bytes) -> SpoolAnswer:
-        """Read a file's content.
+        """Parse an answer file.
 
         Raises:
-            ValueError: It is no answer; says why.
+            ValueError: It is not a valid answer; the message says why.
         """
         head, body = _split(data)
         status = head.get("status")
@@ -143,20 +142,20 @@ class SpoolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSeal:
-    """What makes an answer the host's own, known to it and to the agent's processes alone.
+    """Authenticates answers with a secret shared by the host and the agent's processes only.
 
-    Whoever can write to the folder can put files there, and requests under ids of others. So the code covers
-    id and content of the request, and the answer's name cannot be guessed before it is there.
+    Anyone who can write to the folder can create files there, and requests under other clients' ids. The code
+    therefore covers the request's id and content, and the answer's file name cannot be guessed in advance.
 
     Attributes:
-        key: Of the code, 32 bytes.
+        key: 32 bytes.
     """
 
     key: bytes
 
     @classmethod
     def of(cls, token: str, name: str, request: bytes) -> AnswerSeal:
-        """The seal of the answer to one request."""
+        """Return the seal for the answer to one request."""
         text = f"spool answer {name} {hashlib.sha256(request).hexdigest()}"
         return cls(hmac.digest(token.encode(), text.encode(), "sha256"))
 
@@ -165,14 +164,14 @@ class AnswerSeal:
         return hmac.digest(self.key, b"name", "sha256").hex()[:32] + ANSWER
 
     def seal(self, answer: bytes) -> bytes:
-        """The content of the answer's file: a line with the code, then the answer."""
+        """Return the content of the answer's file: a line with the code, then the answer."""
         return self._code(answer) + b"\n" + answer
 
     def open(self, data: bytes) -> bytes:
-        """The answer in a file.
+        """Return the answer in a file.
 
         Raises:
-            ValueError: The host has not written it, or not all of it is there.
+            ValueError: The host did not write it, or it is incomplete.
         """
         code, _, answer = data.partition(b"\n")
         if not hmac.compare_digest(code, self._code(answer)):
@@ -184,14 +183,14 @@ class AnswerSeal:
 
 
 def read_private(path: Path, limit: int) -> bytes:
-    """Read a file that must be a plain one of this user.
+    """Read a regular file that belongs to this user.
 
     Raises:
-        ValueError: It is something else or too large; says what.
+        ValueError: It is not such a file, or is too large; the message says which.
         OSError: It cannot be read.
     """
     try:
-        # Never through a link, and never waiting for the writer of a pipe.
+        # Never follow a link or block on a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if path.is_symlink():
@@ -223,12 +222,12 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 
 def write_whole(folder: Path, name: str, data: bytes) -> None:
-    """Make a private file that appears with all of its content.
+    """Create a private file that appears with its complete content.
 
-    It is not synced: neither side outlives a crash of the machine.
+    It is not synced, because neither side survives a crash of the machine.
 
     Raises:
-        OSError: It could not be written; nothing is left of it.
+        OSError: It could not be written; nothing is left behind.
     """
     partial = folder / f".{name}.{secrets.token_hex(4)}"
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -242,7 +241,7 @@ def write_whole(folder: Path, name: str, data: bytes) -> None:
 
 
 def network_of_this_process() -> str:
-    """Which network this process sees, as Linux names it; empty where that is not told."""
+    """Return the network namespace of this process; empty if unknown."""
     try:
         return str(Path("/proc/self/ns/net").readlink())
     except OSError:
@@ -290,14 +289,14 @@ def _headers(value: object) -> dict[str, str]:
 
 
 TRIES = 50
-"""A client that looks whether the lock is held holds it for an instant itself."""
+"""Attempts to lock, because a client that tests the lock holds it for an instant."""
 
 
 def lock(folder: Path) -> int:
-    """Take the lock of a spool.
+    """Lock a spool and return the descriptor.
 
     Raises:
-        OSError: It cannot be taken, or another host has it.
+        OSError: It cannot be locked, or another host holds the lock.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(folder / HOST_FILE, flags, 0o600)
@@ -319,7 +318,7 @@ def _take(descriptor: int) -> None:
             if not left:
                 raise
         except OSError:
-            return  # there are no locks on this file system: nobody takes the spool for abandoned then
+            return  # the file system has no locks, so the spool never counts as abandoned
         else:
             return
 

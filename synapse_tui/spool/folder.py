@@ -1,4 +1,4 @@
-"""One spool as its host handles it: made, watched over, emptied, removed; blocking, used in threads."""
+"""The host side of one spool folder: creating, reading and removing it. Blocking, so called in threads."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from .files import (
 )
 
 STALE = 600.0
-"""Seconds after which nobody comes any more for what lies in a spool."""
+"""Seconds after which files in a spool are obsolete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A request that was taken out of a spool.
+    """A request picked up from a spool.
 
     Attributes:
-        name: Its id.
-        request: The request; None when it is none.
-        problem: Why it is none.
-        data: The content of its file, as far as it could be read.
+        name: The request's id.
+        request: The request; None if it is invalid.
+        problem: Why it is invalid.
+        data: The file's content, as far as it could be read.
     """
 
     name: str
@@ -55,12 +55,7 @@ class Taken:
 
 
 class SpoolFolder:
-    """A spool, locked for this host.
-
-    Args:
-        path: The folder.
-        descriptor: Holds the lock; -1 for none.
-    """
+    """A spool locked by this host; `descriptor` holds the lock (-1 for none)."""
 
     def __init__(self, path: Path, descriptor: int = -1) -> None:
         self.path = path
@@ -68,10 +63,10 @@ class SpoolFolder:
 
     @classmethod
     def create(cls, path: Path) -> SpoolFolder:
-        """Make a spool; it is locked before it appears, so that no other host takes it for abandoned.
+        """Create a spool; it is locked before it appears, so that other hosts do not treat it as abandoned.
 
         Raises:
-            OSError: It cannot be made; nothing is left of it.
+            OSError: It cannot be created; nothing is left behind.
         """
         hidden = path.with_name(f".{path.name}")
         hidden.mkdir(mode=0o700)
@@ -90,10 +85,10 @@ class SpoolFolder:
         return self._descriptor >= 0
 
     def restore(self) -> None:
-        """Make the spool anew where it was swept away, and lock it anew.
+        """Recreate a spool that was removed, and lock it again.
 
         Raises:
-            OSError: It cannot be made, or is somebody else's.
+            OSError: It cannot be created, or belongs to another user.
         """
         self.leave()
         make_folder(self.path)
@@ -101,12 +96,12 @@ class SpoolFolder:
         self._descriptor = lock(self.path)
 
     def leave(self) -> None:
-        """Give the lock back; what lies there stays for the next host."""
+        """Release the lock; the files stay for the next host."""
         _close(self._descriptor)
         self._descriptor = -1
 
     def remove(self) -> None:
-        """Remove the spool, and the folder of spools when this was the last one."""
+        """Remove the spool, and its parent folder if this was the last spool in it."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.leave()
         if self.path.parent.name == "spool":
@@ -114,10 +109,10 @@ class SpoolFolder:
                 self.path.parent.rmdir()
 
     def take(self, limit: int) -> list[Taken]:
-        """Take requests, the oldest first; what has no business there is removed on the way.
+        """Pick up requests, oldest first, and remove foreign files.
 
         Raises:
-            OSError: The folder cannot be read, or was swept.
+            OSError: The folder cannot be read, or was removed.
         """
         found: list[tuple[int, str]] = []
         locked = False
@@ -144,7 +139,7 @@ class SpoolFolder:
     def _take(self, name: str) -> Taken | None:
         path = self.path / f"{name}{TAKEN}"
         try:
-            # Fails when the client has just taken it back; that is decided here and nowhere else.
+            # Fails if the client has just withdrawn it; this rename is the only place that decides it.
             (self.path / f"{name}{REQUEST}").rename(path)
         except OSError:
             return None
@@ -156,14 +151,14 @@ class SpoolFolder:
             return Taken(name, None, str(error), data)
 
     def answer(self, one: Taken, answer: SpoolAnswer, token: str) -> list[str]:
-        """Put the answer to a request that was taken; one that nobody collects is left for `discard`.
+        """Write the answer to a request; uncollected answers are left for `discard`.
 
         Raises:
             OSError: It cannot be written.
         """
         seal = AnswerSeal.of(token, one.name, one.data)
         files = {seal.file: seal.seal(answer.encode())}
-        if one.request is None:  # a client of another version is told so where it looks
+        if one.request is None:  # a client of another version looks for its answer there
             files[f"{one.name}{ANSWER}"] = answer.encode()
         try:
             for name, data in files.items():
@@ -173,18 +168,18 @@ class SpoolFolder:
         return list(files)
 
     def answers(self) -> list[str]:
-        """The names of the answers that lie there, the oldest first."""
+        """Return the names of the answers, oldest first."""
         with os.scandir(self.path) as entries:
             found = [(_changed(entry), entry.name) for entry in entries if entry.name.endswith(ANSWER)]
         return [name for _, name in sorted(found)]
 
     def discard(self, names: Iterable[str]) -> None:
-        """Remove answers that nobody has collected; those that were are gone already."""
+        """Remove uncollected answers; those that were collected are already gone."""
         for name in names:
             _remove(self.path / name)
 
     def _tidy(self, entry: os.DirEntry[str]) -> None:
-        """Remove what is no file of a spool, and files that nobody comes for any more."""
+        """Remove files that do not belong in a spool, and obsolete ones."""
         partial = entry.name.startswith(".")
         known = partial or entry.name.removesuffix(TAKEN).removesuffix(ANSWER) != entry.name
         if not known or time.time() - _changed(entry) / 1e9 > STALE:
@@ -192,10 +187,10 @@ class SpoolFolder:
 
 
 def check_ours(folder: Path) -> None:
-    """Make sure that a folder is a real one of this user, and close it to all others.
+    """Check that a folder is a real folder of this user, and make it private.
 
     Raises:
-        OSError: It is something else, or others could write to it.
+        OSError: It is not, or other users could write to it.
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
@@ -216,7 +211,7 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder that somebody put in its place; a link goes, and not where it leads to."""
+    """Remove a file, or a folder created in its place; a link is removed, not its target."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -233,10 +228,9 @@ SPOOL = "spool"
 
 @dataclass(frozen=True, slots=True)
 class AgentPlace:
-    """What decides where the spool of an agent lies.
+    """What determines where an agent's spool is created.
 
     Attributes:
-        agent_id: The agent.
         folder: Its working folder, a real path.
         project: Folder of its project, a real path.
         home: The user's home folder, a real path.
@@ -253,17 +247,18 @@ class AgentPlace:
 
 
 def new_spool(place: AgentPlace) -> SpoolFolder:
-    """Make the spool of an agent.
+    """Create the spool of an agent.
 
-    It lies in `.synapse/spool` of the working folder, where a sandbox lets the agent's tools write, else
-    under a name that nobody can guess in the folder for temporary files.
+    Its place is `.synapse/spool` of the working folder, which sandboxes leave writable, or otherwise an
+    unguessable
+    name in the temporary folder.
 
     Raises:
-        OSError: It cannot be made in either.
+        OSError: It cannot be created in either place.
     """
     name = f"{place.agent_id}-{secrets.token_hex(8)}"
     if _may_lie_beside_the_work(place):
-        with contextlib.suppress(OSError):  # a foreign or read-only folder: the other one will do
+        with contextlib.suppress(OSError):  # another user's or a read-only folder; try the other place
             return SpoolFolder.create(_beside_the_work(place.folder) / name)
     return SpoolFolder.create(temporary_folder(place.environ) / f"{temporary_prefix()}{name}")
 
@@ -271,11 +266,12 @@ def new_spool(place: AgentPlace) -> SpoolFolder:
 def _may_lie_beside_the_work(place: AgentPlace) -> bool:
     """Whether the working folder has a `.synapse`, or may get one.
 
-    A new one makes its folder the project of all folders below (`paths.find_project`), so it is made only
-    where that is so already: at the root of the project's repository.
+    Creating it makes the folder the project of all folders below it (`paths.find_project`), so it is created
+    only
+    where that already holds: at the root of the project's repository.
     """
     if place.folder == place.home:
-        return False  # there `.synapse` is the user's own
+        return False  # there, `.synapse` is the user's own
     if (place.folder / FOLDER).is_dir():
         return True
     return place.sandboxed and place.folder == place.project and (place.folder / ".git").exists()
@@ -299,7 +295,7 @@ def temporary_prefix() -> str:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the spools in a folder whose hosts are gone."""
+    """Remove the spools in a folder whose hosts have ended."""
     own = parent.name == SPOOL and parent.parent.name == FOLDER
     for folder in _folders(parent, "" if own else temporary_prefix()):
         if is_abandoned(folder):
@@ -319,6 +315,6 @@ def _ours(entry: os.DirEntry[str], prefix: str) -> bool:
     if not entry.name.removeprefix(".").startswith(prefix) or not entry.is_dir(follow_symlinks=False):
         return False
     status = entry.stat(follow_symlinks=False)
-    # Hidden ones are being made at this moment, unless they are old.
+    # Hidden ones are just being created, unless they are old.
     made = not entry.name.startswith(".") or time.time() - status.st_mtime > STALE
     return made and status.st_uid == os.geteuid()

@@ -1,7 +1,7 @@
-"""Tells when a request appears in a spool: inotify on Linux, else a look 33 times a second.
+"""Reports new requests in spools: inotify on Linux, else polling 33 times a second.
 
-An idle folder costs nothing with inotify; looking costs a few thousandths of a processor. Which of the two is
-used is decided for each folder: the kernel's instances and watches are limited.
+An idle folder costs nothing with inotify; polling takes a few thousandths of a CPU. The choice is made per
+folder, because the kernel limits inotify instances and watches.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from synapse_tui.inotify import (
 from .files import HOST_FILE, REQUEST
 
 INTERVAL = 0.03
-"""Seconds between two looks."""
+"""Polling interval in seconds."""
 AGAIN = 3
-"""Looks at a folder that has changed: a second change within a tick of its clock does not show."""
+"""Checks after a change: a second change within one tick of the folder's timestamp is not visible."""
 
 Changed = Callable[[Path], None]
-"""Called in the loop with a folder in which a request may lie, or which is gone."""
+"""Called in the loop with a folder that may contain a request, or that was removed."""
 
 
 class SpoolWatch:
-    """Watches folders; made and used in the loop.
+    """Watches folders; created and used in the loop.
 
     Args:
-        changed: Told of folders that are worth a look.
-        native: Whether the kernel is asked to tell; False to look oneself.
+        changed: Called with folders to check.
+        native: Whether to use inotify; False polls.
     """
 
     def __init__(self, changed: Changed, *, native: bool = True) -> None:
@@ -55,18 +55,17 @@ class SpoolWatch:
                 self._inotify = _Inotify(changed)
 
     def add(self, folder: Path) -> None:
-        """Watch a folder from now on; one that is watched already is watched anew."""
+        """Start watching a folder; a folder already watched gets a new watch."""
         self.remove(folder)
         try:
             if self._inotify is not None:
                 self._inotify.add(folder)
                 return
         except OSError:
-            pass  # no watch is left: the other way has no limit
+            pass  # no watch is available; polling has no limit
         self._looker.add(folder)
 
     def remove(self, folder: Path) -> None:
-        """Watch a folder no longer."""
         if self._inotify is not None:
             self._inotify.remove(folder)
         self._looker.remove(folder)
@@ -79,15 +78,13 @@ class SpoolWatch:
 
 
 class _Inotify:
-    """Folders by the numbers that the kernel gives them."""
-
     def __init__(self, changed: Changed) -> None:
         self._changed = changed
         self._folders: dict[int, Path] = {}
         self._kernel = Inotify(self._heard)
 
     def add(self, folder: Path) -> None:
-        # That the folder itself is deleted is told only when nobody has a file of it open any more.
+        # Deletion of the folder itself is reported only once no process has a file in it open.
         mask = MOVED_TO | DELETE | DELETE_SELF | MOVE_SELF | ONLYDIR
         self._folders[self._kernel.add(folder, mask)] = folder
 
@@ -106,12 +103,12 @@ class _Inotify:
             self._changed(folder)
 
     def _meant(self, watch: int, mask: int, name: bytes) -> list[Path]:
-        """The folders that an event makes worth a look; answers that appear make none."""
+        """Return the folders to check after an event; new answers are ignored."""
         if mask & OVERFLOW:
             return list(self._folders.values())
         folder = self._folders.get(watch)
         if mask & IGNORED:
-            self._folders.pop(watch, None)  # the kernel has forgotten it; its number may be given again
+            self._folders.pop(watch, None)  # removed by the kernel, which may reuse the number
         appeared = mask & MOVED_TO and name.endswith(REQUEST.encode())
         swept = mask & DELETE and name == HOST_FILE.encode()
         gone = mask & (DELETE_SELF | MOVE_SELF | IGNORED)
@@ -119,7 +116,7 @@ class _Inotify:
 
 
 class _Poller:
-    """Looks into folders, in a thread of its own that exists only while there is a folder to look into."""
+    """Polls folders in a thread that exists only while there are folders."""
 
     def __init__(self, changed: Changed) -> None:
         self._changed = changed
@@ -148,7 +145,7 @@ class _Poller:
     def _run(self, end: threading.Event) -> None:
         seen: dict[Path, _Seen] = {}
         while not end.is_set():
-            time.sleep(INTERVAL)  # an event with a limit takes twice the time of the processor
+            time.sleep(INTERVAL)  # waiting for an event with a timeout takes twice the CPU time
             folders = self._folders
             seen = {folder: seen.get(folder) or _Seen() for folder in folders}
             for folder in folders:
@@ -162,7 +159,7 @@ class _Poller:
 
 
 class _Seen:
-    """What the last look at a folder has seen."""
+    """State of a folder at the last check."""
 
     def __init__(self) -> None:
         self._changed = 0
@@ -176,7 +173,7 @@ class _Seen:
             if not self._looks:
                 return False
             self._looks -= 1
-            names = os.listdir(folder)  # noqa: PTH208 - the same
+            names = os.listdir(folder)  # noqa: PTH208 - same reason
         except OSError:
             return True
         return HOST_FILE not in names or any(name.endswith(REQUEST) for name in names)
