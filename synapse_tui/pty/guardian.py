@@ -105,7 +105,7 @@ def restart_delay(failures: int) -> float:
 class Guardian:
     """Reports live session leaders to a guardian process, which the first one starts (some milliseconds).
 
-    If the guardian exits while there are leaders it is restarted, with increasing delays on repeated failures.
+    If the guardian exits while there are leaders it restarts, with increasing delays on repeated failures.
     This needs the event loop to be running.
     """
 
