@@ -14,9 +14,7 @@ from synapse_tui.agents.profiles.profile import parse_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
-from synapse_tui.instructions.compose import Selection
-from synapse_tui.instructions.delegation import DELEGATE
-from synapse_tui.instructions.files import read_file
+from synapse_tui.instructions.compose import DELEGATE, Selection, read_file
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command

@@ -16,8 +16,17 @@ from synapse_tui.agents.profiles.profile import DoctorYes, Profile, key_names
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
 
 from .examination import Examination, RuleUse, Sample, Seen
-from .report import Advice, Verdict, failed, not_shown, ok, skipped
-from .suggest import suggest_chosen, suggest_dialog, suggest_rule
+from .report import (
+    Advice,
+    Verdict,
+    failed,
+    not_shown,
+    ok,
+    skipped,
+    suggest_chosen,
+    suggest_dialog,
+    suggest_rule,
+)
 from .turns import advice_for, brief, prompt_of
 
 SETTLED = 3.0

@@ -10,8 +10,18 @@ from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, TaskState
 
 from .examination import Examination, Seen, lengthened
-from .report import Advice, Outcome, Verdict, failed, not_shown, ok
-from .suggest import quoted, suggest_dialog, suggest_row, suggest_stand_in
+from .report import (
+    Advice,
+    Outcome,
+    Verdict,
+    failed,
+    not_shown,
+    ok,
+    quoted,
+    suggest_dialog,
+    suggest_row,
+    suggest_stand_in,
+)
 
 NO_ENTER = "did not take Enter"
 

@@ -55,8 +55,7 @@ from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
 from .instructions import Instructions
-from .peers import PeerWatch
-from .records import RecordKeeper
+from .peers import PeerWatch, RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, name_at, services_of
 from .serving import AccessSettings, Servers

@@ -33,12 +33,12 @@ from synapse_tui.spool.folder import (
     SPOOL,
     AgentPlace,
     SpoolFolder,
+    SpoolWatch,
     Taken,
     new_spool,
     remove_abandoned,
     temporary_folder,
 )
-from synapse_tui.spool.watch import SpoolWatch
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.async_client import AsyncClient

@@ -1,6 +1,5 @@
 """The terminal core on pyte: bytes in; damage, replies and events out; no I/O."""
 
-from .colors import Colors
 from .damage import Damage, Scroll
 from .dump import History, capture_history, newest_lines
 from .events import (
@@ -8,6 +7,7 @@ from .events import (
     ClipboardSet,
     ColorsChanged,
     LineScrolled,
+    Modes,
     Notification,
     PointerShape,
     ProgramStatus,
@@ -19,10 +19,9 @@ from .events import (
     WorkingDirectory,
 )
 from .input import KeyEvent, MouseEvent, encode_focus, encode_key, encode_mouse, encode_paste
-from .modes import Modes
 from .row import Cell, Line
 from .scrollback import Scrollback
-from .style import DEFAULT_STYLE, RGB, Style
+from .style import DEFAULT_STYLE, RGB, Colors, Style
 from .terminal import CursorView, Terminal
 
 __all__ = [

@@ -28,9 +28,8 @@ from .cells import (
     split_cells,
 )
 from .charsets import ASCII
-from .colors import color_spec
+from .events import Modes
 from .grid import SavedCursor
-from .modes import Modes
 from .row import Row
 from .screen import (
     ANSI_MODES,
@@ -42,7 +41,7 @@ from .screen import (
     Screen,
 )
 from .scrollback import Entry, Joiner, Packed, breaks, pack, unpacked
-from .style import BG, LINK_SHIFT, PROTECTED, RENDITION, StyleTable, erased, unparse
+from .style import BG, LINK_SHIFT, PROTECTED, RENDITION, StyleTable, color_spec, erased, unparse
 from .terminal import Terminal
 
 _LINE_END = re.compile(rb"\r\n")

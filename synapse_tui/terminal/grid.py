@@ -27,12 +27,10 @@ from .cells import (
     may_extend,
 )
 from .charsets import ASCII, CHARSETS, NATIONAL, Translation
-from .colors import Colors
-from .events import Emit, LineScrolled, TitleChanged, ignore
-from .modes import Modes
+from .events import Emit, LineScrolled, Modes, TitleChanged, ignore
 from .row import Line, Row
 from .scrollback import Scrollback
-from .style import ATTRIBUTES, BG, PROTECTED, SgrParser, StyleTable, erased
+from .style import ATTRIBUTES, BG, PROTECTED, Colors, SgrParser, StyleTable, erased
 
 
 class SavedCursor(NamedTuple):

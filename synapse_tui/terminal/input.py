@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from .modes import Modes
+from .events import Modes
 
 CURSOR_FINALS: Final[Mapping[str, str]] = MappingProxyType(
     {"up": "A", "down": "B", "right": "C", "left": "D", "kp_begin": "E", "end": "F", "home": "H"}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from .areas import Areas
-from .colors import DYNAMIC, SPECIAL, color_spec, parse_color
 from .events import (
     ClipboardSet,
     ColorsChanged,
@@ -26,6 +25,7 @@ from .style import (
     BLINK,
     BOLD,
     DIM,
+    DYNAMIC,
     FG,
     HIDDEN,
     ITALIC,
@@ -34,9 +34,12 @@ from .style import (
     PROTECTED,
     RENDITION,
     REVERSE,
+    SPECIAL,
     STRIKE,
     UNDERLINE,
     UNDERLINE_COLOR,
+    color_spec,
+    parse_color,
     unparse,
 )
 

@@ -12,9 +12,8 @@ import pyte.screens
 from .cells import cluster_width
 from .charsets import code_of, pyte_map
 from .damage import DamageTracker
-from .events import Bell, ScreenSwitched
+from .events import Bell, MouseEncoding, MouseMode, ScreenSwitched
 from .grid import SavedCursor, since_level
-from .modes import MouseEncoding, MouseMode
 from .reports import Reports
 from .row import Line, Row, packed_style
 from .scrollback import fit_alternate, reflow

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .colors import Colors
 from .damage import NO_DAMAGE, Damage, DamageTracker
-from .events import TerminalEvent, ignore
-from .modes import Modes
+from .events import Modes, TerminalEvent, ignore
 from .row import Cell, Line
 from .screen import Screen
 from .scrollback import Scrollback
 from .stream import HalfBlanks, Stream
+from .style import Colors
 
 CursorShape = Literal["block", "underline", "bar"]
 

@@ -20,7 +20,7 @@ from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
-from synapse_tui.instructions.files import UNTRUSTED
+from synapse_tui.instructions.compose import UNTRUSTED
 from synapse_tui.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings

@@ -10,8 +10,8 @@ from typing import Any
 
 from synapse_tui.dummy.composer import Composer
 from synapse_tui.dummy.terminal import Key, KeyDecoder, Text
+from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import encode_paste
-from synapse_tui.terminal.modes import Modes
 from tests.integration.session_rig import Rig
 
 MINE = "[A2A:"

@@ -13,7 +13,7 @@ from synapse_tui.agents.delivery.gate import Seen
 from synapse_tui.agents.keyboard import Dialog, DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
 from synapse_tui.model import AgentState, StateReport
-from synapse_tui.terminal.modes import Modes
+from synapse_tui.terminal.events import Modes
 
 RULES = ComposerRules(
     prompt=re.compile("^> "), row=re.compile("^  "), pastes=(re.compile(r"\[Pasted \+(?P<more>\d+) lines\]"),)

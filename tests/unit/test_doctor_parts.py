@@ -13,9 +13,8 @@ from synapse_tui.agents.state import decide
 from synapse_tui.cli.doctor import show_report
 from synapse_tui.cli.output import cells
 from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
-from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
+from synapse_tui.doctor.report import Advice, Report, Result, failed, ok, suggest_dialog, suggest_rule
 from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
-from synapse_tui.doctor.suggest import suggest_dialog, suggest_rule
 from synapse_tui.doctor.versions import glance, read_version, remarks_on
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState

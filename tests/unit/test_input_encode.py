@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synapse_tui.terminal.events import Modes, MouseMode
 from synapse_tui.terminal.input import (
     KeyEvent,
     MouseEvent,
@@ -17,7 +18,6 @@ from synapse_tui.terminal.input import (
     encode_mouse,
     encode_paste,
 )
-from synapse_tui.terminal.modes import Modes, MouseMode
 
 K = KeyEvent
 LEGACY = Modes()
@@ -276,7 +276,7 @@ class TestEncodeInput:
         ],
     )
     def test_legacy_bytes_pass_a_legacy_child_unchanged(self, raw):
-        from synapse_tui.driver.keys import decode_key
+        from synapse_tui.driver.tokenizer import decode_key
 
         assert encode_input(decode_key(raw), raw, LEGACY) == raw
 

@@ -14,7 +14,7 @@ import pytest
 from synapse_tui.addresses import Address
 from synapse_tui.cli.group import synapse
 from synapse_tui.instructions import HEADER, Composed, Selection, TextFolders, compose, placeholders
-from synapse_tui.instructions.files import MAX_BYTES, shipped_texts
+from synapse_tui.instructions.compose import MAX_BYTES, shipped_texts
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 

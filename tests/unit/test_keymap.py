@@ -15,7 +15,7 @@ from textual.keys import _character_to_key
 
 from synapse_tui.actions import ACTIONS, DIGITS, GROUPS
 from synapse_tui.driver.events import textual_name
-from synapse_tui.driver.keys import decode_key
+from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.keymap import (
     Keymap,
     key_label,
@@ -26,8 +26,8 @@ from synapse_tui.keymap import (
     textual_key,
 )
 from synapse_tui.screens.keyboard import Leader, Step
+from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, encode_key
-from synapse_tui.terminal.modes import Modes
 
 _KITTY = {"pageup": "page_up", "pagedown": "page_down"}
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from synapse_tui.driver import TerminalKey, TerminalKeyRelease
-from synapse_tui.driver.keys import UNKNOWN, decode_key
+from synapse_tui.driver.tokenizer import UNKNOWN, decode_key
 from synapse_tui.terminal.input import KeyEvent
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.spool import watch as watch_module
+from synapse_tui.spool import folder as watch_module
 from synapse_tui.spool.files import write_whole
-from synapse_tui.spool.watch import SpoolWatch
+from synapse_tui.spool.folder import SpoolWatch
 from tests.waiting import PATIENCE
 
 

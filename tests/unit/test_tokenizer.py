@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from synapse_tui.driver.keys import UNKNOWN
 from synapse_tui.driver.tokenizer import (
     ESCAPE_DELAY,
     MAX_STRING,
     PASTE_DELAY,
     STRING_DELAY,
+    UNKNOWN,
     FocusToken,
     KeyToken,
     MouseToken,
@@ -23,8 +23,8 @@ from synapse_tui.driver.tokenizer import (
     Token,
     Tokenizer,
 )
+from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
-from synapse_tui.terminal.modes import Modes
 
 K = KeyEvent
 

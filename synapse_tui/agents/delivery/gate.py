@@ -9,7 +9,7 @@ from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.keyboard import Dialog, Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
-from synapse_tui.terminal.modes import Modes
+from synapse_tui.terminal.events import Modes
 
 Seen = TypeVar("Seen")
 
