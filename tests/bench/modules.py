@@ -54,7 +54,7 @@ def shows(agent: AgentSession, text: str) -> Callable[[], bool]:
 
 def report(what: str, modules: dict[str, int], idle: dict[str, int]) -> None:
     more = len(modules.keys() - idle.keys())
-    print(print(f"{what}: {len(modules)} modules, {more} not run by an idle host"))
+    print(f"{what}: {len(modules)} modules, {more} not run by an idle host")
     for path, calls in sorted(modules.items(), key=lambda item: -item[1]):
         print(f"  {calls:6d} {path.removeprefix(PACKAGE + '/')}")
 
