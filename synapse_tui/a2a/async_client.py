@@ -14,7 +14,7 @@ from synapse_tui.model import USER
 
 from .calls import ANSWER_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER, Call, is_loopback, tidy
 from .network import LOOPBACK, Network, client_context
-from .signing import TokenVerifier, nobody
+from .signing import TokenVerifier, no_token
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class AsyncClient:
     def __init__(
         self,
         *,
-        token_of: TokenVerifier = nobody,
+        token_of: TokenVerifier = no_token,
         timeout: float = ANSWER_TIMEOUT,
         name_of: Callable[[str], str] = str,
         network: Network = LOOPBACK,

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from synapse_tui.errors import PeerSilent, PeerUnreachable
 
 from .calls import ANSWER_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER, Call, is_loopback, tidy
-from .signing import TokenVerifier, nobody
+from .signing import TokenVerifier, no_token
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Client:
     def __init__(
         self,
         *,
-        token_of: TokenVerifier = nobody,
+        token_of: TokenVerifier = no_token,
         timeout: float = ANSWER_TIMEOUT,
         environ: Mapping[str, str] | None = None,
         name_of: Callable[[str], str] = str,

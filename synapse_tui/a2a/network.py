@@ -88,8 +88,14 @@ class Network:
         """A notice for the person; empty if only this machine can reach the agents."""
         if not self.exposed:
             return ""
-        told = f"other machines can reach the agents by {self.scheme} on {', '.join(self.bind)}, with a key"
-        return told if self.tls else f"{told}; without a certificate (a2a.tls_cert) keys travel in clear text"
+        warning = (
+            f"other machines can reach the agents by {self.scheme} on {', '.join(self.bind)}, with a key"
+        )
+        return (
+            warning
+            if self.tls
+            else f"{warning}; without a certificate (a2a.tls_cert) keys travel in clear text"
+        )
 
 
 LOOPBACK = Network()

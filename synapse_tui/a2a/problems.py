@@ -68,8 +68,8 @@ def answer_for(error: errors.SynapseError) -> Answer:
 
 
 def _answer(status: int, code: str, error: errors.SynapseError, headers: Mapping[str, str]) -> Answer:
-    told = {"code": code, "message": error.message, "hint": error.hint}
-    return Answer(status, {"error": told, "detail": error.message}, headers)
+    body = {"code": code, "message": error.message, "hint": error.hint}
+    return Answer(status, {"error": body, "detail": error.message}, headers)
 
 
 def _snake(name: str) -> str:
@@ -103,20 +103,20 @@ def refusal(path: str, error: SynapseError) -> Answer:
     """The answer to an error, in the protocol of the path."""
     answer = answer_for(error)
     if path in JSONRPC_PATHS and answer.status != 405:  # anything but a POST is not JSON-RPC
-        told: dict[str, object] = {
+        body: dict[str, object] = {
             "code": _CODES.get(answer.status, _INVALID_REQUEST),
             "message": error.message,
             "data": _details(answer.status, error),
         }
-        return Answer(answer.status, {"jsonrpc": "2.0", "id": None, "error": told}, answer.headers)
+        return Answer(answer.status, {"jsonrpc": "2.0", "id": None, "error": body}, answer.headers)
     if path == REST_PREFIX or path.startswith((REST_PREFIX + "/", "/v1/")):
-        told = {
+        body = {
             "code": answer.status,
             "status": _STATUSES.get(answer.status, "INVALID_ARGUMENT"),
             "message": error.message,
             "details": _details(answer.status, error),
         }
-        return Answer(answer.status, {"error": told}, answer.headers)
+        return Answer(answer.status, {"error": body}, answer.headers)
     return answer
 
 

@@ -141,8 +141,8 @@ def _chunk_json(chunk: Chunk) -> dict[str, object]:
     }
 
 
-def _event(name: str, told: object) -> dict[str, str]:
-    return {"event": name, "data": json.dumps(told, ensure_ascii=False)}
+def _event(name: str, data: object) -> dict[str, str]:
+    return {"event": name, "data": json.dumps(data, ensure_ascii=False)}
 
 
 _STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED, TaskState.INPUT_REQUIRED})

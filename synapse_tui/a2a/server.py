@@ -30,7 +30,7 @@ from .guard import App, Guard
 from .network import LoopbackSockets, server_context
 from .peers import Address, OwnerOf, is_stranger, owner_of
 from .routes import build_app
-from .signing import SignatureChecker, TokenVerifier, nobody
+from .signing import SignatureChecker, TokenVerifier, no_token
 
 protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # invalid requests log warnings: anyone could fill the disk with them
@@ -384,7 +384,7 @@ class AgentServer:
         agent: HostedAgent,
         sockets: LoopbackSockets,
         *,
-        token_of: TokenVerifier = nobody,
+        token_of: TokenVerifier = no_token,
         services: Services = NO_SERVICES,
         app: App | None = None,
         owner: OwnerOf = owner_of,

@@ -35,7 +35,7 @@ TokenVerifier = Callable[[str], str | None]
 """Returns the token of an agent id; None if this host does not know it."""
 
 
-def nobody(agent_id: str) -> str | None:  # noqa: ARG001 - a TokenVerifier
+def no_token(agent_id: str) -> str | None:  # noqa: ARG001 - a TokenVerifier
     return None
 
 

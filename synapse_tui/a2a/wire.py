@@ -192,8 +192,8 @@ def text_json(text: str) -> dict[str, Any]:
 
 
 def _about_file(part: Part, uri: str) -> dict[str, str]:
-    told = {"name": part.name, "mimeType": part.media_type, "uri": uri}
-    return {key: sound(value) for key, value in told.items() if value}
+    fields = {"name": part.name, "mimeType": part.media_type, "uri": uri}
+    return {key: sound(value) for key, value in fields.items() if value}
 
 
 def sound(text: str) -> str:
@@ -351,11 +351,11 @@ def _message_json(message: TaskMessage) -> dict[str, Any]:
 
 
 def _artifact_json(artifact: Artifact, position: int) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "type": "text",
         "data": sound(artifact.text),
         "parts": [part_json(part) for part in artifact.parts] or [text_json(artifact.text)],
         "truncated": artifact.truncated,
         "artifact_id": sound(artifact_id(artifact, position)),
     }
-    return told | ({"name": sound(artifact.name)} if artifact.name else {})
+    return fields | ({"name": sound(artifact.name)} if artifact.name else {})

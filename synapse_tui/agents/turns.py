@@ -391,18 +391,18 @@ class TurnTracker:
         if turn is None or report.state is not AgentState.READY:
             return None
         now = self._clock()
-        patience = SETTLED_SIGNAL if turn.worked else SETTLED
-        settled = max(turn.changed, turn.begun) + patience - now
+        pause = SETTLED_SIGNAL if turn.worked else SETTLED
+        settled = max(turn.changed, turn.begun) + pause - now
         if settled > 0 and not (rests and self.told_done):
             return settled
         if turn.worked or turn.answer.peek():
             self._ready(turn)
             return None if self.current is None else 0.0
-        patience = turn.begun + UNANSWERED - now
-        if patience <= 0:
+        remaining = turn.begun + UNANSWERED - now
+        if remaining <= 0:
             self._over(TaskState.COMPLETED, "no answer was seen")
             return None
-        return patience
+        return remaining
 
     def _check_queue(self, report: StateReport) -> None:
         waiting = next((turn for turn in self._turns if turn.waits), None)

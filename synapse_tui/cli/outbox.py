@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,6 @@ _EVERY = "all"
 _SHORTEST_PREFIX = 4
 _TEXT_CELLS = 50
 _TEXT_START = 500  # characters of an undelivered message's text in JSON, as for messages of open agents
-_NO_ROUTE = 404  # HTTP status: the server has no outbox or inbox, like that of synapse-a2a
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Outbox:
                     (agent, message) for message in self._client.call(agent.endpoint, calls.outbox())
                 ]
             except SynapseError as error:
-                if not (isinstance(error, PeerRefused) and error.status == _NO_ROUTE):
+                if not (isinstance(error, PeerRefused) and error.status == HTTPStatus.NOT_FOUND):
                     self.errors.append(error)
                     continue
                 self.without.append(agent)
@@ -524,7 +524,7 @@ class Inbox:
             while page := client.call(agent.endpoint, calls.inbox(skip=len(messages)), sender_id=who):
                 messages += page
         except SynapseError as error:
-            if isinstance(error, PeerRefused) and error.status == _NO_ROUTE:
+            if isinstance(error, PeerRefused) and error.status == HTTPStatus.NOT_FOUND:
                 self.without.append(agent)
             else:
                 self.errors.append(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,6 @@ from .sending import (
 
 if TYPE_CHECKING:
     from synapse_tui.instructions import Pick, TextFile
-
-_UNKNOWN = 404  # HTTP status: the server has no such task
 
 
 @click.command(name="send", cls=TextCommand)
@@ -269,7 +268,7 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
         except PeerUnreachable as error:
             unreachable = error
         except PeerRefused as error:
-            if error.status != _UNKNOWN:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
     raise unreachable or TaskNotFound(
         f"no running agent knows a task '{task_id}'",

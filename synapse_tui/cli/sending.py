@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 import click
 
@@ -66,7 +67,6 @@ NO_QUESTION = ("", "")
 WAITING = ("queued", "held", "typing")
 """Delivery states in which a message has certainly not been submitted."""
 _FLEETING = ("typing", "submitting")
-_EXITED, _UNKNOWN = 503, 404  # HTTP status: the agent has exited; the server has no such task
 
 
 # -- options and text ---
@@ -406,9 +406,9 @@ class _Delivery:
     def _refused(self, error: SynapseError) -> SynapseError:
         if not isinstance(error, PeerRefused) or isinstance(error, PeerBusy):
             return error
-        if error.status == _EXITED:
+        if error.status == HTTPStatus.SERVICE_UNAVAILABLE:  # the agent has exited
             return AgentExited(error.said, error.hint)
-        if error.status == _UNKNOWN and self._order.follows:
+        if error.status == HTTPStatus.NOT_FOUND and self._order.follows:
             known = f"its tasks: synapse history list --agent {self._who}"
             return TaskNotFound(f"{self._who} has no task '{self._order.follows}'", known)
         return error

@@ -45,7 +45,7 @@ async def check_successor(python: str) -> str:
         raise SessionError(f"{python} cannot be executed: {error.strerror}", hint) from error
     try:
         async with asyncio.timeout(START_SECONDS):
-            told, problem = await process.communicate()
+            output, problem = await process.communicate()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -56,7 +56,7 @@ async def check_successor(python: str) -> str:
         raise SessionError(
             f"the other version does not start: {lines[-1] if lines else 'no reason told'}", hint
         )
-    return told.decode("utf-8", "replace").strip()
+    return output.decode("utf-8", "replace").strip()
 
 
 log = logging.getLogger(__name__)

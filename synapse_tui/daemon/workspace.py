@@ -284,8 +284,8 @@ class LostWorkspace:
         saved = self._saved.agents
         return sum(
             count
-            for whom, count in unfinished.items()
-            if any(whom.is_meant(agent.agent_id, agent.name) for agent in saved)
+            for recipient, count in unfinished.items()
+            if any(recipient.is_meant(agent.agent_id, agent.name) for agent in saved)
         )
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:

@@ -86,8 +86,8 @@ def _remotes(mark: Path) -> dict[str, str]:
 def _common_folder(mark: Path) -> Path:
     folder = mark
     if mark.is_file():
-        told = mark.read_text(encoding="utf-8", errors="replace").partition("gitdir:")[2].strip()
-        folder = (mark.parent / told).resolve()
+        target = mark.read_text(encoding="utf-8", errors="replace").partition("gitdir:")[2].strip()
+        folder = (mark.parent / target).resolve()
     with suppress(OSError):
         return (folder / (folder / "commondir").read_text(encoding="utf-8").strip()).resolve()
     return folder

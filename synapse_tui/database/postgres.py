@@ -80,9 +80,9 @@ def load_driver() -> Any:  # noqa: ANN401 - a module
 
 
 class Connector:
-    def __init__(self, database: TeamDatabase, patience: float) -> None:
+    def __init__(self, database: TeamDatabase, seconds: float) -> None:
         self._database = database
-        self._patience = patience
+        self._seconds = seconds
         self._failed: tuple[float, HistoryError] | None = None
 
     def connect(self) -> psycopg.Connection[Any]:
@@ -121,21 +121,21 @@ class Connector:
         return None
 
     def _connect(self, driver: Any) -> psycopg.Connection[Any]:  # noqa: ANN401 - a module
-        connection: psycopg.Connection[Any] = _timed(driver, self._patience, self._fail).connect(
+        connection: psycopg.Connection[Any] = _timed(driver, self._seconds, self._fail).connect(
             connection_url(self._database),
-            connect_timeout=max(2, round(min(self._patience, LONGEST_CONNECT))),
+            connect_timeout=max(2, round(min(self._seconds, LONGEST_CONNECT))),
             application_name="synapse-tui",
             client_encoding="utf-8",
             # Detects a machine that disappeared.
             keepalives_idle=30,
             keepalives_interval=5,
             keepalives_count=3,
-            tcp_user_timeout=round(self._patience * 1000),
+            tcp_user_timeout=round(self._seconds * 1000),
             autocommit=True,
             # Generic plans make searches slow, and poolers do not support prepared statements.
             prepare_threshold=None,
         )
-        limit = round(max(0.5, self._patience - _SLACK) * 1000)
+        limit = round(max(0.5, self._seconds - _SLACK) * 1000)
         connection.execute(
             "SELECT set_config('search_path', 'synapse, public', false),"
             " set_config('TimeZone', 'UTC', false), set_config('statement_timeout', %s, false),"
@@ -167,7 +167,7 @@ def _is_lost(error: BaseException) -> bool:
 
 def _timed(
     driver: Any,  # noqa: ANN401 - a module
-    patience: float,
+    seconds: float,
     fail: Callable[[BaseException], object],
 ) -> type[psycopg.Connection[Any]]:
     """Return a connection class with a client-side timeout.
@@ -181,14 +181,14 @@ def _timed(
             return found
 
         def _limited(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
-            end = time.monotonic() + patience
+            end = time.monotonic() + seconds
             try:
                 wanted = next(gen)
                 while True:
                     ready = yield wanted
                     if not ready and time.monotonic() > end:
                         self.pgconn.finish()
-                        error = driver.OperationalError(f"it did not answer in {patience:g} s")
+                        error = driver.OperationalError(f"it did not answer in {seconds:g} s")
                         fail(error)
                         raise error
                     wanted = gen.send(ready)

@@ -25,6 +25,7 @@ from synapse_tui.events import Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
 from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
+from synapse_tui.messages.tasks import WHY_REPLY
 from synapse_tui.model import Parked, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
@@ -356,8 +357,7 @@ class HistoryKeeper:
 
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
         task = dataclasses.replace(owed.task, reply=state)
-        why = "the sender was told" if state is ReplyState.TOLD else "the sender could not be told"
-        change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, why)
+        change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, WHY_REPLY[state])
         self._history.note(Snapshot(owed.key, task), change)
 
     def _keep(self, task: asyncio.Task[None]) -> None:

@@ -208,8 +208,8 @@ class AccessSettings:
 
     def tell(self) -> None:
         """Notify the person, once, if other machines can reach the agents."""
-        told = self.network.notice()
-        if told and not self._told:
+        warning = self.network.notice()
+        if warning and not self._told:
             self._told = True
-            log.warning("%s", told)
-            self._events.publish(Notice(told, "warning"))
+            log.warning("%s", warning)
+            self._events.publish(Notice(warning, "warning"))

@@ -47,7 +47,7 @@ _WHY_DELIVERY = {
     DeliveryState.DONE: "answered",
 }
 _WHY_STATE = {TaskState.WORKING: "the agent works on it"}
-_WHY_REPLY = {
+WHY_REPLY = {
     ReplyState.TOLD: "the sender was told",
     ReplyState.FAILED: "the sender could not be told",
 }
@@ -420,7 +420,7 @@ def peer_task(task: Task) -> str:
 
 def _why(old: Task | None, new: Task) -> str:
     if old is not None and old.reply is not new.reply and old.state is new.state:
-        return _WHY_REPLY.get(new.reply, "the sender is to be told")
+        return WHY_REPLY.get(new.reply, "the sender is to be told")
     if new.reason:
         return new.reason
     if old is not None and new.delivery is old.delivery:

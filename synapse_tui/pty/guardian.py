@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from synapse_tui.errors import HandoverError
 
-from .guardian_process import IGNORED, ProcessKey, read_row
+from .guardian_process import IGNORED, Mark, ProcessKey, agent_of, read_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class Guardian:
         self._python = python
         self.report = report
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
-        self._leaders: dict[int, str] = {}
-        self._unsent: list[str] = []
+        self._leaders: dict[int, tuple[str, Mark | None]] = {}
+        self._unsent: list[bytes] = []
         self._failures = 0  # Consecutive exits of guardian processes
         self._started = 0.0  # Start of the last one, on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
@@ -130,7 +130,9 @@ class Guardian:
         report: Callable[[str], None] = lambda _text: None,
     ) -> Guardian:
         guardian = cls(python, report=report)
-        guardian._leaders = dict(handle.leaders)
+        guardian._leaders = {
+            pid: (start, agent_of(ProcessKey(pid, start))) for pid, start in handle.leaders.items()
+        }
         if handle.pid:
             guardian._process = AdoptedGuardian(handle)
             guardian._follow(guardian._process)
@@ -141,7 +143,8 @@ class Guardian:
     def hand_over(self) -> GuardianHandle:
         """Detach the guardian for `adopt`; its pipe survives execve(2), so it continues watching."""
         process = self._let_go()
-        leaders, self._leaders = self._leaders, {}
+        leaders = {pid: start for pid, (start, _) in self._leaders.items()}
+        self._leaders = {}
         if process is None or process.stdin is None or process.poll() is not None:
             return GuardianHandle(0, -1, leaders)
         pipe = os.dup(process.stdin.fileno())
@@ -155,14 +158,14 @@ class Guardian:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
-    def watch(self, leader: ProcessKey) -> None:
-        """Have the guardian end this session when this process exits."""
-        self._leaders[leader.pid] = leader.start
-        self._tell(f"+{leader.pid} {leader.start}\n")
+    def watch(self, leader: ProcessKey, agent: Mark | None) -> None:
+        """Have the guardian end this session, and all with the mark of its agent, when this process exits."""
+        self._leaders[leader.pid] = (leader.start, agent)
+        self._tell(*_lines(leader.pid, leader.start, agent))
 
     def forget(self, pid: int) -> None:
         if self._leaders.pop(pid, None) is not None:
-            self._tell(f"-{pid}\n")
+            self._tell(b"-%d\n" % pid)
 
     def close(self) -> None:
         """Stop the guardian, which ends the sessions it still watches."""
@@ -179,8 +182,8 @@ class Guardian:
             self._timer = None
         return process
 
-    def _tell(self, line: str) -> None:
-        self._unsent.append(line)
+    def _tell(self, *lines: bytes) -> None:
+        self._unsent += lines
         if (self._process is None or self._process.poll() is not None) and self._timer is None:
             self._start()
         else:
@@ -191,7 +194,7 @@ class Guardian:
         if old is not None and old.stdin is not None:
             old.stdin.close()
         self._process = _start(self._python)
-        self._unsent = [f"+{pid} {start}\n" for pid, start in self._leaders.items()]
+        self._unsent = [line for pid, known in self._leaders.items() for line in _lines(pid, *known)]
         if self._process is not None:
             self._follow(self._process)
             self._send()
@@ -241,13 +244,18 @@ class Guardian:
         while self._unsent:
             try:
                 # Shorter than PIPE_BUF, so the write is atomic (pipe(7)).
-                os.write(descriptor, self._unsent[0].encode())
+                os.write(descriptor, self._unsent[0])
             except BlockingIOError:
                 return
             except OSError as error:
                 log.warning("the guardian does not listen", extra={"error": str(error)})
                 return
             del self._unsent[0]
+
+
+def _lines(pid: int, start: str, agent: Mark | None) -> tuple[bytes, bytes]:
+    mark = b"" if agent is None else agent.encode()
+    return b"=%d %s\n" % (pid, mark), b"+%d %s\n" % (pid, start.encode())
 
 
 def _start(python: str) -> subprocess.Popen[bytes] | None:

@@ -1,9 +1,10 @@
 """The guardian's program, and the process table it works on.
 
 Run as `python -I -S -E guardian_process.py`: it imports only a few modules of the standard library, so that
-it starts quickly and stays small. The parent writes lines to its standard input: `+PID START` for every live
-session leader, `-PID` for one that has exited. At the end of the input the parent is gone, and the guardian
-ends everything that belongs to the remaining sessions.
+it starts quickly and stays small. The parent writes lines to its standard input: `=PID MARK` and `+PID START`
+for every live session leader, `-PID` for one that has exited. At the end of the input the parent is gone, and
+the guardian ends everything that belongs to the remaining sessions. The mark is sent because the leader may
+have exited, hung up by its terminal, before the guardian has started and could read it.
 
 A process belongs to an agent if it is in the agent's session, is a descendant of one that is, or is younger
 than the agent and has its id in the environment (SYNAPSE_AGENT_ID), like a daemon that left its session and
@@ -145,6 +146,15 @@ class Mark(NamedTuple):
         """Whether both are the same agent: agents of two homes may have equal ids."""
         pairs = ((self.token, other.token), (self.spool, other.spool))
         return self.agent_id == other.agent_id and all(a == b or not (a and b) for a, b in pairs)
+
+    def encode(self) -> bytes:
+        """Return it as part of a line for the guardian."""
+        return "\t".join(word.encode("unicode_escape").decode() for word in self).encode()
+
+    @classmethod
+    def decode(cls, line: str) -> Mark | None:
+        words = [word.encode().decode("unicode_escape") for word in line.split("\t")]
+        return cls(*words) if words[0] and len(words) == len(cls._fields) else None
 
 
 _NAMES = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_SPOOL")
@@ -292,13 +302,16 @@ class Watch:
     def feed(self, data: bytes) -> None:
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
-            word, _, start = line[1:].decode(errors="replace").partition(" ")
+            word, _, rest = line[1:].decode(errors="replace").partition(" ")
             if not word.isdigit():
                 continue
             pid = int(word)
-            if line[:1] == b"+":
-                self.leaders[pid] = ProcessKey(pid, start)
-                self._agents[pid] = agent_of(self.leaders[pid])
+            if line[:1] == b"=":
+                self._agents[pid] = Mark.decode(rest)
+            elif line[:1] == b"+":
+                self.leaders[pid] = ProcessKey(pid, rest)
+                if pid not in self._agents:
+                    self._agents[pid] = agent_of(self.leaders[pid])
             elif line[:1] == b"-":
                 for known in (self.leaders, self._agents, self._seen):
                     known.pop(pid, None)

@@ -339,7 +339,7 @@ class PtyProcess:
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
         process = cls(pid, master, guardian)
         if guardian is not None:
-            guardian.watch(process._key)
+            guardian.watch(process._key, process._agent)
         return process
 
     @classmethod

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from synapse_tui.addresses import Address
 
 ALL = "all"
+NO_RECIPIENT = "write to whom it goes: a name, an id, or all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +292,7 @@ class Composer(Form[str]):
 
     def _take(self, address: str) -> None:
         if not address.strip():
-            self.show_error("write to whom it goes: a name, an id, or all")
+            self.show_error(NO_RECIPIENT)
             return
         self._to = address
         self.query_one("#to", Input).value = address
@@ -327,7 +328,7 @@ class Composer(Form[str]):
     def submit(self) -> None:
         draft = self._draft()
         if not draft.to:
-            self.show_error("write to whom it goes: a name, an id, or all")
+            self.show_error(NO_RECIPIENT)
             self.query_one("#to").focus()
             return
         if not draft.text and draft.priority != INTERRUPT_PRIORITY:

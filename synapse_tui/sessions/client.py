@@ -332,15 +332,15 @@ def attach(
 
 def _wait(connection: socket.socket, wakeups: socket.socket, on_line: Callable[[Line], None]) -> Ended:
     buffer = LineBuffer()
-    patience: float | None = None
+    timeout: float | None = None
     while True:
-        ready, _, _ = select.select([connection, wakeups], [], [], patience)
+        ready, _, _ = select.select([connection, wakeups], [], [], timeout)
         if not ready:
             return Ended("lost", "the host did not give the terminal back in time")
         if wakeups in ready:
             numbers = wakeups.recv(4096)
             if _tell(connection, numbers):
-                patience = LEAVE_SECONDS
+                timeout = LEAVE_SECONDS
         if connection in ready:
             data = connection.recv(65536)
             ended = _take(buffer, data, on_line) if data else Ended("lost")

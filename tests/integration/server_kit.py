@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer, ConnectionLimits
-from synapse_tui.a2a.signing import TokenVerifier, nobody
+from synapse_tui.a2a.signing import TokenVerifier, no_token
 from tests.fake_agent import FakeAgent
 
 BODY = b'{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!"}]}}'
@@ -19,7 +19,7 @@ BODY = b'{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!
 async def running(
     kind: str = "claude",
     *,
-    token_of: TokenVerifier = nobody,
+    token_of: TokenVerifier = no_token,
     agent: FakeAgent | None = None,
     services: Services = NO_SERVICES,
     room: ConnectionLimits | None = None,

@@ -89,6 +89,13 @@ def now() -> float:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 1
 
 
+def described(pids: list[int], guardian: int) -> str:
+    """What still runs of some processes, and how."""
+    running = [(guardian_process.read_row(pid), guardian_process.mark_of(pid)) for pid in pids if runs(pid)]
+    wait = Path(f"/proc/{guardian}/wchan").read_text() if runs(guardian) else "ended"
+    return f"the end of {running} of {pids}; the guardian: {wait}"
+
+
 def parent(pid: int) -> int:
     row = guardian_process.read_row(pid)
     assert row
@@ -152,7 +159,25 @@ async def test_daemons_of_agents_end_with_a_killed_host(reaped: list[int], numbe
     reaped += [*pids, guardian, owner.pid]
     owner.send_signal(number)
     finish(owner)
-    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not any(map(runs, pids)), lambda: described(pids, guardian))
+    await until(lambda: not runs(guardian), "the end of the guardian")
+
+
+async def test_daemons_end_when_the_host_is_killed_before_its_guardian_has_started(
+    tmp_path: Path, reaped: list[int]
+) -> None:
+    python, go = tmp_path / "python", tmp_path / "go"
+    python.write_text(f'#!/bin/sh\nwhile ! [ -e {go} ]; do sleep 0.02; done\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    owner, pids, guardian = owner_of(starter([], ["setsid"]), announced=2, python=str(python))
+    leader, *daemons = pids
+    reaped += [*pids, guardian, owner.pid]
+    owner.kill()
+    finish(owner)
+    await until(lambda: not runs(leader), "the leader's end by the hang-up of its terminal")
+    assert all(map(runs, daemons))
+    go.touch()
+    await until(lambda: not any(map(runs, daemons)), f"the end of {daemons}")
     await until(lambda: not runs(guardian), "the end of the guardian")
 
 

@@ -30,7 +30,8 @@ from pathlib import Path
 from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
 
 async def main():
-    guardian, scheduler, output = Guardian(), ReadScheduler(), bytearray()
+    guardian = Guardian(sys.argv[3] or sys.executable)
+    scheduler, output = ReadScheduler(), bytearray()
     processes = []
     for command in json.loads(sys.argv[1]):
         process = PtyProcess.spawn(
@@ -82,11 +83,16 @@ def start_owner():
             os.kill(pid, signal.SIGKILL)
 
 
-def owner_of(*commands: list[str], announced: int = 0) -> tuple[subprocess.Popen[str], list[int], int]:
+def owner_of(
+    *commands: list[str], announced: int = 0, python: str = ""
+) -> tuple[subprocess.Popen[str], list[int], int]:
+    """Starts the owner of some commands; `python` runs its guardian."""
     announced = announced or sum(" ".join(command).count("PID") for command in commands)
     announced += sum(command is TOOLS for command in commands)
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, json.dumps(commands), str(announced)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", OWNER, json.dumps(commands), str(announced), python],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert owner.stdout
     answer = json.loads(owner.stdout.readline())

@@ -14,7 +14,7 @@ from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.calls import Call
 from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.network import bind_loopback
-from synapse_tui.a2a.signing import TokenVerifier, nobody
+from synapse_tui.a2a.signing import TokenVerifier, no_token
 from synapse_tui.errors import PeerRefused, PeerUnreachable, TaskNotFound
 from synapse_tui.model import USER, AgentState, Sender, TaskState
 from tests.integration.server_kit import running
@@ -27,7 +27,7 @@ CODEX = Sender("synapse-codex-8120", "codex", "http://127.0.0.1:8120")
 class Light:
     """The blocking client with the face of the other."""
 
-    def __init__(self, *, token_of: TokenVerifier = nobody, timeout: float = 10) -> None:
+    def __init__(self, *, token_of: TokenVerifier = no_token, timeout: float = 10) -> None:
         self._client = Client(token_of=token_of, timeout=timeout)
 
     async def call(self, endpoint: str, call: Call[T]) -> T:

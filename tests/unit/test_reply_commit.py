@@ -32,7 +32,7 @@ async def exchange(path: Path) -> None:
     replies = Replies(events, agents, unused, unused)
     asker, answerer = FakeAgent(8101, "claude"), FakeAgent(8120, "codex")
     for agent in (asker, answerer):
-        journal = AgentJournal(history, AgentKey("/work/project", agent.agent_id, agent.agent_type))
+        journal = AgentJournal(history, AgentKey("/home/me/project", agent.agent_id, agent.agent_type))
         journal.begin(agent.context_id)
         agent.tasks.journal = journal
         agents[agent.agent_id] = agent

@@ -11,7 +11,7 @@ import pytest
 from synapse_tui.a2a.guard import Guard
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
-from synapse_tui.a2a.signing import SignatureChecker, nobody
+from synapse_tui.a2a.signing import SignatureChecker, no_token
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import Doorkeeper, message, served, signer
 
@@ -391,7 +391,7 @@ async def test_a_body_that_breaks_off_is_not_taken(agent: FakeAgent) -> None:
         "query_string": b"",
         "headers": [(b"host", b"localhost:8100"), (b"content-type", b"application/json")],
     }
-    await Guard(build_app(), agent, checker=SignatureChecker(nobody))(scope, receive, send)
+    await Guard(build_app(), agent, checker=SignatureChecker(no_token))(scope, receive, send)
     assert sent[0]["status"] == 400
     assert not agent.requests
 
@@ -405,6 +405,6 @@ async def test_a_websocket_is_closed(agent: FakeAgent) -> None:
     async def send(event: object) -> None:
         sent.append(event)
 
-    gate = Guard(build_app(), agent, checker=SignatureChecker(nobody))
+    gate = Guard(build_app(), agent, checker=SignatureChecker(no_token))
     await gate({"type": "websocket", "headers": []}, receive, send)
     assert sent == [{"type": "websocket.close", "code": 1008}]

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 from synapse_tui.content import Artifact, Part, TaskMessage
@@ -39,7 +40,6 @@ log = logging.getLogger(__name__)
 
 LONGEST = 86_400.0  # maximum seconds to follow a task
 CANCEL_TIMEOUT = 10.0
-UNKNOWN_TASK = 404
 """Status if the agent does not know the task that a message continues; the message was not accepted."""
 IDLE = 60.0  # seconds without data in a stream before the task is polled
 FIRST_PAUSE = 0.3
@@ -162,7 +162,7 @@ class RemoteWorker:
                 try:
                     await exchange.send(outgoing)
                 except PeerRefused as error:
-                    if exchange.accepted or error.status != UNKNOWN_TASK or not remote:
+                    if exchange.accepted or error.status != HTTPStatus.NOT_FOUND or not remote:
                         raise
                     conversation.forget_remote(task_id)
                     anew = dataclasses.replace(outgoing, task_id="", context_id="")
