@@ -127,7 +127,7 @@ def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
             before = context.params.setdefault(name, None)
             if given and before is not None:
                 both = f"{words[before]} and {words[meaning]}"
-                raise click.UsageError(f"{both} exclude each other: give one of them", context)
+                raise click.UsageError(f"{both} cannot be combined", context)
             if given:
                 context.params[name] = meaning
 

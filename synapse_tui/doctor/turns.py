@@ -79,9 +79,7 @@ def _no_enter(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
 
 def _no_proof(_seen: Seen, profile: Profile) -> tuple[Advice, ...]:
     value = f"{max(profile.submit.verify * 2.5, 5):g}"
-    return (
-        Advice("submit.verify", value, "after Enter the screen did not show in time that the message went"),
-    )
+    return (Advice("submit.verify", value, "after Enter the screen did not show in time that it was sent"),)
 
 
 def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
@@ -94,17 +92,17 @@ def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
 
 def _unknown(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
     if rule := suggest_dialog(seen.last):
-        return (Advice("dialogs", rule, "something on the screen asks, and no rule knows it"),)
+        return (Advice("dialogs", rule, "the screen shows a question that no rule knows"),)
     what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
     return (Advice("states", "a rule for what it shows now", what),)
 
 
 def _asks(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
-    return (Advice("", "look what it asks, and answer it once by hand", "\n".join(seen.last.rows[-8:])),)
+    return (Advice("", "see what it asks, and answer it once yourself", "\n".join(seen.last.rows[-8:])),)
 
 
 def _deaf(_seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
-    return (Advice("submit", "{method: typed, chunk: 500}", "it does not read so much at once"),)
+    return (Advice("submit", "{method: typed, chunk: 500}", "it does not read that much at once"),)
 
 
 def _short(text: str) -> str:
@@ -181,8 +179,8 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
             Advice("states", "a rule for 'processing'", "no rule saw it work"),
         )
     return not_shown(
-        f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
-        Advice("", "try it in other words, with --prompt and --expect", "the model did not answer as asked"),
+        f"a turn ran, but its answer shows nothing: {brief(seen.answer)}",
+        Advice("", "rephrase it with --prompt and --expect", "the model did not answer as asked"),
     )
 
 
@@ -258,7 +256,7 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
     new = [hazard for hazard in wrong if hazard in LEADING and hazard not in known]
     if new:
         signs = ", ".join(f'"{sign}"' for sign in (*known, *new))
-        why = f"a message that begins with {' or '.join(new)} was taken for something else"
+        why = f"a message that begins with {' or '.join(new)} was taken for a command"
         yield Advice("hazards.leading", f"[{signs}]", why)
     if MENTION in wrong and not profile.hazards.trailing_mention:
         why = "Enter accepted a completion instead of the message"
@@ -306,7 +304,7 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
         return verdict
     if not seen.answer:
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
-        return failed("the answer was not seen: the task has no artifact", where)
+        return failed("no answer was seen: the task has no artifact", where)
     # The agent's own record contains no frame, whatever it repeats from earlier answers.
     row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
     if row:
@@ -338,7 +336,7 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
     if profile.transcript is not None:
         # The agent's own record contains no frame.
         return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
-    return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
+    return failed(evidence, Advice("", "try it again; report it unless the model wrote it", evidence))
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:

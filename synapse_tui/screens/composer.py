@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from synapse_tui.addresses import Address
 
 ALL = "all"
-NO_RECIPIENT = "write to whom it goes: a name, an id, or all"
+NO_RECIPIENT = "enter a receiver: a name, an id, or all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class Composer(Form[str]):
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
-    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
+    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps the draft"
     # `on_mount` chooses the field; focusing the receiver opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
 
@@ -333,7 +333,7 @@ class Composer(Form[str]):
             return
         if not draft.text and draft.priority != INTERRUPT_PRIORITY:
             self.show_error(
-                InvalidValue("the message is empty", "only an interrupt (priority 5) needs no text")
+                InvalidValue("the message is empty", "only an interrupt (priority 5) may be empty")
             )
             return
         self.attempt(lambda: self._send(draft))

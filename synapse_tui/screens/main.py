@@ -43,7 +43,7 @@ SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views 
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
-QUESTION_WAITS = "a question waits: pause for a second to see it"
+QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
 ViewFactory = Callable[["AgentSession"], Widget]
 
 

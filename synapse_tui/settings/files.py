@@ -97,7 +97,7 @@ class SettingsFile:
             if not isinstance(inner, dict):
                 where = ".".join(tables[: at + 1])
                 raise ConfigError(
-                    f"{self.path}: '{where}' holds a value where a table belongs",
+                    f"{self.path}: '{where}' must be a table",
                     "correct the file: synapse config edit",
                 )
             content = inner
@@ -146,9 +146,9 @@ def parse(path: Path, data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data) if data.strip() else {}
     except ValueError as error:
-        raise ConfigError(f"{path} is no valid JSON: {error}", "correct it: synapse config edit") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}", "correct it: synapse config edit") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold a JSON object", "correct it: synapse config edit")
+        raise ConfigError(f"{path} must contain a JSON object", "correct it: synapse config edit")
     return content
 
 
@@ -171,14 +171,14 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     try:
         return setting.accept(raw)
     except ValueError as error:
-        raise ConfigError(f"'{setting.key}' {error}", f"its meaning: {setting.help}") from error
+        raise ConfigError(f"'{setting.key}' {error}", setting.help) from error
 
 
 def _json(word: str) -> object:
     try:
         return json.loads(word)
     except ValueError as error:
-        raise ConfigError(f"the value is no valid JSON: {error}", "quote it for the shell: '...'") from error
+        raise ConfigError(f"the value is not valid JSON: {error}", "quote it for the shell: '...'") from error
 
 
 def _remove(content: dict[str, Any], names: list[str]) -> bool:
@@ -291,7 +291,9 @@ class SettingsFiles:
             ConfigError: It is a project layer, but the folder is not a project.
         """
         if layer not in self.layers:
-            raise ConfigError("your home folder is no project", "use --user, or change to a project's folder")
+            raise ConfigError(
+                "your home folder is not a project", "use --user, or change to a project's folder"
+            )
         folder = self.paths.synapse if layer == "user" else self.project / ".synapse"
         return folder / _NAMES[layer]
 
@@ -327,7 +329,7 @@ class SettingsFiles:
                 )
             hint = f"did you mean '{near}'? 'synapse config keys' lists all"
             raise InvalidValue(
-                f"there is no setting '{key}'", hint if near else "'synapse config keys' lists all"
+                f"no setting named '{key}'", hint if near else "'synapse config keys' lists all"
             )
         return found
 
@@ -355,7 +357,7 @@ class SettingsFiles:
         try:
             self._trust.trust([untrusted])
         except OSError as error:
-            return f"{path} could not be noted as trusted: {error.strerror}"
+            return f"{path} could not be recorded as trusted: {error.strerror}"
         return ""
 
     def _make_folder(self, layer: Layer) -> None:
@@ -366,7 +368,7 @@ class SettingsFiles:
                 make_project_folder(self.project)
         except OSError as error:
             raise ConfigError(
-                f"{self.path(layer).parent} cannot be made: {error.strerror or error}",
+                f"{self.path(layer).parent} cannot be created: {error.strerror or error}",
                 "check its permissions",
             ) from error
 
@@ -492,14 +494,14 @@ class Survey:
     def obstacle(self, entry: Entry, layer: Layer) -> str:
         """Return why a value given by a file is not in effect; empty if it is."""
         if entry.origin == "environment":
-            return f"${entry.variable} in the environment wins over all files"
+            return f"${entry.variable} in the environment overrides all files"
         view = self.files[layer]
         if not view.trusted:
-            return f"{self.name(layer)} counts once you have trusted it"
+            return f"{self.name(layer)} has no effect until you trust it"
         later = list(self.files)[list(self.files).index(layer) + 1 :]
         winner = next((each for each in reversed(later) if self._counts(entry, each)), None)
         if winner is not None:
-            return f"{self.name(winner)} wins: {value_text(entry.setting, entry.value)}"
+            return f"{self.name(winner)} overrides it: {value_text(entry.setting, entry.value)}"
         return ""
 
     def _counts(self, entry: Entry, layer: Layer) -> bool:
@@ -536,10 +538,10 @@ def survey(files: SettingsFiles) -> Survey:
 
 def _why_kept(settings: Settings, view: LayerView) -> str:
     if view.path in settings.broken:
-        return "the file cannot be read now"
+        return "the file cannot be read"
     if view.path in settings.untrusted:
-        return "the file waits for your trust"
-    return "what it says now cannot be used"
+        return "the file is not trusted yet"
+    return "its new value is invalid"
 
 
 def _grouped(entries: Iterable[Entry]) -> list[Entry]:
@@ -582,8 +584,8 @@ def read_lines(setting: Setting, text: str) -> object:
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
-            raise ValueError(f"'{line}' must read NAME = VALUE")
+            raise ValueError(f"'{line}' must have the form NAME = VALUE")
         if name in table:
-            raise ValueError(f"'{name}' comes twice")
+            raise ValueError(f"'{name}' is repeated")
         table[name] = value
     return table

@@ -237,14 +237,14 @@ def _parse(
         problems: Receives the error.
         known: Whether the file's last good values stay in effect.
     """
-    hint = f"correct the file; {'what it said before still counts' if known else 'it was left out'}"
+    hint = f"correct the file; {'its previous values stay in effect' if known else 'it was ignored'}"
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        problems.append(ConfigError(f"{path} is no valid JSON: {error}", hint))
+        problems.append(ConfigError(f"{path} is not valid JSON: {error}", hint))
         return None
     if not isinstance(content, dict):
-        problems.append(ConfigError(f"{path} must hold a JSON object", hint))
+        problems.append(ConfigError(f"{path} must contain a JSON object", hint))
         return None
     return content
 
@@ -274,10 +274,10 @@ def _entries(
             try:
                 found = setting.convert(value)
                 if fault := setting.fault(found):
-                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "nothing takes its place"))
+                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "no other value is used instead"))
                 yield setting, found
             except ValueError as error:
-                hint = "the one before still counts" if key in before else "the value was left out"
+                hint = "the previous value stays in effect" if key in before else "the value was ignored"
                 problems.append(ConfigError(f"{path}: '{key}' {error}", hint))
                 if key in before:
                     yield setting, before[key]
@@ -291,11 +291,11 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
                 found = setting.convert(environ[variable])
                 if fault := setting.fault(found):
                     problems.append(
-                        ConfigError(f"the variable {variable} {fault}", "nothing takes its place")
+                        ConfigError(f"the variable {variable} {fault}", "no other value is used instead")
                     )
                 yield key, found
             except ValueError as error:
-                problems.append(ConfigError(f"the variable {variable} {error}", "the value was left out"))
+                problems.append(ConfigError(f"the variable {variable} {error}", "the value was ignored"))
 
 
 def entries_of(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -273,9 +273,8 @@ class TooSmall(Widget, can_focus=False):
 
     def render(self) -> Content:
         size = self.app.size
-        text = (
-            f"{size.width}×{size.height} is too small\nneeds {LEAST_WIDTH}×{LEAST_HEIGHT}\nthe agents go on"
-        )
+        needs = f"needs {LEAST_WIDTH}×{LEAST_HEIGHT}"
+        text = f"{size.width}×{size.height} is too small\n{needs}\nthe agents keep running"
         return Content(text)
 
 

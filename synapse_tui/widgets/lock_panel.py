@@ -30,7 +30,7 @@ from .views import kind_of, party
 
 SECOND = 1.0
 LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
-NONE = "  no file is locked"
+NONE = "  no files are locked"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 

@@ -280,8 +280,8 @@ def proof(sender: Sender) -> str:
     if sender.verified:
         return ""
     if sender.sender_id == USER.sender_id:
-        return "  (not proved: a shell of yours, or a program that does not sign)"
-    return "  (not proved: it only says so)"
+        return "  (unverified: your shell, or a program that does not sign)"
+    return "  (unverified)"
 
 
 def kind_of(agent_id: str) -> str:

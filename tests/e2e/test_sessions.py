@@ -328,7 +328,7 @@ def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready,
     agents(shown, 1)
     other = launch(command=("bash", "--norc"))
     other.keys("synapse-tui kill --all", "Enter")
-    other.wait_for("project", "a terminal shows it", "[y/N]")
+    other.wait_for("project", "is attached", "[y/N]")
     other.keys("n", "Enter")
     other.wait_for("nothing was stopped")
     assert len(sessions(run)) == 1
@@ -363,7 +363,7 @@ def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Ru
     psutil.wait_procs([host], timeout=30)
     assert ended()[-1].endswith("SIGTERM")
     terminal = launch("dummy")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("n")
     agents(terminal, 1)
     leader(terminal, "q")
@@ -452,7 +452,7 @@ def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
     assert not alive
     assert sessions(run) == []
     terminal.keys("clear; synapse-tui dummy", "Enter")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("n")
     terminal.wait_for("❯")
 
@@ -651,8 +651,8 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     host_of(run).terminate()  # as a system does that shuts down
     terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?", "dummy 'one'", "dummy 'two'")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.wait_for("Reopen the last workspace?", "dummy 'one'", "dummy 'two'")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("y")
     agents(terminal, 2)
     terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
@@ -669,7 +669,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui dummy", "Enter")
     terminal.wait_for("❯")
-    assert "Open the last workspace" not in terminal.screen, "it was closed by a person"
+    assert "Reopen the last workspace" not in terminal.screen, "it was closed by a person"
 
 
 @pytest.mark.timeout(240)
@@ -714,16 +714,16 @@ def test_a_workspace_of_a_killed_host_can_be_declined(
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?")
+    terminal.wait_for("Reopen the last workspace?")
     terminal.wait(lambda: saved(run, home), "what is offered to be saved, for the host after this one")
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?")
+    terminal.wait_for("Reopen the last workspace?")
     terminal.kill_command(signal.SIGTERM)  # and when nobody answers, so that the host ends
     terminal.wait_for("detached from session")
     terminal.wait(lambda: not sessions(run), "the end of the host")
     terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("n")
     terminal.wait_for("1 fresh", "❯")

@@ -63,7 +63,7 @@ def dead(shell: Shell, kind: str = "gemini") -> FakeAgent:
 async def test_list_of_nobody(shell: Shell) -> None:
     result = await shell.run("list")
     assert (result.code, result.out) == (0, "")
-    assert "no agent runs in this project" in result.err
+    assert "no agents are running in this project" in result.err
     assert (await shell.run("list", "--json")).out == "[]\n"
 
 
@@ -198,7 +198,7 @@ async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None
     _, err = await process.communicate()
     assert process.returncode == 130
     assert b"interrupted" in err
-    assert f"task {agent.task_ids[0][:8]} goes on".encode() in err
+    assert f"task {agent.task_ids[0][:8]} continues".encode() in err
     assert b"Traceback" not in err
 
 

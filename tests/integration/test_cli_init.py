@@ -46,7 +46,7 @@ async def test_what_a_person_had_written_is_trusted_and_what_an_agent_had_is_not
 ) -> None:
     shell.environ["SYNAPSE_AGENT_ID"] = agent
     result = await shell.run("init")
-    assert ("until a person trusts" in result.err) == bool(agent), result.err
+    assert ("until the user trusts" in result.err) == bool(agent), result.err
     path = shell.folder / ".synapse/settings.json"
     assert (TrustStore(shell.home / ".synapse/trusted.json").check(path, path.read_bytes()) is None) == (
         not agent
@@ -75,7 +75,7 @@ async def test_reset_asks_and_keeps_what_was_edited(shell: Shell) -> None:
         assert backup in result.out
         assert "grid" in edited.with_name(backup).read_text()
         assert edited.read_text() == "{}\n"
-    assert "nothing to put back" in (await shell.run("reset")).err
+    assert "nothing to restore" in (await shell.run("reset")).err
 
 
 async def test_resetting_the_users_settings_lets_nobody_in(shell: Shell) -> None:
@@ -105,7 +105,7 @@ async def test_a_settings_file_of_synapse_a2a_is_kept_and_its_faults_are_reporte
 
 async def test_there_is_nothing_to_reset_before_init(shell: Shell) -> None:
     result = await shell.run("reset", "--user", "--yes", "--json")
-    assert (result.code, json.loads(result.out)["error"]["hint"]) == (2, "synapse init makes it")
+    assert (result.code, json.loads(result.out)["error"]["hint"]) == (2, "synapse init creates it")
 
 
 async def test_what_a_person_sets_has_an_effect_beside_the_files_of_init(shell: Shell) -> None:

@@ -108,7 +108,7 @@ async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell,
     task = given(codex)
     for words, told in (
         (["x", "--file", "/nowhere/x"], "/nowhere/x cannot be read: No such file"),
-        (["--fail", "--data", "1"], "the reply is missing"),
+        (["--fail", "--data", "1"], "the reply is empty"),
     ):
         result = await shell.run("reply", *words)
         assert result.code == 2
@@ -126,7 +126,7 @@ async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, c
 
 
 async def test_what_awaits_a_reply(shell: Shell, codex: FakeAgent) -> None:
-    assert "no task awaits a reply" in (await shell.run("reply", "--list")).err
+    assert "no tasks await a reply" in (await shell.run("reply", "--list")).err
     task = given(codex)
     table = (await shell.run("reply", "--list")).out.splitlines()
     assert [line.split() for line in table] == [
@@ -151,7 +151,7 @@ async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell,
     task = given(codex)
     named = await shell.run("reply", "fine", "--to", "ffffffff")
     assert named.code == 4
-    assert f"{codex.agent_id} was given no task 'ffffffff'" in named.err
+    assert f"{codex.agent_id} has no task 'ffffffff'" in named.err
     assert f"awaiting a reply: {task.id[:8]} (from {ASKER.sender_id})" in named.err
     sent = await shell.run("send", "claude 1", "fine", "--reply-to", "ffffffff", "--json")
     assert sent.code == 4
@@ -165,7 +165,7 @@ async def test_a_person_in_a_shell_has_nothing_to_reply_to(shell: Shell) -> None
     for words in (["reply", "fine"], ["reply", "--list"], ["send", "codex", "x", "--reply-to", "12345678"]):
         result = await shell.run(*words)
         assert result.code == 4
-        assert "only the agent that was asked can reply" in result.err
+        assert "only the agent that got the task can reply" in result.err
         assert "synapse send" in result.err
     assert (await shell.run("reply")).code == 4
 
@@ -209,7 +209,7 @@ async def test_who_waits_no_longer_is_told_later(
     gemini.answer = None
     result = await shell.run("send", "gemini", "review this", "--wait-timeout", "0.2")
     assert result.code == 7
-    assert "the answer will come as a message" in result.err
+    assert "the answer will arrive as a message" in result.err
     assert not next(iter(codex.tasks)).state.final
 
 
@@ -291,7 +291,7 @@ async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered
     asking = ("send", "codex", "which one?", "-p", "1", "--response")
     over = await shell.run(*asking, "--wait-timeout", "0.2")
     assert (over.code, over.out) == (7, "")
-    assert "goes on (queued: in the inbox)" in over.err
+    assert "still open (queued: in the inbox)" in over.err
     await agent.cancel(next(iter(agent.tasks)).id)
     agent.outbox.take(next(iter(agent.tasks)).id)
     waiting = await shell.start(*asking)

@@ -103,7 +103,7 @@ async def test_one_that_does_not_answer_hinders_no_other(shell: Shell, gemini: F
 async def test_nobody(shell: Shell) -> None:
     result = await shell.run("status")
     assert (result.code, result.out) == (0, "")
-    assert "no agent runs" in result.err
+    assert "no agents are running" in result.err
     assert (await shell.run("status", "--json")).out == "[]\n"
 
 
@@ -116,7 +116,7 @@ async def test_a_person_looks_into_all_inboxes_and_marks_nothing(
     assert sorted(result.out.splitlines()) == sorted(
         [f"[A2A:{first.short_id}:{CODEX.sender_id}] one", "two [31m", f"[A2A:{second.short_id}:user] three"]
     )
-    assert "not marked read" in result.err
+    assert "not marked as read" in result.err
     assert gemini.outbox.is_unread(first.id)
     assert claude.outbox.is_unread(second.id)
 

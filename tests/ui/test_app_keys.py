@@ -157,7 +157,7 @@ async def test_leader_shows_its_keys_until_one_is_pressed():
         assert not app.main.which_key.display
         await pilot.press(LEADER, "ö")
         assert not app.main.which_key.display
-        assert "means nothing" in app.main.status_bar.notice
+        assert "is not a command" in app.main.status_bar.notice
 
 
 async def test_leader_twice_goes_to_the_agent():
@@ -503,7 +503,7 @@ async def test_interrupt_says_when_it_denies_a_permission():
         await pilot.pause()
         assert "denies" not in text_of(app)
         host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash rm -rf build")
-        await until(lambda: "It asks for something: interrupting denies it." in text_of(app))
+        await until(lambda: "It asks a question: interrupting denies it." in text_of(app))
         assert "Now: needs you: permission: Bash rm -rf build" in text_of(app)
         await pilot.press("enter")
         await until(lambda: at_main(app))
@@ -682,4 +682,4 @@ async def test_keys_for_an_agent_that_could_not_be_opened_are_told():
         gate.set()
         await until(lambda: "2 keys typed before" in app.main.status_bar.notice)
         await pilot.press("x")
-        assert "no agent takes keys" in app.main.status_bar.notice
+        assert "no agent is open" in app.main.status_bar.notice

@@ -198,7 +198,7 @@ async def test_texts_are_copied() -> None:
     async with shown(host) as (app, pilot, view):
         await until(lambda: view.rows)
         await pilot.press("tab", "c")
-        await until(lambda: "there is no answer to copy" in text_of(app))
+        await until(lambda: "no answer to copy" in text_of(app))
         await pilot.press("m")
         assert app.clipboard == "no answer yet"
         view.focus()
@@ -236,9 +236,9 @@ async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
         await pilot.press(*"two")
         await until(lambda: texts(view) == ["two"])
         await pilot.press("tab", "e")
-        await until(lambda: "Export the tasks" in text_of(app))
+        await until(lambda: "Export the listed tasks" in text_of(app))
         await pilot.press(*["backspace"] * 3, *".txt", "enter")
-        await until(lambda: "tells no form" in text_of(app))
+        await until(lambda: "has no known ending" in text_of(app))
         await pilot.press(*["backspace"] * 4, *".csv", "enter")
         await until(lambda: isinstance(app.screen, HistoryView))
         [(wanted, form, path)] = host.history.exported
@@ -265,7 +265,7 @@ async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
     host.settings._values["env.SYNAPSE_HISTORY_ENABLED"] = kept
     host.add(AgentSpec("claude"))
     async with shown(host) as (app, _pilot, _view):
-        await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))
+        await until(lambda: (OFF[:50] if not kept else "no messages yet") in text_of(app))
 
 
 async def test_what_is_not_indexed_yet_is_told() -> None:
@@ -282,7 +282,7 @@ async def test_a_slow_history_holds_up_nobody() -> None:
     host.history.put("one")
     host.history.gate.clear()
     async with shown(host) as (app, pilot, view):
-        await until(lambda: "looking…" in text_of(app))
+        await until(lambda: "searching…" in text_of(app))
         await pilot.press("a", "escape")
         await until(lambda: at_main(app))
         host.history.gate.set()

@@ -40,7 +40,7 @@ async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> Non
         assert "3m48s" in panel(app)
         assert "codex · 1m12s · fix the lexer" in panel(app)
         host.safety.free("src/lexer.py")
-        await until(lambda: "no file is locked" in panel(app))
+        await until(lambda: "no files are locked" in panel(app))
 
 
 async def test_without_file_safety_nothing_is_shown_and_the_palette_says_how() -> None:
@@ -78,7 +78,7 @@ async def test_the_panel_comes_and_goes_with_the_setting() -> None:
 async def test_where_nothing_is_locked_the_palette_says_so() -> None:
     async with running(safe(), sidebar=True) as (app, pilot):
         await pilot.press("f10", *"locks", "enter")
-        await until(lambda: "no file is locked" in app.main.status_bar.notice)
+        await until(lambda: "no files are locked" in app.main.status_bar.notice)
 
 
 def hints(app: SynapseApp) -> str:
@@ -229,7 +229,7 @@ async def test_a_lock_that_is_gone_by_then_is_told() -> None:
         app.perform("release_lock", "gone.py")
         await until(lambda: "Release gone.py?" in text_of(app))
         await pilot.press("y")
-        await until(lambda: "not locked any more" in app.main.status_bar.notice)
+        await until(lambda: "no longer locked" in app.main.status_bar.notice)
 
 
 async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:
@@ -251,7 +251,7 @@ async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:
         (["tab", "y"], Consent.YES, "from its next start"),
         (["tab", "n"], Consent.LATER, ""),
         (["escape"], Consent.LATER, ""),
-        (["right", "right", "right", "enter"], Consent.NEVER, "goes on without"),
+        (["right", "right", "right", "enter"], Consent.NEVER, "runs without"),
     ],
 )
 async def test_hooks_that_must_be_installed_are_asked_for_once(

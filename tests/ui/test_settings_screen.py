@@ -91,7 +91,7 @@ async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(fi
         await pilot.press(*"colours agents")
         await until(lambda: [entry.key for entry in screen._shown] == ["tui.theme"])
         await pilot.press("x")
-        await until(lambda: "no setting is called that" in text_of(app))
+        await until(lambda: "no matching settings" in text_of(app))
         await pilot.press("enter", "escape")
         await until(lambda: len(screen._shown) == everything)
         assert app.screen is screen
@@ -106,7 +106,7 @@ async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> N
         assert await closed(app, pilot) == "tui.layout is grid in ~/.synapse/settings.json"
         assert files.read(files.user) == {"tui": {"layout": "grid"}}
         await until(lambda: "grid" in row(app, "tui.layout"))
-        assert "changed outside" not in said(app)
+        assert "changed elsewhere" not in said(app)
 
 
 async def test_a_boolean_is_toggled_and_unset_by_the_mouse(files: Files) -> None:
@@ -122,7 +122,7 @@ async def test_a_boolean_is_toggled_and_unset_by_the_mouse(files: Files) -> None
         await pilot.click("#change")
         await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
         await pilot.click("#unset")
-        assert await closed(app, pilot) == "tui.sidebar was taken out of ~/.synapse/settings.json"
+        assert await closed(app, pilot) == "tui.sidebar was removed from ~/.synapse/settings.json"
         assert files.read(files.user) == {}
 
 
@@ -142,11 +142,11 @@ async def test_what_wins_over_the_written_file_is_told_before_and_afterwards(fil
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "up", "up")
-        await until(lambda: ".synapse/settings.local.json wins: main" in text_of(app))
+        await until(lambda: ".synapse/settings.local.json overrides it: main" in text_of(app))
         await pilot.press("shift+tab", "up", "enter")
-        assert (await closed(app, pilot)).endswith(".synapse/settings.local.json wins: main")
+        assert (await closed(app, pilot)).endswith(".synapse/settings.local.json overrides it: main")
         await open_editor(app, pilot, "env.SYNAPSE_LOG_LEVEL")
-        assert "$SYNAPSE_LOG_LEVEL in the environment wins over all files" in text_of(app)
+        assert "$SYNAPSE_LOG_LEVEL in the environment overrides all files" in text_of(app)
 
 
 async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(files: Files) -> None:
@@ -199,7 +199,7 @@ async def test_secrets_are_never_shown_and_only_hashes_are_written(files: Files)
             assert shown not in text_of(app)
         assert [str(option.id) for option in editor.query_one("#layer", OptionList)._options] == ["user"]
         await pilot.press("enter")
-        await until(lambda: "is not changed by an empty field" in error(editor))
+        await until(lambda: "must not be empty" in error(editor))
         await pilot.press(*"new=0123456789abcdef0123456789abcdef")
         await pilot.pause()
         assert "0123456789abcdef" not in text_of(app)
@@ -224,10 +224,10 @@ async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None
     files.write(files.user, '{"tui": ')
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_screen(app, pilot)
-        await until(lambda: "is no valid JSON" in text_of(app))
+        await until(lambda: "is not valid JSON" in text_of(app))
         editor = await open_editor(app, pilot, "tui.layout")
         await pilot.press("enter")
-        await until(lambda: "is no valid JSON" in error(editor))
+        await until(lambda: "is not valid JSON" in error(editor))
         assert files.user.read_text(encoding="utf-8") == '{"tui": '
 
 
@@ -265,7 +265,7 @@ async def test_what_waits_for_trust_stands_beside_what_holds(files: Files) -> No
         assert "project file columns (not trusted yet)" in text_of(app)
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "up")
-        await until(lambda: ".synapse/settings.json wins: main" in text_of(app))
+        await until(lambda: ".synapse/settings.json overrides it: main" in text_of(app))
 
 
 async def test_a_file_that_cannot_be_read_is_told(files: Files) -> None:
@@ -291,7 +291,7 @@ async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> N
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
         files.write(files.user, {"tui": {"sidebar": True}})
-        await until(lambda: "changed outside just now: tui.sidebar" in said(app))
+        await until(lambda: "changed elsewhere just now: tui.sidebar" in said(app))
         assert "true" in row(app, "tui.sidebar")
         editor = await open_editor(app, pilot, "tui.layout")
         files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})
@@ -308,9 +308,9 @@ async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(file
         assert "default" in row(app, "tui.layout")
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "down")
-        await until(lambda: ".synapse/settings.json counts once you have trusted it" in text_of(app))
+        await until(lambda: ".synapse/settings.json has no effect until you trust it" in text_of(app))
         await pilot.press("enter")
-        assert "counts once you have trusted it" in await closed(app, pilot)
+        assert "has no effect until you trust it" in await closed(app, pilot)
         assert files().load().text("tui.layout") == "tabs"
 
 

@@ -193,7 +193,7 @@ async def test_commands_on_messages_that_are_gone_are_told():
         for command, told in (
             ("cancel", "ended already"),
             ("send_now", "does not wait"),
-            ("show", "no longer kept"),
+            ("show", "no longer exists"),
         ):
             app.perform(command, done.id if command != "show" else "gone")
             await pilot.pause()

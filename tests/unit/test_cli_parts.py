@@ -119,7 +119,7 @@ def test_waiting_ends_with_the_task() -> None:
 
 def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     wait = Wait(timeout=60, waits=False)
-    with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 goes on"):
+    with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 is still open"):
         wait()
     assert wait.time.now == pytest.approx(60)
     pauses = wait.time.pauses
@@ -366,7 +366,7 @@ def test_a_folder_that_was_removed_is_told_in_a_sentence(
         output.run_command(group.synapse, words, name="synapse")
     assert ended.value.code == output.ExitCode.USAGE
     said = capsys.readouterr().err
-    assert "the current folder does not exist any more" in said
+    assert "the current folder no longer exists" in said
     assert "FileNotFoundError" not in said
 
 

@@ -54,7 +54,7 @@ def test_a_first_run_dialog_is_named_and_left_to_the_person() -> None:
     assert verdict.outcome is FAILED
     assert "Log in with" in verdict.evidence
     assert [advice.key for advice in verdict.advice] == [""]
-    assert "by hand" in verdict.advice[0].value
+    assert "yourself" in verdict.advice[0].value
 
 
 def test_an_agent_that_ends_at_its_start_is_quoted() -> None:

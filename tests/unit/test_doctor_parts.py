@@ -133,10 +133,10 @@ def test_what_a_glance_tells(tmp_path: Path) -> None:
     assert "another version" in remarks_on(claude, installed=True, version="99.0")[0]
     bare = profile_of(tmp_path, "")
     assert remarks_on(bare, installed=True, version="1.0") == (
-        "never proved",
+        "never verified",
         "profile lacks composer, dialogs, states",
     )
-    assert remarks_on(shipped("shell"), installed=True, version="") == ("takes no messages",)
+    assert remarks_on(shipped("shell"), installed=True, version="") == ("does not accept messages",)
 
 
 def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:

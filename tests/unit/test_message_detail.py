@@ -90,14 +90,14 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
     ).plain
     assert shown.endswith(
         "draw a plan\n\n↳ question\nwhich colour?"
-        "\n\n→ goes on\nas in this\nAttached file: /p/sky.png"
+        "\n\n→ follow-up\nas in this\nAttached file: /p/sky.png"
         "\n\n↳ answer\ndone\nAttached URL: https://example.org/x"
     )
 
 
 def test_a_message_that_goes_on_with_a_task_names_it() -> None:
-    assert "goes on with task abcdefgh" in detail_text(task(follows="abcdefghij")).plain
-    assert "goes on" not in detail_text(task()).plain
+    assert "continues task abcdefgh" in detail_text(task(follows="abcdefghij")).plain
+    assert "continues task" not in detail_text(task()).plain
 
 
 def test_a_message_that_waits_is_not_called_submitted() -> None:
@@ -112,9 +112,6 @@ def test_a_message_that_waits_is_not_called_submitted() -> None:
 def test_what_the_question_mark_means_is_told() -> None:
     assert "not proved" not in detail_text(task()).plain
     shell = replace(task(), sender=replace(USER, verified=False))
-    assert (
-        "from user  (not proved: a shell of yours, or a program that does not sign)"
-        in detail_text(shell).plain
-    )
+    assert "from user  (unverified: your shell, or a program that does not sign)" in detail_text(shell).plain
     other = replace(task(), sender=Sender("bob"))
-    assert "from bob  (not proved: it only says so)" in detail_text(other).plain
+    assert "from bob  (unverified)" in detail_text(other).plain
