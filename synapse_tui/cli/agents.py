@@ -205,7 +205,6 @@ def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
 
 
 def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
-    """Stop an agent; return the number of its queued messages, and processes that could not be ended."""
     from synapse_tui.sessions.client import ask, connect, request
 
     connection = connect(session.place)

@@ -79,7 +79,6 @@ class KeyFile:
         return [key.name for key in self.admin_keys]
 
     def check_name(self, name: str) -> None:
-        """Raise InvalidValue if the name is not valid for a key."""
         try:
             read_keys([f"{name}=key"])
         except ValueError:

@@ -211,7 +211,6 @@ def address_of(record: Record, project: str) -> Address:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """Return all names of an agent, most specific first."""
     names = (
         record.agent_id,
         f"{record.agent_type}-{record.port}",

@@ -186,7 +186,6 @@ def _settings() -> Iterable[tuple[str, str]]:
 
 
 def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete the values of the setting named before, if it has few."""
     from synapse_tui.settings.schema import find_setting
 
     setting = find_setting(str(context.params.get("key") or ""))

@@ -14,7 +14,7 @@ import click
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
-from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.paths import find_project
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
 from synapse_tui.settings.layers import check_file
@@ -40,13 +40,11 @@ _layer_options = one_of(
 )
 
 
-class Layers:
+class Layers(SettingsFiles):
     """The settings files that apply to a folder, as the command line reads and changes them."""
 
     def __init__(self, caller: Caller, project: Path) -> None:
-        self.project = project
-        self.paths: UserPaths = caller.paths
-        self._files = SettingsFiles(
+        super().__init__(
             project,
             paths=caller.paths,
             environ=os.environ,
@@ -60,15 +58,6 @@ class Layers:
         caller = Caller.of()
         return cls(caller, find_project(caller.folder))
 
-    def path(self, layer: Layer) -> Path:
-        return self._files.path(layer)
-
-    def load(self) -> Settings:
-        return self._files.load()
-
-    def setting(self, key: str) -> Setting:
-        return self._files.setting(key)
-
     def matching(self, settings: Settings, keys: Sequence[str]) -> list[str]:
         """Return the keys at or below those given, in the order of the schema; all if none are given."""
         known = in_order(settings.values)
@@ -80,15 +69,14 @@ class Layers:
             found += below or [self.setting(wanted).key]
         return [key for key in dict.fromkeys(found) if key in settings.values]
 
-    def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
+    def write(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
         """Change the file of a layer and return its path; a trusted or new file is trusted afterwards."""
-        written = self._files.change(layer, change)
+        written = self.change(layer, change)
         if written.trouble:
             note(f"synapse: {written.trouble}")
         return written.path
 
     def problems(self, files: Sequence[Path]) -> list[ConfigError]:
-        """Return the errors in the given files, by default all that apply here, trusted or not."""
         types = profile_names()
         if files:
             own = self.paths.settings.resolve()
@@ -224,7 +212,7 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
     name: Layer = layer or "user"
     check_place(setting, name)
     converted = value_of(setting, value)
-    path = layers.change(name, lambda file: file.put(setting.key, converted))
+    path = layers.write(name, lambda file: file.put(setting.key, converted))
     note(f"synapse: {setting.key} = {_text(shown(setting.key, converted))} in {path}")
     if setting.restart:
         note("synapse: it takes effect when a session is stopped and started again")
@@ -246,7 +234,7 @@ def unset_command(*, key: str, layer: Layer | None) -> None:
     """
     layers = Layers.here()
     removed: list[bool] = []
-    path = layers.change(layer or "user", lambda file: removed.append(file.remove(key)))
+    path = layers.write(layer or "user", lambda file: removed.append(file.remove(key)))
     if not removed[0]:
         raise ConfigError(f"{path} does not set '{key}'", "synapse config show --origin shows what does")
     note(f"synapse: '{key}' was removed from {path}")
@@ -322,7 +310,7 @@ def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) 
                 break
         if faults:
             raise ConfigError(f"{path} was not changed; problems: {len(faults)}", "synapse config edit")
-        layers.change(layer, lambda file: _replace(file, before, data))
+        layers.write(layer, lambda file: _replace(file, before, data))
     note(f"synapse: {path} was changed")
 
 

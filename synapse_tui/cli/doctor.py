@@ -136,7 +136,6 @@ def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
 
 
 def _check_installed(profiles: Sequence[Profile]) -> None:
-    """Raise CommandNotFound before any agent is started if one of them is not installed."""
     from synapse_tui.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
@@ -146,7 +145,6 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
 
 
 def _ask(profiles: Sequence[Profile], order: Order) -> None:
-    """Report the cost and ask for confirmation; agents that cost nothing need none."""
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return

@@ -287,7 +287,6 @@ def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None
 def _hand_over(
     caller: Caller, gateway: _Gateway, agent: ExternalAgent, text: str, *, wanted: bool
 ) -> PeerTask | None:
-    """Have a host send the message; None if this process must send it."""
     call = calls.external_send(agent.alias, text, response_expected=wanted)
     try:
         return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)

@@ -410,7 +410,6 @@ class ProjectLocks:
 
     @contextmanager
     def opened(self) -> Iterator[LockDatabase]:
-        """Open the database; raises HistoryError if that fails."""
         from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
@@ -427,7 +426,6 @@ class ProjectLocks:
             yield safety
 
     def key(self, file: Path) -> str:
-        """Return the key of a path relative to the current folder; raises InvalidValue for bad names."""
         try:
             return self._keys.key(file, self.caller.folder)
         except ValueError as error:

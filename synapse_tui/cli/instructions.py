@@ -128,7 +128,6 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
 
 
 def _meant(caller: Caller, agent: str) -> Address:
-    """Return the named agent, else the calling agent, else the project's only agent."""
     if agent or caller.agent_id:
         return caller.find_one(agent or caller.agent_id)
     here = caller.here()

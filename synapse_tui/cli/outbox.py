@@ -69,7 +69,6 @@ _complete_actions = offering(lambda: ((action, "") for action in ("list", *ACTIO
 
 
 def _complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete an agent or an action first, then an action, then tasks."""
     words = context.params.get("words") or ()
     if any(word in ACTIONS for word in words):
         return complete_tasks(context, parameter, typed)
@@ -107,7 +106,6 @@ def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool
 
 
 def parse(words: Sequence[str]) -> Request:
-    """Parse the words; an action's name is never an agent."""
     rest = list(words)
     agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
     action = rest.pop(0) if rest else "list"
@@ -158,7 +156,6 @@ class Outbox:
         self.errors: list[SynapseError] = []
 
     def agents(self, address: str) -> list[Address]:
-        """Return the open agents an address refers to; an empty one means all of the project."""
         self._address = address
         if not address:
             return self._caller.here()
@@ -265,7 +262,6 @@ class Outbox:
         return [(agent, message) for agent, message, _ in found]
 
     def _begun_by(self, task: str, key: str) -> Sequence[tuple[Address, str, str]]:
-        """Return (agent, message id, matched id) of each message whose id under `key` starts with `task`."""
         return [
             (agent, str(message["id"]), str(message.get(key)))
             for agent, message in self.waiting
@@ -397,7 +393,6 @@ class KeptMessages:
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
     def cancel(self, kept: Undelivered) -> Undelivered:
-        """Cancel a message and return its new state."""
         if not self._may_cancel(kept):
             raise MessageError(
                 f"message {kept.task.short_id} was sent by {kept.task.sender.sender_id}",

@@ -204,7 +204,6 @@ def note(text: str) -> None:
 
 
 def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Path]) -> None:
-    """Print on stderr which parts of the settings could not be used."""
     for problem in problems:
         note(f"synapse: {problem}")
     for path in untrusted:
@@ -296,7 +295,6 @@ def one_line(text: str, width: int = sys.maxsize) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Truncate text to `width` cells, with an ellipsis."""
     if cells(text) <= width:
         return text
     left = width - 1

@@ -87,7 +87,6 @@ class Scaffold:
             note(f"synapse: the project is {self.project}")
 
     def to_init(self) -> list[Step]:
-        """Return the steps that create missing files; existing files are unchanged."""
         files = {SETTINGS: EMPTY} | ({".gitignore": IGNORED} if self.scope == "project" else {})
         return [
             Step("keep", path, "exists") if os.path.lexists(path) else Step("write", path, data=data)
@@ -95,7 +94,6 @@ class Scaffold:
         ]
 
     def to_reset(self) -> list[Step]:
-        """Return the steps that restore all files to their initial content, with backups."""
         steps = []
         for step in self.to_init():
             if step.action == "write":

@@ -210,7 +210,6 @@ def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
 
 
 def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
-    """Return the agents a rule selects, without the sender; errors name the rule."""
     try:
         return caller.find(pick.rule.agent, sender=sender)
     except AgentNotFound as error:

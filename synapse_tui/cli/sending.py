@@ -134,7 +134,6 @@ class Sending:
         check_timeout(self.wait_timeout)
 
     def order(self, caller: Caller, who: Sender, text: str, *, follows: str = "") -> Order:
-        """Return the message to send; problems with the settings are printed on stderr."""
         flow = flow_of(caller)
         waiting = waits(flow, self.response)
         return Order(
@@ -277,7 +276,6 @@ class _Delivery:
         return outcome
 
     def note_interrupted(self) -> None:
-        """Report the state of the message after an interrupted wait."""
         task, who = self._seen(), self._who
         if self._queued:
             note(f"{who}: the message was not sent")
@@ -330,7 +328,6 @@ class _Delivery:
         return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
-        """Send the message; retry while the receiver is busy and does not queue messages."""
         began, pause = time.monotonic(), FIRST_PAUSE
         limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
         while True:
@@ -621,7 +618,6 @@ class Waiter:
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
-    """Print one message's answer, if it was awaited, or its receipt, and its error."""
     task, who = outcome.task, outcome.target.agent_id
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:
@@ -645,7 +641,6 @@ def receipt(agent_id: str, task: PeerTask) -> str:
 
 
 def ids_of(task: PeerTask) -> str:
-    """Format the ids of a message: of its task, and of the message itself if it continues a task."""
     which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
     return f"{which}task {task.task_id[:8]}"
 

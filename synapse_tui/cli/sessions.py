@@ -261,7 +261,6 @@ def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool
 
 
 def _agreed(found: Sequence[RunningSession]) -> bool:
-    """Return whether attached sessions may be stopped; asks only on a terminal."""
     attached = [session for session in found if session.info.get("attached")]
     if not attached or not is_interactive():
         return True
@@ -287,7 +286,6 @@ HANDOVER_SECONDS = 60.0
 
 
 def check_terminal() -> None:
-    """Raise TerminalUnfit if there is no terminal or it cannot be drawn on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise TerminalUnfit(
             "synapse-tui needs a terminal for its input and output",
@@ -360,7 +358,6 @@ def _not_running(place: SessionPlace) -> SessionError:
 
 
 def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
-    """Check that host and client are compatible; offers a handover to an older host."""
     build, wire = str(info.get("build", "?")), info.get("version")
     if (build, wire) == (__version__, VERSION):
         return

@@ -103,7 +103,6 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
-    """Yield lines that explain an agent's state, given the answer of its server."""
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
     since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""

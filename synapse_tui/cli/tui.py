@@ -28,7 +28,6 @@ SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
 
 
 def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete profiles and, as the first word, subcommands."""
     from click.shell_completion import CompletionItem
 
     found = complete_profiles(context, parameter, typed)
@@ -152,12 +151,10 @@ def build_specs(
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:
-    """Run `synapse PROFILE ARGUMENTS...`: synapse-tui with the profile as its agent."""
     main([profile, *arguments], name="synapse")
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> None:
-    """Entry point of `synapse-tui`; exits the process."""
     from .output import run_command
 
     if "_SYNAPSE_COMPLETE" in os.environ:

@@ -249,6 +249,5 @@ class Follower:
 
 
 def label(watch: Watch) -> str:
-    """Describe how a watch ended: its last step."""
     steps = watch.get("steps") or [{"text": watch.get("state", "")}]
     return plain(str(steps[-1]["text"]))

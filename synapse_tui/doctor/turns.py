@@ -6,6 +6,8 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from synapse_tui.agents.delivery.gate import DIALOGS, DRAFT, NO_COMPOSER, STATE_UNKNOWN, UNREAD
+from synapse_tui.agents.delivery.typist import NO_ENTER, NO_PROOF, NO_TEXT, NOT_SHOWN
 from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, TaskState
 
@@ -22,8 +24,6 @@ from .report import (
     suggest_row,
     suggest_stand_in,
 )
-
-NO_ENTER = "did not take Enter"
 
 Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
@@ -110,18 +110,16 @@ def _short(text: str) -> str:
 
 
 _ADVISERS: tuple[tuple[str, Adviser], ...] = (
-    ("does not show the message", _not_shown),
-    ("did not take the text", _not_shown),
-    ("composer not visible", _no_composer),
+    (NOT_SHOWN, _not_shown),
+    (NO_TEXT, _not_shown),
+    (NO_COMPOSER, _no_composer),
     (NO_ENTER, _no_enter),
-    ("the screen does not tell", _no_proof),
-    ("you have a draft", _draft),
+    (NO_PROOF, _no_proof),
+    (DRAFT, _draft),
     ("left in the composer", _draft),
-    ("state unknown", _unknown),
-    ("dialog open", _asks),
-    ("question open", _asks),
-    ("waits for you", _asks),
-    ("does not read", _deaf),
+    (STATE_UNKNOWN, _unknown),
+    *((words, _asks) for words in (*DIALOGS.values(), "waits for you")),
+    (UNREAD, _deaf),
 )
 """Words of the reason, and the suggestions for it; the first match applies."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.cells import chop_cells
 from textual import on
@@ -48,6 +48,7 @@ _NAME_CELLS = 9
 _LEAST_CELLS = 20
 _LINES = 3
 Part = tuple[str, str]
+Number = TypeVar("Number", int, float)
 
 
 class AgentActions:
@@ -168,7 +169,6 @@ class AgentActions:
         self._app.ask(InterruptDialog(self._main, agent, interrupt))
 
     def action_interrupt_all(self) -> None:
-        """Interrupt all agents when pressed twice."""
         running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
         count, asking = len(running), sum(agent.asks for agent in running)
         now = self.clock()
@@ -357,9 +357,9 @@ class WatchForm(Form[str]):
     def submit(self) -> None:
         async def work() -> str:
             order = WatchOrder(
-                every=_number(self.value("every"), "seconds of rest"),
+                every=_number(self.value("every"), float),
                 nudge=self.value("nudge"),
-                times=int(_number(self.value("times"), "number of times")),
+                times=_number(self.value("times"), int),
                 until=self.value("until"),
             )
             self._watcher.begin(order)
@@ -432,11 +432,9 @@ def watch_text(report: WatchReport) -> Content:
     return Content.assemble(*parts).rstrip()
 
 
-def _number(text: str, what: str) -> float:
+def _number(text: str, kind: type[Number]) -> Number:
     try:
-        number = float(text)
+        return kind(text)
     except ValueError:
-        raise InvalidValue(f"'{text}' is no {what}", "give a number") from None
-    if what == "number of times" and not number.is_integer():
-        raise InvalidValue(f"'{text}' is no {what}", "give a whole number")
-    return number
+        whole = "a whole number" if kind is int else "a number"
+        raise InvalidValue(f"'{text}' is not {whole}", f"enter {whole}") from None

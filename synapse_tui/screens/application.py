@@ -166,7 +166,6 @@ class ApplicationActions:
             then()
 
     def action_send_instructions(self, agent_id: str = "") -> None:
-        """Send an agent its instructions again, asking first about untrusted files."""
         agent = self._app.main.find(agent_id or self._app.main.active)
         if agent is None:
             return

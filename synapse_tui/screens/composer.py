@@ -92,7 +92,6 @@ def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient
 
 
 def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
-    """Return the receivers whose address, id or type contains the text; prefix matches come first."""
     word = typed.strip().removeprefix("@").removeprefix("＠").lower()
     if not word:
         return list(found)

@@ -376,7 +376,6 @@ class Report(Dialog[None]):
 
 
 def describe(error: Exception) -> str:
-    """Format an error: what happened on one line, what to do on the next."""
     if isinstance(error, SynapseError):
         return f"{error.message}\n{error.hint}" if error.hint else error.message
     return f"unexpected: {error!r}"

@@ -242,7 +242,6 @@ class AddExternal(Form[str]):
 
 
 def offer_text(offer: Candidate) -> Content:
-    """Describe the agent that was found, starting with the warnings."""
     return Content.assemble(
         *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
         card_text(offer.agent, brief=True),

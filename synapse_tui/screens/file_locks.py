@@ -102,7 +102,6 @@ class LockActions:
             self._app.notice(f"{name} is released; {self._app.label(broken.agent_id)} held it")
 
     def action_take_lock(self, file: str) -> None:
-        """Lock a file for the user, asking first if an agent holds it."""
         self._app.spawn(self._ask_to_take(file))
 
     async def _ask_to_take(self, file: str) -> None:

@@ -347,7 +347,6 @@ class HistoryView(Dialog[None]):
         self._actions.export(self.filters.wanted(str(self._actions.project), self._actions.now()))
 
     def show_notice(self, text: str) -> None:
-        """Show a notice until another task is marked."""
         self._notice = one_line(text)
         self._show_count()
 

@@ -218,7 +218,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._holding = None
 
     def show_agents_soon(self) -> None:
-        """Throttled `show_agents`, for frequent changes such as spinners in titles."""
         if self._showing is None:
             self._showing = self.set_timer(TITLE_SECONDS, self._show_agents_now)
 
@@ -322,7 +321,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             super()._clear_tooltip()
 
     def step(self, by: int) -> None:
-        """Focus the agent `by` places on, wrapping around."""
         if self.agents:
             ids = [agent.agent_id for agent in self.agents]
             place = ids.index(self.active) if self.active in ids else -by

@@ -73,7 +73,6 @@ class MessageActions:
         self.compose(everyone, draft, self._app.notice)
 
     def _likely(self, everyone: Sequence[Recipient]) -> str:
-        """Return the likely receiver: the last one, or the only other agent; empty if neither exists."""
         others = {each.agent_id: each.address for each in everyone if each.agent_id != self._main.active}
         others.pop("", None)  # never `all`
         for agent_id in reversed(self._partners):
@@ -105,7 +104,6 @@ class MessageActions:
         self._app.ask(Composer(everyone, send, draft=begin, keep=keep), then)
 
     def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
-        """Remember a single receiver as the default for the next message."""
         if len(receipts) == 1:
             target = receipts[0].target
             self._partners = [*(each for each in self._partners if each != target), target]
@@ -219,7 +217,6 @@ class MessageActions:
         return found
 
     def action_hold(self, task_id: str) -> None:
-        """Hold a waiting message, or release one that the user holds."""
         session = self._where_it_waits(task_id, unread=False)
         if session is None:
             return

@@ -169,7 +169,6 @@ class Palette(Dialog[Offer]):
         yield Static("", id="about", classes="faint", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Yield no buttons: clicking a row is enough."""
         yield from ()
 
     def on_mount(self) -> None:

@@ -129,7 +129,6 @@ _WHOSE: dict[Layer, str] = {
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """Return the settings that contain every word in key, help, heading, value or origin."""
     words = query.casefold().split()
     return [entry for entry in entries if all(word in _text(entry) for word in words)]
 

@@ -26,13 +26,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def turn_at(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the settings in a folder, from reading a file to writing it back.
-
-    File systems without locks are not locked.
-
-    Raises:
-        ConfigError: Another process does not release the lock, or the folder does not exist.
-    """
+    """Hold an exclusive lock on the settings in a folder, if its file system has locks."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -59,14 +53,7 @@ def _is_taken(descriptor: int) -> bool:
 
 
 class SettingsFile:
-    """A settings file that is read, changed and written back; the order of its keys is preserved.
-
-    Args:
-        path: The file; a missing one is an empty object.
-
-    Raises:
-        ConfigError: It cannot be read or is not a JSON object, and is therefore never overwritten.
-    """
+    """A settings file that is read, changed and written back; anything but a JSON object is an error."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,15 +67,7 @@ class SettingsFile:
         self._text = b""
 
     def put(self, key: str, value: object) -> None:
-        """Set a dotted key, replacing any other spelling of it in the file.
-
-        Args:
-            key: The dotted key.
-            value: A value of the setting's kind; below `env` it is written as a variable's text.
-
-        Raises:
-            ConfigError: A plain value is in the place of a table.
-        """
+        """Set a dotted key, replacing any other spelling of it; below `env` it is written as text."""
         self.remove(key)
         *tables, name = key.split(".")
         content = self._content
@@ -109,11 +88,7 @@ class SettingsFile:
         return _remove(self._content, key.split("."))
 
     def replace(self, data: bytes) -> None:
-        """Replace the whole document; the given text is written unchanged.
-
-        Raises:
-            ConfigError: It is not a valid document.
-        """
+        """Replace the whole document; the given text is written unchanged."""
         self._content = parse(self.path, data)
         self._text = data
 
@@ -121,11 +96,7 @@ class SettingsFile:
         return self._text or (json.dumps(self._content, ensure_ascii=False, indent=2) + "\n").encode()
 
     def save(self) -> bytes:
-        """Write the file atomically and return its content; the folder must exist.
-
-        Raises:
-            ConfigError: It cannot be written; the old content is unchanged.
-        """
+        """Write the file atomically and return its content; the folder must exist."""
         data = self.text()
         try:
             # Follow symbolic links, because people link such files to their dotfiles.
@@ -138,11 +109,6 @@ class SettingsFile:
 
 
 def parse(path: Path, data: bytes) -> dict[str, Any]:
-    """Parse a settings file.
-
-    Raises:
-        ConfigError: It is not JSON, or not an object.
-    """
     try:
         content = json.loads(data) if data.strip() else {}
     except ValueError as error:
@@ -153,15 +119,7 @@ def parse(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def value_of(setting: Setting, words: tuple[str, ...]) -> object:
-    """Convert command-line words to a setting's value.
-
-    Args:
-        setting: The setting to convert for.
-        words: A list takes one word per item, or one word of JSON; a table takes one word of JSON.
-
-    Raises:
-        ConfigError: They are not a value of its kind.
-    """
+    """Convert command-line words to a setting's value; a table, or a list that begins with `[`, is JSON."""
     word = " ".join(words)
     raw: object = word
     if setting.kind in ("list", "words", "keys"):
@@ -237,11 +195,7 @@ class LayerView:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change that was written.
-
-    Attributes:
-        trouble: Why the new content could not be recorded as trusted; empty if it was or need not be.
-    """
+    """A change that was written; `trouble` says why its content could not be recorded as trusted."""
 
     path: Path
     trouble: str = ""
@@ -285,11 +239,6 @@ class SettingsFiles:
         return LAYERS if self.project / ".synapse" != self.paths.synapse else ("user",)
 
     def path(self, layer: Layer) -> Path:
-        """Return the file of a layer.
-
-        Raises:
-            ConfigError: It is a project layer, but the folder is not a project.
-        """
         if layer not in self.layers:
             raise ConfigError(
                 "your home folder is not a project", "use --user, or change to a project's folder"
@@ -315,11 +264,6 @@ class SettingsFiles:
         return LayerView(layer, path, values, trusted, problems)
 
     def setting(self, key: str) -> Setting:
-        """Return the setting of a key.
-
-        Raises:
-            InvalidValue: No setting has that key.
-        """
         found = find_setting(key, self.types())
         if found is None:
             near = nearest_key(key, self.types())
@@ -334,11 +278,7 @@ class SettingsFiles:
         return found
 
     def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Written:
-        """Change the file of a layer; a file that was trusted, or is new, stays trusted.
-
-        Raises:
-            ConfigError: It cannot be read, is invalid, or cannot be written.
-        """
+        """Change the file of a layer; a file that was trusted, or is new, stays trusted."""
         path = self.path(layer)
         if layer == "user":
             check_safe(path)
@@ -374,11 +314,6 @@ class SettingsFiles:
 
 
 def check_place(setting: Setting, layer: Layer) -> None:
-    """Check that a file may set a setting.
-
-    Raises:
-        ConfigError: It is a project file, and the setting is not allowed there.
-    """
     if layer != "user" and not setting.project:
         raise ConfigError(f"'{setting.key}' cannot be set by a project", "set it in your own file: --user")
 
@@ -572,11 +507,7 @@ def value_lines(value: object) -> list[str]:
 
 
 def read_lines(setting: Setting, text: str) -> object:
-    """Parse the output of `value_lines` into a value as a file would contain it.
-
-    Raises:
-        ValueError: A line of a table has no `=`, or a name is repeated.
-    """
+    """Parse the output of `value_lines` into a value as a file would contain it; raises ValueError."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if setting.kind not in TABLES:
         return lines

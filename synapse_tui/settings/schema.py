@@ -39,16 +39,7 @@ _FILE = re.compile(r"(\w[\w.-]*)?")
 
 
 def read(kind: Kind, value: object, choices: tuple[str, ...] = ()) -> object:
-    """Convert a value to its kind.
-
-    Args:
-        kind: The kind to convert to.
-        value: The value in a file or a variable.
-        choices: The allowed values of a `choice`, which ignores case.
-
-    Raises:
-        ValueError: It is not of that kind; the message says what is allowed.
-    """
+    """Convert a value to its kind; raises ValueError with what is allowed."""
     return _choice(value, choices) if kind == "choice" else _CONVERTERS[kind](value)
 
 
@@ -182,19 +173,10 @@ class Setting:
     check: Callable[[str], str] | None = None
 
     def convert(self, value: object) -> object:
-        """Convert a value to the setting's kind.
-
-        Raises:
-            ValueError: It is not of that kind; the message says what is allowed.
-        """
         return read(self.kind, value, self.choices)
 
     def accept(self, value: object) -> object:
-        """Convert a value set by a person, who can be asked for a valid one; this includes `check`.
-
-        Raises:
-            ValueError: It is not valid; the message says what is allowed.
-        """
+        """Convert a value set by a person, who can be asked for a valid one; this includes `check`."""
         found = self.convert(value)
         if fault := self.fault(found):
             raise ValueError(fault)
@@ -488,12 +470,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
 
 
 def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
-    """Return the setting of a key, or None.
-
-    Args:
-        key: Dotted path; `instructions.<type>` exists for every type of agent.
-        types: The types; empty allows any.
-    """
+    """Return the setting of a key, or None; `instructions.<type>` exists for the given types, or for any."""
     family, _, name = key.rpartition(".")
     if key in SCHEMA or family != _FAMILY:
         return SCHEMA.get(key)
@@ -503,11 +480,7 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
-    """Return the known key most similar to an unknown one, or None.
-
-    The last parts of the keys must be similar too, because a shared group (`instructions.foo`,
-    `instructions.copilot`) makes any two keys similar.
-    """
+    """Return the known key most similar to an unknown one; its last part must be similar too."""
     known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]
     close = difflib.get_close_matches(key, known, n=len(known), cutoff=_ALIKE)
     return next((each for each in close if _are_alike(_name_in(key), _name_in(each))), None)

@@ -49,12 +49,10 @@ class ConversationModel:
 
     @property
     def open_task(self) -> Task | None:
-        """The newest task that has not ended, or None."""
         return next((task for task in reversed(self.tasks) if not task.state.final), None)
 
     @property
     def asking(self) -> Task | None:
-        """The newest task that needs input, or None."""
         found = (task for task in reversed(self.tasks) if task.state is TaskState.INPUT_REQUIRED)
         return next(found, None)
 
@@ -156,7 +154,6 @@ class ConversationLines:
 
 
 def _belongs(before: Entry, entry: Entry) -> bool:
-    """Whether an entry continues the previous one and needs no header."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 

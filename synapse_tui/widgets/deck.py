@@ -104,7 +104,6 @@ def _usefulness(whole: Tile, columns: int, rows: int) -> float:
 
 
 def _window(indices: Iterable[int], room: int, focused: int) -> list[int]:
-    """Return the page of `room` indices that contains the focused one, or the first page."""
     every = list(indices)
     place = every.index(focused) if focused in every else 0
     start = min(place // room * room, max(0, len(every) - room))

@@ -76,7 +76,6 @@ class LockPanel(FaultTolerant, Vertical):
         self._clock = self.set_interval(SECOND, self._tick, pause=True)
 
     def follow(self, look: Look | None) -> None:
-        """Use another source of locks; None hides the panel."""
         self.look = look
         self.locks, self.problem = (), ""
         self.set_class(look is not None, "-on")

@@ -59,7 +59,10 @@ async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
     assert (again.code, "was not locked by user" in again.err) == (4, True)
     assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
     assert "held no locks user" in (await shell.run("file-safety", "unlock", "--all")).err
-    assert "FILES and --all cannot be combined" in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
+    assert (
+        "FILES and --all cannot be combined"
+        in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
+    )
     database = shell.folder / ".synapse/file_safety.db"
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     assert "*.db" in (shell.folder / ".synapse/.gitignore").read_text()

@@ -125,7 +125,8 @@ async def names_the_key_that_interrupts(shell: Shell) -> None:
     table, _, advice = result.out.partition("\n\n")
     assert "[ctrl+x] did not stop the turn, [escape] did" in table
     assert (
-        f"Changes to make in {shell.home}/.synapse/profiles/endless.yaml:\n  interrupt.keys: [escape]\n" in advice
+        f"Changes to make in {shell.home}/.synapse/profiles/endless.yaml:\n  interrupt.keys: [escape]\n"
+        in advice
     )
 
 
