@@ -35,7 +35,7 @@ def machine(team_url: str, tmp_path: Path) -> Iterator[Make]:
 def test_a_file_of_a_repository_has_one_lock_wherever_it_lies(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     assert one.take("src/Main.py")
-    verdict = two.safety.acquire_lock("src/Main.py", two.holder())
+    verdict = two.safety.acquire_locks(["src/Main.py"], two.holder())
     assert not verdict.allowed
     assert verdict.reason == f"locked by {CLAUDE}@one"
     assert verdict.lock is not None
@@ -79,7 +79,7 @@ def test_leases_are_counted_by_the_clock_of_the_server(machine: Make) -> None:
 def test_a_lease_that_has_ended_is_free(machine: Make, team_url: str) -> None:
     one, two = machine("one"), machine("two")
     short = LockDatabase(one.location, alive=lambda _: True, lease=timedelta(), busy=5)
-    assert short.acquire_lock("a", Holder(CLAUDE)).allowed
+    assert short.acquire_locks(["a"], Holder(CLAUDE)).allowed
     short.close()
     assert two.safety.locks() == []
     assert two.take("a")
@@ -99,7 +99,7 @@ def test_working_copies_and_folders_of_one_repository_share_names(machine: Make,
     folder.mkdir()
     inner = machine("one", project=folder)
     assert one.take("service/x.py", agent="synapse-codex-8120")
-    verdict = inner.safety.acquire_lock("x.py", inner.holder())
+    verdict = inner.safety.acquire_locks(["x.py"], inner.holder())
     assert verdict.reason == "locked by synapse-codex-8120"
     assert verdict.lock is not None
     assert verdict.lock.file == "x.py"
@@ -132,7 +132,7 @@ def test_changes_on_other_machines_are_news(machine: Make) -> None:
 def test_a_holder_of_another_machine_is_not_asked(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     one.take("a")
-    verdict = two.safety.acquire_lock("a", two.holder())
+    verdict = two.safety.acquire_locks(["a"], two.holder())
     assert verdict.lock is not None
     told = denial(verdict.lock, two.clock())
     assert f"locked by {CLAUDE}@one" in told
