@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver.events import TerminalKey, TerminalText
 from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
+from synapse_tui.screens.dialog import Dialog
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 
@@ -85,7 +86,8 @@ async def rest(app: SynapseApp, pilot: Pilot[None], host: FakeHost) -> None:
     for _ in range(100):
         await pilot.pause(0.02)
         now = ([bytes(session.typed) for session in host.agents.values()], len(host.calls), app.screen)
-        if now == before and not app.keyboard.waiting:
+        works = isinstance(app.screen, Dialog) and (app.screen.busy or not app.screen.ready)
+        if now == before and not app.keyboard.waiting and not works:
             return
         before = now
     raise AssertionError("it does not come to rest")
