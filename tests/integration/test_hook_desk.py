@@ -164,7 +164,7 @@ async def test_a_lock_that_the_agent_asked_for_by_itself_outlives_the_turn(rig: 
     from synapse_tui.safety.locks import Holder
 
     own = Holder(CLAUDE.agent_id, process=ALIVE)
-    await rig.keeper.ask(lambda store: store.acquire_lock("x", own))
+    await rig.keeper.ask(lambda store: store.acquire_locks(["x"], own))
     await rig.says(CLAUDE, "idle", "claude", hook_event_name="Stop")
     assert [lock.file for lock in await rig.locks()] == ["x"]
     await rig.desk.gone(CLAUDE)

@@ -34,7 +34,7 @@ def machine(team_url: str, tmp_path: Path) -> Iterator[Make]:
 def test_a_file_of_a_repository_has_one_lock_wherever_it_lies(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     assert one.take("src/Main.py")
-    verdict = two.safety.acquire_lock("src/Main.py", two.holder())
+    verdict = two.safety.acquire_locks(["src/Main.py"], two.holder())
     assert not verdict.allowed
     assert verdict.reason == f"locked by {CLAUDE}@one"
     assert verdict.lock is not None
