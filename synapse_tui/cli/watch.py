@@ -221,7 +221,7 @@ class Follower:
             if not self._alive():
                 raise AgentExited(
                     f"{self._agent.agent_id} ended while it was watched",
-                    "if its host was killed, restore the agent and its watch goes on; else its task has failed",
+                    "if its host was killed, restore it and the watch goes on; else its task has failed",
                 ) from error
             self._failures += 1
             if self._failures >= MAX_FAILURES:
