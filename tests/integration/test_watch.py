@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import pytest
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import pytest
+
 from synapse_tui.agents import watch as watch_order
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.session import AgentSession
@@ -25,7 +28,6 @@ from tests.integration.shell_kit import Shell
 from tests.integration.test_host import make_host, open_ready, running, until
 from tests.integration.test_session_handover import go_on
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen
-from typing import Any
 
 NOBODY = 2**22 + 1
 """A process that cannot be."""
