@@ -364,7 +364,7 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
     broken = run("synapse", "start", "newtype:n3")
     assert broken.returncode == 0
     assert "newtype.yaml:" in broken.stderr
-    assert "what it said before still counts" in broken.stderr
+    assert "its previous values stay in effect" in broken.stderr
     assert len(broken.stdout.splitlines()) == 1
     other = run("synapse", "start", "dummy:n4")
     assert (other.returncode, "newtype" in other.stderr) == (0, False)

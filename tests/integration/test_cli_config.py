@@ -67,8 +67,8 @@ async def test_a_value_is_set_beside_what_the_file_holds(shell: Shell) -> None:
         (("tui.layout", "round"), "must be one of tabs, columns, grid, main"),
         (("tui.scrollback", "many"), "must be a whole number"),
         (("--project", "tui.save_scrollback", "true"), "cannot be set by a project"),
-        (("--user", "--project", "tui.layout", "grid"), "--user and --project exclude each other"),
-        (("tui.layout", "grid", "--local", "--user"), "--local and --user exclude each other"),
+        (("--user", "--project", "tui.layout", "grid"), "--user and --project cannot be combined"),
+        (("tui.layout", "grid", "--local", "--user"), "--local and --user cannot be combined"),
         (
             ("env.SYNAPSE_DATABASE_URL", "mysql://db/team"),
             "is not the URL of a PostgreSQL database: write",

@@ -58,7 +58,7 @@ async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
     again = await shell.run("file-safety", "unlock", "a.py")
     assert (again.code, "was not locked by user" in again.err) == (4, True)
     assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
-    assert "held no locks user" in (await shell.run("file-safety", "unlock", "--all")).err
+    assert "user held no locks" in (await shell.run("file-safety", "unlock", "--all")).err
     assert (
         "FILES and --all cannot be combined"
         in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
@@ -151,7 +151,7 @@ async def test_an_agent_whose_process_has_ended_holds_no_lock(shell: Shell) -> N
     assert taken.code != 0
     assert f"{CLAUDE} has ended" in taken.err
     given = await shell.run("file-safety", "unlock", "--all", "--agent", CLAUDE)
-    assert f"held no locks {CLAUDE}" in given.err
+    assert f"{CLAUDE} held no locks" in given.err
 
 
 SANDBOX = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")

@@ -83,7 +83,7 @@ async def test_a_settings_file_of_synapse_a2a_is_kept_and_its_faults_are_reporte
     theirs = '{"env": {"SYNAPSE_HISTORY_ENABLED": "true"}, "approvalMode": "required"}'
     (folder / "settings.json").write_text(theirs)
     result = await shell.run("init")
-    assert "1 in settings.json cannot be used" in result.err, result.err
+    assert "problems in settings.json: 1" in result.err, result.err
     assert (folder / "settings.json").read_text() == theirs
 
 

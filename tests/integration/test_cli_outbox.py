@@ -74,7 +74,7 @@ async def test_what_is_kept_can_be_canceled_and_nothing_else(shell: Shell) -> No
     first, second, third = await kept(shell, "one", "two", "three")
     held = await shell.run("outbox", "release", first)
     assert (held.code, held.out) == (4, "")
-    assert "open it again: synapse start gemini:ign --port 8110" in held.err
+    assert "open the agent: synapse start gemini:ign --port 8110" in held.err
     done = await shell.run("outbox", "cancel", first[:8])
     assert (done.code, done.out) == (0, f"synapse-gemini-8110 'ign': canceled (task {first[:8]})\n")
     assert (await shell.run("outbox", "cancel", first)).code == 4
@@ -145,7 +145,7 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
     assert (await shell.run("outbox", "cancel", mine.short_id)).code == 0
     refused = await shell.run("outbox", "cancel", foreign.short_id)
     assert refused.code == 5
-    assert "agents can change only their own messages" in refused.err
+    assert "agents act on their own messages only" in refused.err
     assert [task.text for task in gemini.outbox] == ["f"]
 
 
@@ -158,7 +158,7 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
         (["cancel"], "cancel needs a task"),
         (["move", "abcd1234"], "move needs a task and its new place"),
         (["move", "abcd1234", "0"], "move needs a task and its new place"),
-        (["list", "abcd1234"], "list takes no 'abcd1234'"),
+        (["list", "abcd1234"], "unexpected 'abcd1234' after list"),
     ],
 )
 async def test_words_that_make_no_sense(shell: Shell, words: list[str], said: str) -> None:

@@ -203,7 +203,7 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     [task_id] = agent.task_ids
     assert (result.code, result.out) == (0, ""), "what stands there is an answer"
     assert f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})" in result.err
-    assert "use --response to wait for it" in result.err
+    assert "use --response to wait for its answer" in result.err
     receipt = (await shell.run("send", "gemini", "by the way", "-p", "1", "--no-response")).out
     assert receipt.startswith(f"{agent.agent_id}: queued: in the inbox (task ")
     assert [agent.outbox.read(task).state for task in agent.task_ids] == [TaskState.COMPLETED] * 2
@@ -228,7 +228,7 @@ async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered
     shell.enter(agent)
     read = await shell.run("inbox")
     assert read.out.endswith(" which one?\n")
-    assert f'user waits for an answer: synapse reply "..." --to {task.short_id}' in read.err
+    assert f'user expects an answer: synapse reply "..." --to {task.short_id}' in read.err
     assert not agent.tasks.get(task.id).state.final, "it was read, not answered"
     assert (await shell.run("reply", "the blue one")).code == 0
     out, _ = await waiting.communicate()

@@ -55,7 +55,7 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
     assert (same.json["text"], same.json["status"]) == ("hello", "completed")
 
     removed = await shell.run("external", "remove", "echo")
-    assert (removed.code, removed.out) == (0, "@echo is removed\n")
+    assert (removed.code, removed.out) == (0, "removed @echo\n")
     assert not list((shell.home / ".synapse" / "external").glob("*/*"))
     assert (await shell.run("send", "echo", "hello")).code == 3
 

@@ -66,7 +66,7 @@ async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_fo
         assert host.history.asked[-1].query == "parser"
         assert len(host.history.asked) - asked <= len("parser")
         await pilot.press("z", "z")
-        await until(lambda: "nothing is found; p looks in all projects" in text_of(app))
+        await until(lambda: "nothing found; p searches all projects" in text_of(app))
 
 
 async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:

@@ -156,10 +156,10 @@ async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
         editor = await open_editor(app, pilot, "tui.keys")
         editor.query_one(TextArea).text = "zoom = f11, leader Z\nzom = f12"
         await pilot.press("ctrl+s")
-        await until(lambda: "names 'zom', which is no action: did you mean 'zoom'?" in error(editor))
+        await until(lambda: "names 'zom', which is not an action: did you mean 'zoom'?" in error(editor))
         editor.query_one(TextArea).text = "zoom f11"
         await pilot.press("ctrl+s")
-        await until(lambda: "'zoom f11' must read NAME = VALUE" in error(editor))
+        await until(lambda: "'zoom f11' must have the form NAME = VALUE" in error(editor))
         editor.query_one(TextArea).text = "zoom = f11, leader Z\nlayout ="
         await pilot.press("ctrl+s")
         await closed(app, pilot)
@@ -217,8 +217,8 @@ async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"tui": ', "as before: the file cannot be read now"),
-        ({"tui": {"theme": "no such", "layout": "main"}}, "as before: what it says now cannot be used"),
+        ('{"tui": ', "unchanged: the file cannot be read"),
+        ({"tui": {"theme": "no such", "layout": "main"}}, "unchanged: its new value is invalid"),
     ],
 )
 async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(

@@ -147,11 +147,11 @@ async def test_a_broken_profile_goes_on_as_it_was_and_is_told_once(followed: Fol
     assert commands(followed) == {"aider": "one"}
     assert followed.notices[0].startswith(f"{file}:2: ")
     assert "color" in followed.notices[0]
-    assert "what it said before still counts" in followed.notices[0]
+    assert "its previous values stay in effect" in followed.notices[0]
     new = followed.write("command: [", followed.paths.profiles / "new.yaml")
     await followed.until(lambda: len(followed.notices) == 2)
     assert followed.notices[1].startswith(str(new))
-    assert "still counts" not in followed.notices[1]
+    assert "stay in effect" not in followed.notices[1]
     followed.write("command: two\ncolor: red\n", file)
     await followed.until(lambda: commands(followed) == {"aider": "two"})
     assert len(followed.notices) == 2
@@ -187,7 +187,7 @@ async def test_a_broken_file_gives_what_it_gave_and_is_told_once(followed: Follo
     followed.write('{"tui": {"layout": "ma')
     await followed.until(lambda: len(followed.notices) == 1)
     assert "not valid JSON" in followed.notices[0]
-    assert "what it said before still counts" in followed.notices[0]
+    assert "its previous values stay in effect" in followed.notices[0]
     assert str(followed.paths.synapse / "settings.json") in followed.notices[0]
     followed.write({"a2a.flow": "oneway"}, followed.of_project)
     followed.trust(followed.of_project)

@@ -111,7 +111,7 @@ def test_keys_have_one_spelling_and_one_label(word: str, key: str, label: str) -
         ("shift+a", "write the character that it types"),
         ("alt+[", "no terminal sends it"),
         ("spce", "no such key, did you mean 'space'?"),
-        ("x+y", "'x' is no modifier"),
+        ("x+y", "'x' is not a modifier"),
         ("\x07", "no such key"),
     ],
 )
@@ -140,8 +140,8 @@ def test_bindings_are_read(value: object, read: object) -> None:
     [
         ("f11", "must be a table of actions and their keys"),
         ({"zoom": 5}, "for 'zoom'"),
-        ({"zom": "f11"}, "names 'zom', which is no action: did you mean 'zoom'?"),
-        ({"xyzzy": "f11"}, "names 'xyzzy', which is no action; docs/keys.md names all"),
+        ({"zom": "f11"}, "names 'zom', which is not an action: did you mean 'zoom'?"),
+        ({"xyzzy": "f11"}, "names 'xyzzy', which is not an action; docs/keys.md lists them"),
         ({DIGITS: "f11"}, "its keys are the digits"),
         ({"zoom": "f5"}, "gives 'f5' to 'zoom', but it is the key of 'layout'"),
         ({"zoom": "leader n"}, "gives 'leader n' to 'zoom', but it is the key of 'new_agent'"),
@@ -232,7 +232,7 @@ def test_what_the_settings_say_holds_everywhere() -> None:
 def test_the_leader_wins_over_an_action_and_that_is_told() -> None:
     keymap = Keymap.of("f11", read_bindings({"zoom": "f11, leader Z"}))
     assert keymap.find("zoom").keys == ()
-    assert keymap.problem == "'f11' is the leader: it is no key of 'zoom'"
+    assert keymap.problem == "'f11' is the leader, so it is not a key of 'zoom'"
     usual = Keymap.of("f5", {})
     assert usual.by_key("f5") is None
     assert not usual.problem
