@@ -58,24 +58,6 @@ def shown(events: Sequence[TaskEvent], task: Task) -> dict[str, str]:
     return texts
 
 
-async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
-    rig.change(artifacts=(Artifact("before"),))
-    reader = rig.streams.subscribe(rig.task.id)
-    rig.change(artifacts=(Artifact("before"), Artifact("first")), state=TaskState.WORKING)
-    rig.streams.written(rig.task.id, "sec", 3)
-    rig.finish(Artifact("before"), Artifact("first, better"), Artifact("second"))
-    events = await read(reader)
-    told = [(each.artifact_id, each.text) if isinstance(each, Chunk) else each.task.state for each in events]
-    assert told == [
-        ("artifact-2", "first"),
-        TaskState.WORKING,
-        ("artifact-3", "sec"),
-        ("artifact-2", "first, better"),
-        ("artifact-3", "ond"),
-        TaskState.COMPLETED,
-    ]
-
-
 async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_on(rig):
     slow, quick = rig.streams.subscribe(rig.task.id, limit=3), rig.streams.subscribe(rig.task.id)
     for number in range(5):
@@ -203,17 +185,6 @@ async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
     assert told == [("one", False), ("\ntwo", True), ("\nthree", True), ("", True)]
 
 
-async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.write("one\ntwo\n")
-    for _ in range(5):
-        writing.due.run()
-    assert (writing.looks, writing.due.calls) == (2, [])
-    event = await anext(reader)
-    assert isinstance(event, Chunk)
-    assert event.text == "one\ntwo"
-
-
 async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
     reader = writing.streams.subscribe(writing.task.id)
     for number in range(20):
@@ -228,15 +199,6 @@ async def test_text_that_goes_back_is_not_told_again(writing):
     writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
     told = [event.text for event in reader._waiting if isinstance(event, Chunk)]
     assert told == ["a\nb\nc", "\nd"]
-
-
-async def test_another_turn_begins_anew(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.write("a\nb\n", "a\nb\n")
-    writing.change(artifacts=(Artifact("a\nb"),))
-    writing.turn = "2"
-    writing.write("a\nb\nc\n")
-    assert [event.text for event in reader._waiting if isinstance(event, Chunk)] == ["a\nb", ""]
 
 
 async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
@@ -263,14 +225,3 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
     assert writing.due.calls[-1].seconds >= 10
     progress.stop()
     assert writing.due.calls[-1].cancelled
-
-
-async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.rows = 5000
-    writing.write("a\nb\n")
-    await writing.progress._reading
-    writing.write("a\nb\n")
-    writing.turn = "2"
-    await writing.progress._reading
-    assert not reader._waiting
