@@ -90,7 +90,7 @@ class FirstByte:
             self.at.append(time.perf_counter())
             write(data)
 
-        process.write = noted  # type: ignore[method-assign]
+        process.write = noted
 
     async def after(self, act: Callable[[], object]) -> float:
         """Return the seconds from the start of an action to the first byte."""
@@ -111,7 +111,7 @@ def key(app: SynapseApp, name: str, character: str | None) -> Callable[[], None]
     return press
 
 
-async def time_local(app: SynapseApp, pilot: Pilot[object], alice: AgentSession, bob: AgentSession) -> None:
+async def time_local(app: SynapseApp, pilot: Pilot[None], alice: AgentSession, bob: AgentSession) -> None:
     plain, typed = FirstByte(alice), FirstByte(bob)
     keys, messages = [], []
     for number in range(SAMPLES):
