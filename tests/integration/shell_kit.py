@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -17,6 +18,7 @@ from synapse_tui.cli.group import synapse
 from synapse_tui.cli.output import run_command
 from synapse_tui.registry import Record, Registry
 from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running
 
 SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
 TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
@@ -139,3 +141,16 @@ def _written(stream: io.TextIOWrapper) -> str:
     stream.flush()
     stream.seek(0)
     return stream.read()
+
+
+async def opened(
+    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
+) -> FakeAgent:
+    """A served and registered agent that answers at once."""
+    agent, _ = await stack.enter_async_context(
+        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
+    )
+    agent.name = name
+    agent.answer = f"answer of {kind}"
+    shell.register(agent, **fields)
+    return agent

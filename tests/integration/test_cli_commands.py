@@ -7,9 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -17,33 +15,8 @@ from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.addresses import identity_of
 from synapse_tui.model import AgentState
 from tests.fake_agent import FakeAgent
-from tests.integration.server_kit import running
-from tests.integration.shell_kit import TOOL, Shell
+from tests.integration.shell_kit import TOOL, Shell, opened
 from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-async def opened(
-    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
-) -> FakeAgent:
-    """A served and registered agent that answers at once."""
-    agent, _ = await stack.enter_async_context(
-        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
-    )
-    agent.name = name
-    agent.answer = f"answer of {kind}"
-    shell.register(agent, **fields)
-    return agent
 
 
 def dead(shell: Shell, kind: str = "gemini") -> FakeAgent:

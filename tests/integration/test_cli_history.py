@@ -9,9 +9,6 @@ import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
@@ -23,11 +20,6 @@ from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.shell_kit import Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list[str]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-
-import pytest
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
@@ -27,17 +24,6 @@ Prefer codex for tests.
 | data   | data                    | gemini |
 | rest   | *                       | gemini |
 """
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
 
 
 async def opened(stack: AsyncExitStack, shell: Shell, kind: str, name: str = "") -> FakeAgent:

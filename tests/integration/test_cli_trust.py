@@ -13,11 +13,6 @@ from tests.integration.shell_kit import SYNAPSE, Shell
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def put(shell: Shell, name: str, content: str) -> Path:
     path = shell.folder / ".synapse" / name
     path.parent.mkdir(exist_ok=True)

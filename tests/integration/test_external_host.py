@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,14 +21,8 @@ from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChan
 from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
-from tests.integration.test_host import make_host, open_ready, running, until
-from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
+from tests.integration.host_kit import make_host, open_ready, running
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture

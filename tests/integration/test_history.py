@@ -33,8 +33,8 @@ from synapse_tui.model import (
 )
 from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
+from tests.integration.host_kit import make_host, running
 from tests.integration.session_rig import until
-from tests.integration.test_host import make_host, running
 from tests.ports import free_ports
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)

@@ -25,7 +25,8 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.safety import service
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.settings import load_settings
-from tests.integration.test_host import profiles_with_free_ports, until
+from tests.integration.host_kit import profiles_with_free_ports
+from tests.waiting import until
 
 
 class Office:

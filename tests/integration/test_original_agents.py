@@ -19,8 +19,8 @@ import pytest
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import ReplyState, TaskState
+from tests.integration.host_kit import make_host, open_published, running
 from tests.integration.shell_kit import Shell
-from tests.integration.test_host import make_host, open_published, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)

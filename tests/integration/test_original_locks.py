@@ -128,11 +128,6 @@ def _runs(pid: int) -> bool:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
 def original(shell: Shell) -> Original:
     return Original(shell.folder)
 

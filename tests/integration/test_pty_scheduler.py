@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
-from tests.integration.pty_harness import Harness, until
+from tests.integration.pty_harness import until
 
 FLOOD = "stty -echo; exec yes 'a line of a program that writes as fast as it can'"
 PARSE_RATE = 3e6
@@ -35,13 +35,6 @@ class Parser:
             pass
         self.bytes += len(data)
         self.seconds += len(data) / PARSE_RATE
-
-
-@pytest.fixture
-async def harness(tmp_path):
-    harness = Harness(tmp_path)
-    yield harness
-    await harness.close()
 
 
 async def echo_times(program, count: int) -> list[float]:

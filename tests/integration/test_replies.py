@@ -17,8 +17,8 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import PeerRefused
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, Reply, ReplyState, Sender, Task, TaskState
+from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.session_rig import until
-from tests.integration.test_host import make_host, open_ready, running
 
 WORKS = "%%hang:60%%"
 """A prompt on which the dummy works until it is interrupted."""

@@ -24,11 +24,11 @@ from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from tests.fake_agent import FakeAgent
+from tests.integration.host_kit import make_host, open_ready
+from tests.integration.host_kit import running as running_host
 from tests.integration.server_kit import running
 from tests.integration.spool_kit import SYNAPSE_OFFLINE, SpoolRig, changed, forbidden, spool_rig
-from tests.integration.test_host import make_host, open_ready, until
-from tests.integration.test_host import running as running_host
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 __all__ = ["forbidden"]
 

@@ -20,12 +20,13 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import TaskState
 from tests.fake_agent import FakeAgent
+from tests.integration.host_kit import open_ready
 from tests.integration.server_kit import running as serving
 from tests.integration.session_rig import open_rig
 from tests.integration.shell_kit import Shell
-from tests.integration.test_host import make_host, open_ready, running, until
 from tests.integration.test_session_handover import go_on
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen
+from tests.waiting import until
 
 NOBODY = 2**22 + 1
 """A process that cannot be."""
@@ -36,12 +37,6 @@ SOON = 0.2
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_order, "EVERY_RANGE", (0.0, 1000.0))
-
-
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
 
 
 async def watched(host: Host, agent: AgentSession, text: str, **order: Any) -> str:
@@ -130,11 +125,6 @@ def attach(agent: FakeAgent) -> None:
     agent.watcher.attach(
         WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
