@@ -52,7 +52,6 @@ async def open_ready(host: Host, *names: str) -> list[AgentSession]:
 
 
 async def open_published(host: Host, *names: str) -> list[AgentSession]:
-    """Agents that are ready, and that other programs find."""
     agents = await open_ready(host, *names)
     for agent in agents:
         await host.published(agent.agent_id)

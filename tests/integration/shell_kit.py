@@ -55,7 +55,6 @@ class Shell:
 
     @classmethod
     def scratch(cls, folder: Path, *, apart: bool = False) -> Shell:
-        """A shell in a project of its own, below a folder of the test."""
         home, project = folder / "home", folder / "project"
         home.mkdir()
         (project / ".synapse").mkdir(parents=True)
@@ -77,7 +76,6 @@ class Shell:
         return process
 
     async def end(self) -> None:
-        """End what still runs, such as a command that follows a log."""
         for process in self.started:
             if process.returncode is None:
                 process.kill()
@@ -95,7 +93,6 @@ class Shell:
         return Result(process.returncode, out.decode(), err.decode())
 
     def call(self, *words: str | bytes, stdin: bytes = b"") -> Result:
-        """Run a command in this process."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         code = 0
         with (
@@ -115,7 +112,6 @@ class Shell:
         return Result(code, said, told)
 
     def enter(self, agent: FakeAgent, token: str = "secret") -> None:
-        """From now on be inside an agent."""
         self.environ |= {
             "SYNAPSE_AGENT_ID": agent.agent_id,
             "SYNAPSE_TOKEN": token,
@@ -146,7 +142,6 @@ def _written(stream: io.TextIOWrapper) -> str:
 async def opened(
     stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
 ) -> FakeAgent:
-    """A served and registered agent that answers at once."""
     agent, _ = await stack.enter_async_context(
         running(kind, token_of=lambda who: "secret" if "codex" in who else None)
     )

@@ -20,7 +20,6 @@ CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
 def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
-    """An agent that runs, as the registry knows it."""
     pid = pid or os.getpid()
     port = int(agent_id.rpartition("-")[2])
     record = Record(

@@ -16,7 +16,6 @@ ASKER = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verifie
 
 @pytest.fixture
 async def codex(shell: Shell, stack: AsyncExitStack) -> FakeAgent:
-    """The agent inside which the commands run."""
     agent = await opened(stack, shell, "codex")
     agent.answer = None
     shell.enter(agent)

@@ -33,7 +33,6 @@ async def claude(shell: Shell) -> AsyncIterator[FakeAgent]:
 
 
 def dead(shell: Shell, agent: FakeAgent) -> Record:
-    """A record of an agent whose server answers no more."""
     record = shell.registry.get(agent.agent_id)
     assert record is not None
     gone = replace(

@@ -21,7 +21,6 @@ def put(shell: Shell, name: str, content: str) -> Path:
 
 
 async def used(shell: Shell) -> bool:
-    """Whether the project's table of delegation is used."""
     result = await shell.run("delegate", "test it", "--dry-run")
     assert ("synapse trust" in result.err) == ("has not been trusted" in result.err), "it says what to do"
     return "has not been trusted" not in result.err

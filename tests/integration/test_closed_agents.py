@@ -20,7 +20,6 @@ async def open_named(host: Host, name: str, port: int = 0) -> AgentSession:
 
 
 def hear(host: Host) -> Callable[[str], bool]:
-    """Whether a notice with some words came."""
     heard: list[Event] = []
     host.events.subscribe(heard.append)
     return lambda words: any(isinstance(event, Notice) and words in event.text for event in heard)

@@ -62,14 +62,12 @@ class Office:
         return session
 
     async def switch(self, *, on: bool) -> None:
-        """Change the setting, as a person does."""
         self.variables["SYNAPSE_FILE_SAFETY_ENABLED"] = str(on).lower()
         await self.host.following.read_again()
         await until(lambda: self.host.safety.enabled is on)
         await asyncio.gather(*self.host.safety._working)
 
     async def hook(self, session: AgentSession, word: str, **fields: Any) -> bytes:
-        """Call a hook as the agent would."""
         place = str(self.host.safety.socket)
         told = json.dumps({"cwd": str(self.project), **fields}).encode()
         return await asyncio.to_thread(ask, place, word, "gemini", session.agent_id, told)

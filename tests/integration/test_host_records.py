@@ -24,7 +24,6 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def inside(host: Host, agent_id: str) -> Shell:
-    """A shell inside an agent."""
     shell = Shell(host.paths.home, host.project)
     shell.environ["SYNAPSE_AGENT_ID"] = agent_id
     return shell
@@ -116,7 +115,6 @@ async def test_the_record_of_an_agent_that_is_closed_stays_away(host: Host) -> N
 
 
 def readable(host: Host) -> dict[str, dict[str, object]]:
-    """The records that can be read, whatever else lies there."""
     found = {}
     for path in host.paths.registry.glob("synapse-*.json"):
         with contextlib.suppress(OSError, ValueError):

@@ -38,7 +38,6 @@ class Parser:
 
 
 async def echo_times(program, count: int) -> list[float]:
-    """Seconds from a key to its echo."""
     times = []
     for number in range(count):
         mark = f"<{number}>".encode()
@@ -112,7 +111,6 @@ async def test_the_kernel_holds_a_flooder_back(harness):
 
 @pytest.fixture
 def terminal():
-    """Both sides of a PTY, the program's in raw mode."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     os.set_blocking(ours, False)
@@ -123,7 +121,6 @@ def terminal():
 
 
 def fill(descriptor: int) -> None:
-    """Write until the kernel takes no more."""
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(descriptor, b"x" * 1024)

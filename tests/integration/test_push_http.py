@@ -40,7 +40,6 @@ class Rig:
         return await self.client.post(path, content=json.dumps(body), headers=headers)
 
     async def call(self, method: str, version: str = "1.0", **params: Any) -> Any:
-        """A call of JSON-RPC."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"A2A-Version": version} if version != "0.3" else {}
         return (await self.client.post("/", json=body, headers=headers)).json()

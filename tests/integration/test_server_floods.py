@@ -26,7 +26,6 @@ async def opened(stack: contextlib.AsyncExitStack, port: int, count: int) -> lis
 
 
 async def asked(connection: Connection, port: int) -> int:
-    """The status of an answer; 0 when the connection was cut."""
     try:
         return (await connection.ask(http("GET", "/status", port)))[0]
     except (ConnectionError, asyncio.IncompleteReadError):

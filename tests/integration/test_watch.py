@@ -40,7 +40,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def watched(host: Host, agent: AgentSession, text: str, **order: Any) -> str:
-    """Send a message and watch over its task."""
     (receipt,) = await host.send(agent.agent_id, text)
     fields: dict[str, Any] = {"every": SOON, "nudge": "go on", **order}
     agent.watcher.begin(WatchOrder(**fields))
@@ -119,7 +118,6 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
 
 
 def attach(agent: FakeAgent) -> None:
-    """Let an agent without a terminal be watched."""
     screen = FakeScreen()
     turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(

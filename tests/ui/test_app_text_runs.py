@@ -27,7 +27,6 @@ def feed(app: SynapseApp, text: str, *, whole: bool) -> None:
 
 
 def pieces_of(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What a session is given, piece by piece."""
     pieces: list[bytes] = []
     monkeypatch.setattr(session, "user_input", pieces.append)
     return pieces
