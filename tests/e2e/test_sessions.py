@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -608,5 +609,39 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
             lambda: wanted <= {str(entry["text"]).partition("] ")[2] for entry in dummy_log("submit")},
             f"{wanted} to be typed",
         )
+    finally:
+        run("synapse-tui", "kill", "--all")
+
+
+@pytest.mark.timeout(240)
+def test_a_watch_goes_on_after_its_host_was_killed(
+    run: Run, home: Path, dummy_log: Callable[..., list[dict[str, object]]]
+) -> None:
+    (home / ".synapse" / "settings.json").write_text(json.dumps({"tui": {"restore": "always"}}))
+    order = ("--every", "3", "--times", "3", "--nudge", "%%slow:2.5%% go on", "--detach", "--json")
+
+    def watch_row() -> tuple[str, int, str]:
+        with contextlib.closing(sqlite3.connect(next(home.glob(".synapse/**/history.db")))) as database:
+            found: tuple[str, int, str] = database.execute(
+                "SELECT task_id, sent, state FROM watches"
+            ).fetchone()
+            return found
+
+    try:
+        assert run("synapse", "start", "dummy:one").returncode == 0
+        until(lambda: all(record["status"] == "READY" for record in records(home)), "a ready agent")
+        until(partial(saved, run, home, 1), "the workspace to be saved")
+        host = host_of(run)
+        assert run("synapse", "send", "one", "a long job", "--no-response").returncode == 0
+        task_id = json.loads(run("synapse", "watch", "one", *order).stdout)["task"]
+        until(lambda: watch_row() == (task_id, 1, "on"), "the first nudge")
+        host.kill()
+        host.wait(30)
+        assert run("synapse", "start", "dummy:one").returncode == 0
+        until(lambda: watch_row() == (task_id, 3, "gave up"), "two more nudges")
+        nudges = [entry["text"] for entry in dummy_log("submit") if str(entry["text"]).endswith("go on")]
+        assert len(nudges) == 3
+        shown = json.loads(run("synapse", "history", "show", task_id, "--json").stdout)
+        assert shown["status"] == "completed", shown
     finally:
         run("synapse-tui", "kill", "--all")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
 from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
-from synapse_tui.model import TaskState
+from synapse_tui.model import AgentSpec, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import open_ready
 from tests.integration.server_kit import running as serving
@@ -112,6 +114,37 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
             assert second.session.tasks.get(task.id).state is TaskState.COMPLETED
         finally:
             await second.session.stop()
+
+
+@pytest.mark.parametrize("restore", [True, False])
+async def test_a_watch_of_a_killed_host_goes_on_if_its_agent_is_restored(
+    tmp_path: Path, restore: bool
+) -> None:
+    first = make_host(tmp_path)
+    async with running(first):
+        (agent,) = await open_ready(first, "alice")
+        task_id = await watched(first, agent, "begin", every=1.0)
+        await until(lambda: reported(agent).sent == 1)
+    with closing(sqlite3.connect(first.paths.history)) as connection:  # as kill -9 leaves it
+        connection.execute("UPDATE tasks SET status = 'working', delivery = 'submitted', finished_at = NULL")
+        connection.execute("DELETE FROM tasks WHERE id <> ?", (task_id,))
+        connection.execute("UPDATE watches SET state = 'on'")
+        connection.commit()
+    second = make_host(tmp_path)
+    async with running(second):
+        spec = AgentSpec("dummy", "alice", port=agent.port, restore=restore)
+        again = await second.open(spec, columns=80, lines=24)
+        await until(lambda: again.watcher.report is not None)
+        texts = [step.text for step in reported(again).steps]
+        assert "nudge 1 of 5 was sent" in texts
+        if restore:
+            assert (reported(again).task_id, reported(again).sent) == (task_id, 1)
+            await until(lambda: reported(again).sent == 2)
+        else:
+            assert (reported(again).state, texts[-1]) == (WatchState.FAILED, "the agent was not restored")
+            task = again.tasks.get(task_id)
+            assert (task.state, task.reason) == (TaskState.FAILED, "the agent was not restored")
+            assert not len(again.outbox)
 
 
 # -- the command ---
