@@ -22,7 +22,7 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, TaskState
 from tests.fake_agent import FakeAgent
-from tests.integration.host_kit import open_ready
+from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.server_kit import running as serving
 from tests.integration.session_rig import open_rig
 from tests.integration.shell_kit import Shell
