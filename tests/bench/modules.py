@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentState
-from tests.integration.test_host import make_host, open_ready, running
+from tests.integration.host_kit import make_host, open_ready, running
 from tests.waiting import until
 
 PACKAGE = str(Path(sys.modules["synapse_tui"].__file__ or "").parent)

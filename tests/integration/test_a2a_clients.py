@@ -14,12 +14,10 @@ from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
-from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.content import Artifact, Part
-from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskState
+from synapse_tui.model import DeliveryState, TaskState
 from tests.a2a_kit import V1, GivenAgent, collect, events, rpc, said, states, stream
-from tests.integration.push_kit import telling
 from tests.integration.server_kit import Connection, http, running
 from tests.waiting import until
 
@@ -28,7 +26,6 @@ KINDS = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JS
 
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[GivenAgent, AgentServer]]:
-    """An agent on a port of its own."""
     agent = GivenAgent()
     async with running(agent=agent) as (_, server):
         yield agent, server
@@ -38,7 +35,6 @@ async def served() -> AsyncIterator[tuple[GivenAgent, AgentServer]]:
 async def connected(
     agent: GivenAgent, binding: str = "JSONRPC", version: str = "1.0", *, streaming: bool = True
 ) -> AsyncIterator[Client]:
-    """The SDK's client, by the card."""
     async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
         card = await A2ACardResolver(client, agent.endpoint).get_agent_card()
         wanted = [
@@ -213,49 +209,3 @@ async def test_a_reader_that_is_too_slow_gets_the_text_as_it_is_then() -> None:
         (chunk,) = [each["artifactUpdate"] for each in updates if "artifactUpdate" in each]
         assert (chunk["artifact"]["parts"][0]["text"], chunk["lastChunk"]) == ("Done.", True)
         assert states(updates)[-1] == "TASK_STATE_COMPLETED"
-
-
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-async def test_push_configurations(version: str) -> None:
-    """Every operation over JSON-RPC, REST and the SDK's client sees the same configurations."""
-    agent = GivenAgent()
-    async with (
-        telling(agent) as desk,
-        running(agent=agent, services=Services(push=desk)),
-        connected(agent, "JSONRPC", version) as client,
-        plain(agent) as http_client,
-    ):
-        agent.accept(MessageRequest("Hello!", USER, task_id="t-1"))
-        for name in ("one", "two"):
-            wanted = pb.TaskPushNotificationConfig(
-                task_id="t-1", id=name, url="http://127.0.0.1:9/hook", token="secret"
-            )
-            made = await client.create_task_push_notification_config(wanted)
-            assert (made.task_id, made.id, made.url, made.token) == ("t-1", name, wanted.url, "")
-        found = await client.list_task_push_notification_configs(
-            pb.ListTaskPushNotificationConfigsRequest(task_id="t-1")
-        )
-        assert [each.id for each in found.configs] == ["one", "two"]
-        one = pb.GetTaskPushNotificationConfigRequest(task_id="t-1", id="one")
-        assert (await client.get_task_push_notification_config(one)).id == "one"
-        if version == "0.3":
-            first = await rpc(http_client, "tasks/pushNotificationConfig/get", {"id": "t-1"}, headers={})
-            assert first["pushNotificationConfig"]["id"] == "one"
-            about = {"id": "t-1", "pushNotificationConfigId": "one"}
-            assert await rpc(http_client, "tasks/pushNotificationConfig/delete", about, headers={}) is None
-        else:
-            path = "/a2a/rest/tasks/t-1/pushNotificationConfigs"
-            page = (await http_client.get(path, params={"pageSize": 1}, headers=V1)).json()
-            assert [each["id"] for each in page["configs"]] == ["one"]
-            rest = {"pageToken": page["nextPageToken"]}
-            assert [
-                each["id"]
-                for each in (await http_client.get(path, params=rest, headers=V1)).json()["configs"]
-            ] == ["two"]
-            wrong = await http_client.get(path, params={"pageToken": "three"}, headers=V1)
-            assert wrong.status_code == 400
-            assert (await http_client.delete(f"{path}/one", headers=V1)).status_code == 200
-        gone = pb.DeleteTaskPushNotificationConfigRequest(task_id="t-1", id="one")
-        await client.delete_task_push_notification_config(gone)
-        with pytest.raises(TaskNotFoundError):
-            await client.get_task_push_notification_config(one)

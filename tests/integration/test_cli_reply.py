@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
 from synapse_tui.model import AgentState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.fake_agent import FakeAgent
-from tests.integration.shell_kit import SYNAPSE, Shell
-from tests.integration.test_cli_commands import opened
+from tests.integration.shell_kit import SYNAPSE, Shell, opened
 
 ASKER = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)
 
 
 @pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
 async def codex(shell: Shell, stack: AsyncExitStack) -> FakeAgent:
-    """The agent inside which the commands run."""
     agent = await opened(stack, shell, "codex")
     agent.answer = None
     shell.enter(agent)

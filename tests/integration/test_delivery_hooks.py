@@ -33,7 +33,6 @@ async def test_no_enter_is_pressed_when_a_dialog_is_announced_right_before_it(tm
         asked: list[str] = []
 
         def announce(event: Event) -> None:
-            """All that is left to be done by then is a last look, and Enter."""
             if (
                 isinstance(event, TaskChanged)
                 and event.task.delivery is DeliveryState.SUBMITTING

@@ -28,7 +28,6 @@ async def in_the_middle(rig: Rig) -> None:
 
 
 async def unread(rig: Rig, text: str) -> Task:
-    """Stop the agent, and send it a message that it does not read."""
     await rig.ready()
     os.kill(rig.session.pid, signal.SIGSTOP)
     task = rig.send(text)

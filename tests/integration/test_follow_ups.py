@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.content import Part, TaskMessage, artifact_id
-from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
 from synapse_tui.messages.changes import Chunk, Reader, Snapshot, TaskEvent
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
@@ -26,11 +25,7 @@ async def rig(tmp_path: Path):
 
 
 def follow(rig: Rig, task: Task, text: str, priority: int = 3) -> tuple[Task, Task]:
-    """Send a message that goes on with a task.
-
-    Returns:
-        The task as it was answered, and the message's own.
-    """
+    """Send a message that goes on with a task."""
     message = TaskMessage(f"id of {text}", "user", (Part(text=text),))
     request = MessageRequest(text, CALLER, priority, message=message, follows=task.id)
     followed = rig.session.accept(request)
@@ -89,30 +84,6 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     states = [event.task.state for event in events if isinstance(event, Snapshot)]
     assert states[-1] is TaskState.COMPLETED
     assert set(states[:-1]) == {TaskState.WORKING}
-
-
-async def test_a_task_ends_after_its_last_message_only(rig):
-    busy = await working(rig, "%%slow:0.5%%")
-    task = rig.send("first")  # has not begun
-    for text in ("second", "third"):
-        follow(rig, task, text)
-    await rig.done(busy)
-    final = await rig.done(task)
-    assert [text.rpartition(" ")[2] for text in typed(rig)[1:]] == ["first", "second", "third"]
-    assert len(final.artifacts) == 3
-
-
-async def test_what_cannot_be_gone_on_with_is_refused(rig):
-    task = await rig.done(rig.send("hello"))
-    with pytest.raises(TaskEnded):
-        follow(rig, task, "more")
-    with pytest.raises(TaskNotFound):
-        rig.session.accept(MessageRequest("more", CALLER, follows="0" * 32))
-    slow = await working(rig, "%%slow:5%%")
-    _, own = follow(rig, slow, "more")
-    with pytest.raises(MessageError):
-        follow(rig, own, "more of that")
-    await rig.session.cancel(slow.id)
 
 
 async def test_cancel_takes_the_waiting_messages_too(rig):

@@ -18,7 +18,6 @@ MARK = f"── above: before the restart, {BEFORE.astimezone():%Y-%m-%d %H:%M} 
 
 
 async def opened(rig: Rig, **changes: object) -> None:
-    """Start the rig's session with another specification."""
     rig.session.spec = dataclasses.replace(rig.session.spec, **changes)  # type: ignore[arg-type]
     rig.session.start(100, 30)
 

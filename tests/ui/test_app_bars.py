@@ -38,7 +38,6 @@ class StubApp:
 
 
 def bar(kind: Any, **values: object) -> Any:
-    """A bar outside of an application."""
     made = kind.__new__(type(f"Bare{kind.__name__}", (kind,), {"app": StubApp()}))
     kind.__init__(made)
     for name, value in values.items():

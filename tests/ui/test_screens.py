@@ -14,7 +14,7 @@ from synapse_tui.model import AgentSpec, DeliveryState
 from synapse_tui.screens.composer import recipients
 from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.widgets.views import AgentView
-from tests.ui.app_kit import at_main, at_rest, make_app, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -52,13 +52,6 @@ async def test_trust_is_never_given_by_a_stray_key(tmp_path, keys):
         await pilot.press("escape")
         await until(lambda: host.agents)
         assert not trusted
-
-
-async def test_without_anyone_to_trust_nothing_is_asked(tmp_path):
-    host = FakeHost()
-    host.profiles.untrusted.append(untrusted(tmp_path))
-    async with running(host, specs=[AgentSpec("claude")]) as (app, _pilot):
-        assert at_main(app)
 
 
 async def test_files_that_have_changed_are_asked_about_before_instructions_are_sent_again(tmp_path):
@@ -171,11 +164,6 @@ async def test_every_dialog_fits_a_small_terminal():
         await pilot.pause()
         for button in app.screen.query("Button"):
             assert app.screen.region.contains_region(button.region)
-
-
-def test_every_action_of_the_table_can_be_done():
-    app = make_app(FakeHost())
-    assert {action.id for action in ACTIONS} <= set(app.actions)
 
 
 def test_the_application_imports_nothing_heavy():

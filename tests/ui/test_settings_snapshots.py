@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("same_everywhere")
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Settings in all layers, one of them broken in one place."""
     made = Files(tmp_path, {"SYNAPSE_LOG_LEVEL": "ERROR"})
     keys = {"zoom": "f11, leader Z"}
     made.write(
@@ -35,7 +34,6 @@ def files(tmp_path: Path) -> Files:
 def compare(
     snap_compare: Any, files: Files, size: tuple[int, int], *, key: str = "", query: str = "", **options: Any
 ) -> None:
-    """Compare the list, or the editor of a setting."""
     host = FakeHost()
     app = make_app(host, settings_files=files, **options)
     populate(host)

@@ -43,7 +43,6 @@ async def on_terminal(
 
 
 def zoom(outer: OuterEnd, cell: tuple[int, int]) -> None:
-    """Give the cells of a terminal another size in pixels."""
     size = struct.pack("HHHH", 24, 80, 80 * cell[0], 24 * cell[1])
     fcntl.ioctl(outer.master, termios.TIOCSWINSZ, size)
 

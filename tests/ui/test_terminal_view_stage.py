@@ -75,17 +75,6 @@ async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
         assert app.picture().cursor.visible
 
 
-async def test_the_cursor_is_given_back_when_the_pane_goes():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[6 q")
-        await settle(pilot)
-        assert app.picture().cursor.visible
-        await app.view.remove()
-        await settle(pilot)
-        assert not app.picture().cursor.visible
-        assert session.damage_listener is None
-
-
 async def test_a_toast_is_not_painted_over():
     async with pane(FakeSession(60, 16), size=(60, 16)) as (app, session, pilot):
         app.notify("a toast", timeout=30)
@@ -286,33 +275,6 @@ class Pane:
 @pytest.fixture
 def clock():
     return Clock()
-
-
-def test_a_quiet_pane_paints_at_once_and_a_busy_one_in_rhythm(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    for _ in range(100):
-        frames.request(pane)
-        clock.advance(0.001)
-    assert pane.frames == [0.0, 0.025, 0.05, 0.075, 0.1]
-    clock.advance(1)
-    frames.request(pane)
-    clock.advance(0)
-    assert pane.frames[-1] == 1.1
-
-
-def test_busy_panes_share_ticks_and_writes(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    panes = [Pane(clock) for _ in range(4)]
-    for step in range(400):
-        if step % 3 == 0:
-            frames.request(panes[step % 4])
-        clock.advance(0.001)
-    busy = [output for output in written[8:] if output]
-    assert len(busy) <= 0.4 / 0.025
-    assert sum(len(output) for output in busy) >= 3 * len(busy)
 
 
 def test_a_costly_pane_paints_less_often_but_never_stops(clock):
