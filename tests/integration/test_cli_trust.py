@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 from ptyprocess import PtyProcess
 
-from tests.integration.shell_kit import SYNAPSE, InnerShell, Shell
+from tests.integration.shell_kit import SYNAPSE, Shell
 
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
 
 
 def put(shell: Shell, name: str, content: str) -> Path:
@@ -26,7 +21,6 @@ def put(shell: Shell, name: str, content: str) -> Path:
 
 
 async def used(shell: Shell) -> bool:
-    """Whether the project's table of delegation is used."""
     result = await shell.run("delegate", "test it", "--dry-run")
     assert ("synapse trust" in result.err) == ("has not been trusted" in result.err), "it says what to do"
     return "has not been trusted" not in result.err

@@ -33,7 +33,6 @@ async def test_no_enter_is_pressed_when_a_dialog_is_announced_right_before_it(tm
         asked: list[str] = []
 
         def announce(event: Event) -> None:
-            """All that is left to be done by then is a last look, and Enter."""
             if (
                 isinstance(event, TaskChanged)
                 and event.task.delivery is DeliveryState.SUBMITTING
@@ -78,11 +77,3 @@ async def test_a_prompt_of_the_persons_own_holds_messages_before_the_screen_show
         rig.session.hooked(HookKind.IDLE)
         await rig.done(task)
         assert rig.submitted == ["behind it"]
-
-
-async def test_hooks_of_an_agent_that_has_ended_are_nothing(tmp_path: Path) -> None:
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        await rig.session.stop()
-        rig.session.hooked(HookKind.ASKED)
-        assert rig.session.report.state is AgentState.EXITED

@@ -16,7 +16,6 @@ from tests.postgres_kit import Server
 
 
 def use(home: Path, url: str) -> None:
-    """Let the user's settings name the database."""
     folder = home / ".synapse"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "settings.json").write_text(json.dumps({"env": {"SYNAPSE_DATABASE_URL": url}}))

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("same_everywhere")
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    """Settings in all layers, one of them broken in one place."""
     made = Files(tmp_path, {"SYNAPSE_LOG_LEVEL": "ERROR"})
     keys = {"zoom": "f11, leader Z"}
     made.write(
@@ -35,7 +34,6 @@ def files(tmp_path: Path) -> Files:
 def compare(
     snap_compare: Any, files: Files, size: tuple[int, int], *, key: str = "", query: str = "", **options: Any
 ) -> None:
-    """Compare the list, or the editor of a setting."""
     host = FakeHost()
     app = make_app(host, settings_files=files, **options)
     populate(host)
@@ -70,20 +68,6 @@ def test_problems(snap_compare, files):
 @pytest.mark.parametrize("key", EDITED)
 def test_editor(snap_compare, files, key):
     compare(snap_compare, files, USUAL, key=key)
-
-
-@pytest.mark.parametrize("key", ["tui.theme", "tui.keys"])
-def test_small_editor(snap_compare, files, key):
-    compare(snap_compare, files, SMALL, key=key)
-
-
-def test_sixteen_colours(snap_compare, files):
-    compare(snap_compare, files, SMALL, theme="synapse-16")
-
-
-def test_without_colour(snap_compare, files, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, files, SMALL, key="tui.layout")
 
 
 @pytest.mark.parametrize("name", ["high-contrast-light", "nord"])
