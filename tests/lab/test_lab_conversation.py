@@ -17,7 +17,7 @@ import pytest_asyncio
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
-from synapse_tui.messages.streams import Chunk, TaskEvent
+from synapse_tui.messages.changes import Chunk, TaskEvent
 from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.input import KeyEvent, encode_key
@@ -142,7 +142,7 @@ async def test_codex_asks_back_and_goes_on_with_the_same_task(couple: Couple) ->
     assert (asked.state, asked.artifacts, len(asked.messages)) == (TaskState.INPUT_REQUIRED, (), 2)
 
     async def read() -> list[TaskEvent]:
-        async with couple.codex.streams.subscribe(asked.id) as events:
+        async with couple.codex.tasks.changes.follow(asked.id) as events:
             return [event async for event in events]
 
     reading = asyncio.ensure_future(read())

@@ -298,7 +298,7 @@ async def test_room_is_given_back_when_a_message_comes_again(agent: GivenAgent) 
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
         first, again = (asyncio.ensure_future(client.post("/", json=call, headers=V1)) for _ in range(2))
         task = await agent.works()
-        await until(lambda: len(agent.streams._readers[task.id]) == 2, "both wait")
+        await until(lambda: len(agent.tasks.changes._readers[task.id]) == 2, "both wait")
         assert (await client.post("/tasks/send", json=dialect(CONTENT))).status_code == 200
         agent.finish(task.id, "Done.")
         for answer in (await first, await again):
