@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +39,7 @@ from .records import (
 )
 from .recovery import HOST_ENDED, NOBODY, Standing, after_end
 from .rows import (
+    addressee_of,
     change_of,
     change_values,
     entry_of,
@@ -50,6 +50,7 @@ from .rows import (
     standing_of,
     task_fields,
     task_of,
+    undelivered_of,
 )
 from .search import Dialect
 
@@ -233,13 +234,7 @@ WAITS = (
 def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence[Undelivered]:
     """Return the waiting messages of a project in outbox order, including those of open agents."""
     rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
-    places = places_of(session, rows)
-
-    def order(row: TaskRow) -> tuple[str, str, float, datetime]:
-        place = places.get(row.id)
-        return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
-
-    return [_undelivered(row, places.get(row.id), naming) for row in sorted(rows, key=order)]
+    return undelivered_of(rows, places_of(session, rows), closed=naming.owner(NOBODY))
 
 
 def cancel_undelivered(
@@ -262,13 +257,6 @@ def cancel_undelivered(
     session.add(row)
     session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
     return task_of(row)
-
-
-def _undelivered(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Undelivered:
-    """Return a message as it is after recovery; does not write."""
-    found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
-    task = replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
-    return Undelivered(task, _addressee(row), row.agent_type, found.hold)
 
 
 MAX_ASKED = 100
@@ -347,7 +335,7 @@ class Database:
             rows = [
                 each
                 for each in found
-                if (called is None or _addressee(each).fits(called))
+                if (called is None or addressee_of(each).fits(called))
                 and (each.agent_name == key.agent_id or self._is_gone(each.owner))
             ]
             places = self._settle(session, rows)
@@ -622,10 +610,6 @@ class Database:
             place.parked, place.entered = bool(now.hold), now.entered
             session.add(place)
         return places
-
-
-def _addressee(row: TaskRow) -> Addressee:
-    return Addressee(row.agent_name, row.called)
 
 
 def _statements(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
-from synapse_tui.messages.records import Change, Place, Snapshot
-from synapse_tui.messages.recovery import Standing, parked_by
+from synapse_tui.messages.records import Addressee, Change, Place, Snapshot, Undelivered
+from synapse_tui.messages.recovery import Standing, after_end, parked_by
 from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
@@ -110,6 +110,28 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
         parked_by(row.reason) if place is not None and place.parked else Parked.NO,
         entered=place is not None and place.entered,
     )
+
+
+def addressee_of(row: TaskRow) -> Addressee:
+    return Addressee(row.agent_name, row.called)
+
+
+def undelivered_of(
+    rows: Iterable[TaskRow], places: Mapping[str, OutboxRow], *, closed: str
+) -> Sequence[Undelivered]:
+    """Return messages as they are after recovery, in outbox order; `closed` owns those of closed agents."""
+
+    def order(row: TaskRow) -> tuple[str, str, float, datetime]:
+        place = places.get(row.id)
+        return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
+
+    return [_undelivered(row, places.get(row.id), closed) for row in sorted(rows, key=order)]
+
+
+def _undelivered(row: TaskRow, place: OutboxRow | None, closed: str) -> Undelivered:
+    found = after_end(standing_of(row, place), closed=row.owner == closed)
+    task = dataclasses.replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    return Undelivered(task, addressee_of(row), row.agent_type, found.hold)
 
 
 def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
