@@ -67,6 +67,7 @@ from .wire import (
     only_text,
     own_metadata,
     part_json,
+    request_fields,
     task_json,
     text_of,
 )
@@ -108,16 +109,13 @@ def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller
 def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
     # Values of the original; with "notify" its command does not wait for the answer, but its agent does.
     asked = body.metadata.get("response_mode") in ("wait", "notify")
-    expected = body.metadata.get("response_expected", asked)
-    if not isinstance(expected, bool):
-        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
     return MessageRequest(
         text="",
         sender=caller.sender(body.metadata),
         priority=caller.check_priority(priority),
-        response_expected=expected,
         metadata=own_metadata(check_metadata(body.metadata)),
         caller=caller.caller,
+        **request_fields(body.metadata, response_expected=asked),
     )
 
 

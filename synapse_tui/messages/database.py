@@ -46,7 +46,7 @@ from .rows import (
     new_task,
     place_values,
     put_standing,
-    sound,
+    sound_value,
     standing_of,
     task_fields,
     task_of,
@@ -189,16 +189,12 @@ def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
     values = dataclasses.asdict(subscription)
     values["agent_name"] = values.pop("agent_id")
     values["events"] = list(subscription.events)
-    return {**{name: _sound(value) for name, value in values.items()}, "owner": owner}
+    return {**{name: sound_value(value) for name, value in values.items()}, "owner": owner}
 
 
 def _delivery_values(delivery: Delivery) -> dict[str, Any]:
-    values = {name: _sound(value) for name, value in dataclasses.asdict(delivery).items()}
+    values = {name: sound_value(value) for name, value in dataclasses.asdict(delivery).items()}
     return {**values, "state": delivery.state.value}
-
-
-def _sound(value: object) -> object:
-    return sound(value) if isinstance(value, str) else value
 
 
 def _subscription_of(row: SubscriptionRow) -> Subscription:

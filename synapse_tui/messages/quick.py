@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.schema import STEPS
 from synapse_tui.safety.locks import FileKeys, Lock
 
 from .records import Record, Undelivered, Wanted
@@ -26,8 +27,6 @@ from .search import conditions, pattern_of
 
 PATIENCE = 0.2
 """Seconds that shell completion waits for a locked file."""
-HISTORY_VERSION = 6
-"""Number of `schema.STEPS` in files that can be read here."""
 _TEXT = 60
 _CHUNK = 500
 NEWEST = "tasks INDEXED BY ix_tasks_newest"
@@ -151,7 +150,7 @@ def _known(file: Path) -> Iterator[sqlite3.Connection]:
     with _opened(file, "rw", BUSY) as db:
         db.execute("BEGIN")
         (version,) = db.execute("SELECT MAX(version) FROM schema_version").fetchone()
-        if version != HISTORY_VERSION:
+        if version != len(STEPS):
             raise _UnknownTables
         yield db
 

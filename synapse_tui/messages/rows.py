@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
+_CONVERTED = {"id", "target", "sender", "text", "metadata", "messages", "artifacts", "outgoing"}
+_CHANGING = {"updated_at", "state", "delivery", "reason", "replied", "reply"}
+_PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _CONVERTED | _CHANGING]
+"""Fields of a task that never change and are stored as they are, in columns of their names."""
+
+
 def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     task, key = snapshot.task, snapshot.key
     return {
         "agent_name": key.agent_id,
         "agent_type": key.agent_type,
         "project": sound(key.project),
-        "context_id": task.context_id,
+        **{name: sound_value(getattr(task, name)) for name in _PLAIN},
         "peer_task_id": _peer_task(task.metadata),
         "sender_id": sound(task.sender.sender_id),
         "sender_type": sound(task.sender.sender_type),
         "sender_endpoint": sound(task.sender.sender_endpoint),
         "sender_verified": task.sender.verified,
         "input": sound(task.text),
-        "priority": task.priority,
-        "response_expected": task.response_expected,
         "meta": _json(dict(task.metadata)),
-        "caller": sound(task.caller),
-        "follows": task.follows,
         "session": snapshot.session or task.context_id,
-        "created_at": task.created_at,
         "submitted_at": None,
         "kept": True,
         "called": None,
@@ -156,26 +157,21 @@ def task_of(row: TaskRow) -> Task:
     outgoing = is_outgoing(row)
     target = row.meta.get("target_agent", "") if outgoing else row.agent_name
     return Task(
+        **{name: getattr(row, name) for name in _PLAIN},
         id=row.id,
-        context_id=row.context_id,
         target=str(target),
         sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
         text=row.input,
-        priority=row.priority,
-        created_at=row.created_at,
         updated_at=row.updated_at,
         state=TaskState(row.status),
         delivery=DeliveryState(row.delivery),
         reason=row.reason,
         artifacts=_artifacts_of(row),
-        response_expected=row.response_expected,
         metadata=MappingProxyType(dict(row.meta)),
         outgoing=outgoing,
         replied=row.replied,
         reply=ReplyState(row.reply),
-        caller=row.caller,
         messages=tuple(map(message_from_json, row.messages)),
-        follows=row.follows,
     )
 
 
@@ -198,6 +194,10 @@ def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
 def sound(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode: one would block a whole batch."""
     return text.encode("utf-8", "replace").decode()
+
+
+def sound_value(value: object) -> object:
+    return sound(value) if isinstance(value, str) else value
 
 
 def _json(value: Json) -> Json:
