@@ -105,7 +105,7 @@ def test_the_outbox_is_read_without_sqlmodel(tmp_path: Path) -> None:
 
 
 def test_a_host_loads_the_sdk_with_the_first_request_of_the_protocol() -> None:
-    serve = "import sys, synapse_tui.a2a.server, synapse_tui.host; print('\\n'.join(sys.modules))"
+    serve = "import sys, synapse_tui.a2a.server; print('\\n'.join(sys.modules))"
     modules = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", serve], capture_output=True, text=True, check=True
     ).stdout.split()
