@@ -116,6 +116,24 @@ class OutboxRow(SQLModel, table=True):
     prompt: bool
 
 
+class WatchRow(SQLModel, table=True):
+    """The watch over a task; its agent and owner are those of the task."""
+
+    __tablename__ = "watches"
+
+    task_id: str = Field(primary_key=True)
+    order: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """The fields of `agents.watch.WatchOrder`."""
+    sent: int
+    helped: int
+    in_vain: int
+    nudge_id: str
+    """The queued nudge; empty for none."""
+    steps: list[dict[str, Any]] = Field(sa_column=Column(JSON, nullable=False))
+    state: str
+    """`on`, or how it ended."""
+
+
 class SchemaRow(SQLModel, table=True):
     __tablename__ = "schema_version"
 

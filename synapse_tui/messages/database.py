@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Engine, UpdateBase, text
@@ -17,7 +17,7 @@ from synapse_tui.database.backend import Alive, Backend
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import Naming
-from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow
+from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow, WatchRow
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
 
@@ -51,6 +51,7 @@ from .rows import (
     task_fields,
     task_of,
     undelivered_of,
+    watch_values,
 )
 from .search import Dialect
 
@@ -87,6 +88,19 @@ def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set
         for row in rows
         if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
     }
+
+
+RESTORABLE = timedelta(days=7)
+"""How long a watched task of an ended host stays open, for its agent to be restored."""
+ON, FAILED = "on", "failed"
+"""States of a watch."""
+
+
+def watches_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, WatchRow]:
+    """Return the active watches over tasks, by task id."""
+    ids = [row.id for row in rows]
+    found = session.exec(select(WatchRow).where(col(WatchRow.task_id).in_(ids), WatchRow.state == ON)).all()
+    return {watch.task_id: watch for watch in found}
 
 
 def last_place(row: TaskRow, rank: float) -> OutboxRow:
@@ -152,6 +166,10 @@ def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
 
 
+def write_watches(session: Session, watches: Sequence[dict[str, Any]], backend: Backend) -> None:
+    _upsert(session, backend.upsert(WatchRow), watches, key="task_id")
+
+
 _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
     SELECT id FROM (
         SELECT id, ROW_NUMBER() OVER (PARTITION BY subscription_id ORDER BY created_at DESC) AS place
@@ -178,11 +196,17 @@ def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> Pus
     )
 
 
-def _upsert(session: Session, statement: Any, values: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - an insert
+def _upsert(
+    session: Session,
+    statement: Any,  # noqa: ANN401 - an insert
+    values: Sequence[dict[str, Any]],
+    *,
+    key: str = "id",
+) -> None:
     if not values:
         return
-    newest = {name: statement.excluded[name] for name in values[0] if name != "id"}
-    session.exec(statement.on_conflict_do_update(index_elements=["id"], set_=newest), params=values)
+    newest = {name: statement.excluded[name] for name in values[0] if name != key}
+    session.exec(statement.on_conflict_do_update(index_elements=[key], set_=newest), params=values)
 
 
 def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
@@ -215,6 +239,7 @@ def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnE
     ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
     ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
     session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
+    session.exec(delete(WatchRow).where(col(WatchRow.task_id).in_(ids)))
     session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
     return len(ids)
 
@@ -342,8 +367,13 @@ class Database:
                 if row.finished_at is None:  # ended ones belong to the earlier session
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
+            watches = watches_of(session, rows)
             left = [
-                Restored(task_of(row), entry_of(places[row.id], row.reason) if row.id in places else None)
+                Restored(
+                    task_of(row),
+                    entry_of(places[row.id], row.reason) if row.id in places else None,
+                    watches[row.id].model_dump() if row.id in watches else None,
+                )
                 for row in rows
                 if row.finished_at is None
             ]
@@ -489,6 +519,7 @@ class Database:
             for table, column in (
                 (ChangeRow, ChangeRow.task_id),
                 (DeliveryRow, DeliveryRow.task_id),
+                (WatchRow, WatchRow.task_id),
                 (TaskRow, TaskRow.id),
             ):
                 session.exec(delete(table).where(col(column).in_(ids)))
@@ -564,6 +595,7 @@ class Database:
             for statement, values in _statements(batch, known, self._owner):
                 if values:
                     session.exec(statement, params=values)
+            write_watches(session, [watch_values(each) for each in batch.watches.values()], self._backend)
             write_push(session, batch.push, self._owner, self._backend)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
@@ -587,17 +619,21 @@ class Database:
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        places = places_of(session, rows)
+        places, watches = places_of(session, rows), watches_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
             before = standing_of(row, place)
             closed = row.owner == self._naming.owner(NOBODY)
-            now = after_end(before, followed=row.id in followed, closed=closed)
+            watched = row.id in watches and row.updated_at > self._clock() - RESTORABLE
+            now = after_end(before, followed=row.id in followed, watched=watched, closed=closed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
-            if now.state.final or now.delivery is DeliveryState.SUBMITTED:
+            if now.state.final and row.id in watches:
+                watches[row.id].state = FAILED
+                session.add(watches[row.id])
+            if now.state.final or now.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
                 if place is not None:
                     session.delete(place)
                 continue

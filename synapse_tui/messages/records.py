@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from synapse_tui.model import OutboxEntry, Parked, Task
 
@@ -162,10 +163,11 @@ class Batch:
     changes: list[Change] = field(default_factory=list)  # in order
     # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
+    watches: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # columns, by task id
     push: PushNotes = field(default_factory=PushNotes)
 
     def __bool__(self) -> bool:
-        return bool(self.tasks or self.places or self.changes or self.reasons or self.push)
+        return bool(self.tasks or self.places or self.changes or self.reasons or self.watches or self.push)
 
     def add(self, newer: Batch) -> None:
         for snapshot in newer.tasks.values():
@@ -174,6 +176,7 @@ class Batch:
         for change in newer.changes:
             self.step(change)
         self.reasons.update(newer.reasons)
+        self.watches.update(newer.watches)
         self.push.add(newer.push)
 
     def step(self, change: Change) -> None:
@@ -195,8 +198,9 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Restored:
     task: Task  # held
-    # None for a task that waits only for its follow-up
+    # None for a task that waits only for its follow-up or is watched
     entry: OutboxEntry | None
+    watch: Mapping[str, Any] | None = None  # columns of the active watch over it; None for none
 
 
 Mark = tuple[datetime, str]

@@ -7,10 +7,11 @@ import binascii
 import dataclasses
 import json
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum, auto
 from types import MappingProxyType
+from typing import Any
 
 from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
@@ -26,6 +27,7 @@ from synapse_tui.model import (
     TaskState,
 )
 
+from .changes import Changes
 from .records import Mark, Stored
 
 MIN_PREFIX = 8
@@ -79,13 +81,16 @@ class Journal:
         """Note the context id of the session that receives tasks from now on."""
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it changed; called in order, before listeners."""
+        """Note a snapshot and why it changed; called in order, before readers and rules."""
 
     def place(self, entry: OutboxEntry) -> None:
         """Note a new or changed place in the outbox."""
 
     def leave(self, task_id: str) -> None:
         """Note that a message no longer waits."""
+
+    def watch(self, values: Mapping[str, Any]) -> None:
+        """Note the newest state of a watch over a task, as columns of `watches`."""
 
     async def flush(self) -> None:
         """Wait until all notes are durable, or raise `HistoryError`."""
@@ -136,8 +141,8 @@ class TaskIndex:
 class TaskStore:
     """Newest snapshot of each task of one agent, in order of creation.
 
-    Every change passes `change`, which records it in the journal and then publishes it. Queries use indexes,
-    so that no request's cost grows with the number of tasks.
+    Every change is recorded in the journal, put into `changes`, followed by its `rules`, and published on the
+    bus. Queries use indexes, so that no request's cost grows with the number of tasks.
     """
 
     def __init__(
@@ -179,8 +184,9 @@ class TaskStore:
         self._ended_size = 0
         self.reply_here: Callable[[Task], bool] = lambda _task: False
         """Delivers the reply to a sender in this host, in the same transaction as the change."""
-        self.listeners: list[Callable[[Task], None]] = []
-        """Called with each new snapshot before it is published."""
+        self.changes = Changes(self.get)
+        self.rules: list[Callable[[Task], None]] = []
+        """Consequences of a change; what they change in turn is in the same transaction."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -346,8 +352,9 @@ class TaskStore:
             self._ended_size += self._ended[task.id]
 
     def _publish(self, task: Task) -> None:
-        for listener in tuple(self.listeners):
-            listener(task)
+        self.changes.publish(task)
+        for rule in self.rules:
+            rule(task)
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:

@@ -18,7 +18,6 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def launch(launch: Launch) -> Launch:
-    """Agents that end with their terminal."""
     return partial(launch, command=("synapse-tui", "--foreground"))
 
 
@@ -40,7 +39,7 @@ def assert_clean(terminal: TmuxTerminal) -> None:
     assert "Traceback" not in terminal.screen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly(launch: Launch, agents: Ready, number: signal.Signals) -> None:
     terminal = launch()
     agents(terminal, 2)

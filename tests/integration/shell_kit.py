@@ -1,4 +1,4 @@
-"""A person, or an agent, at a prompt: the commands as processes on a home folder of their own."""
+"""A person, or an agent, at a prompt: the commands on a home folder of their own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import io
 import json
 import os
 import sys
+import threading
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -16,6 +18,7 @@ from synapse_tui.cli.group import synapse
 from synapse_tui.cli.output import run_command
 from synapse_tui.registry import Record, Registry
 from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running
 
 SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
 TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
@@ -34,10 +37,16 @@ class Result:
 
 
 class Shell:
-    """A person (or an agent) at a prompt."""
+    """A person (or an agent) at a prompt.
 
-    def __init__(self, home: Path, folder: Path) -> None:
-        self.home, self.folder = home, folder
+    Commands run in a thread of this process, which takes a tenth of the time; in processes where `apart`,
+    where a test names the program, and where it holds on to a command that runs.
+    """
+
+    _one_at_a_time = threading.Lock()
+
+    def __init__(self, home: Path, folder: Path, *, apart: bool = False) -> None:
+        self.home, self.folder, self.apart = home, folder, apart
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
         self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
         self.environ["SYNAPSE_AGENT_ID"] = ""  # whoever runs the tests
@@ -45,12 +54,11 @@ class Shell:
         self.started: list[asyncio.subprocess.Process] = []
 
     @classmethod
-    def scratch(cls, folder: Path) -> Shell:
-        """A shell in a project of its own, below a folder of the test."""
+    def scratch(cls, folder: Path, *, apart: bool = False) -> Shell:
         home, project = folder / "home", folder / "project"
         home.mkdir()
         (project / ".synapse").mkdir(parents=True)
-        return cls(home, project.resolve())
+        return cls(home, project.resolve(), apart=apart)
 
     async def start(
         self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
@@ -68,7 +76,6 @@ class Shell:
         return process
 
     async def end(self) -> None:
-        """End what still runs, such as a command that follows a log."""
         for process in self.started:
             if process.returncode is None:
                 process.kill()
@@ -77,14 +84,34 @@ class Shell:
     async def run(
         self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE
     ) -> Result:
+        if program is SYNAPSE and not self.apart:
+            return await asyncio.to_thread(self.call, *words, stdin=stdin)
         process = await self.start(*words, program=program)
         out, err = await process.communicate(stdin)
         assert b"Traceback" not in err, err.decode()
         assert process.returncode is not None
         return Result(process.returncode, out.decode(), err.decode())
 
+    def call(self, *words: str | bytes, stdin: bytes = b"") -> Result:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        code = 0
+        with (
+            self._one_at_a_time,
+            mock.patch.dict(os.environ, self.environ, clear=True),
+            mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")),
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            try:
+                run_command(synapse, [os.fsdecode(word) for word in words], name="synapse")
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        said, told = (_written(stream) for stream in (out, err))
+        assert "Traceback" not in told, told
+        return Result(code, said, told)
+
     def enter(self, agent: FakeAgent, token: str = "secret") -> None:
-        """From now on be inside an agent."""
         self.environ |= {
             "SYNAPSE_AGENT_ID": agent.agent_id,
             "SYNAPSE_TOKEN": token,
@@ -106,23 +133,19 @@ class Shell:
         return self.registry.register(replace(record, **fields))  # type: ignore[arg-type]
 
 
-class InnerShell(Shell):
-    """The same without processes: commands that wait for nobody run in this one, a second faster each."""
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
 
-    async def run(
-        self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE
-    ) -> Result:
-        assert program is SYNAPSE
-        out, err, code = io.StringIO(), io.StringIO(), 0
-        with (
-            mock.patch.dict(os.environ, self.environ, clear=True),
-            mock.patch.object(sys, "stdin", io.StringIO(stdin.decode())),
-            contextlib.chdir(self.folder),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            try:
-                run_command(synapse, [str(word) for word in words], name="synapse")
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-        return Result(code, out.getvalue(), err.getvalue())
+
+async def opened(
+    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
+) -> FakeAgent:
+    agent, _ = await stack.enter_async_context(
+        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
+    )
+    agent.name = name
+    agent.answer = f"answer of {kind}"
+    shell.register(agent, **fields)
+    return agent

@@ -56,18 +56,6 @@ async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
         assert rig.session.tasks.get(second).state is TaskState.CANCELED
 
 
-async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        await rig.ready()
-        rig.type("%%slow:5%% mine\r")
-        await rig.state(AgentState.PROCESSING)
-        task = await into_turn(rig)
-        assert rig.session.turns.running == ""
-        answer = (await rig.done(rig.session.tasks.get(task))).artifacts[0].text
-        assert answer.startswith("synapse-claude-8100 says: and this")
-        assert modes(rig) == ["now", "queue"]
-
-
 async def test_a_message_that_steers_ends_with_the_turn(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--while-working", "steer", profile=steered()) as rig:
         first = rig.send("%%slow:60%% first")
@@ -90,16 +78,6 @@ async def test_other_messages_and_other_agents_wait(tmp_path, priority, profile)
         await rig.delivery(task, DeliveryState.HELD, "working")
         await rig.until_ended(first, task)
         assert modes(rig) == ["now", "now"]
-
-
-async def test_a_second_message_waits_until_the_first_has_its_turn(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        running = rig.send("%%slow:2%% first")
-        await rig.state(AgentState.PROCESSING)
-        await into_turn(rig)
-        third = await rig.delivery(rig.send("third", 4), DeliveryState.HELD, "working")
-        await rig.until_ended(running, third)
-        assert rig.submitted[1:] == ["and this", "third"]
 
 
 async def test_a_draft_and_a_dialog_hold_it_all_the_same(tmp_path):
@@ -145,36 +123,3 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         assert rig.session.tasks.get(queued).state is TaskState.COMPLETED
         turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
-
-
-async def test_an_interrupt_that_leaves_the_agents_queue_alone(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        first = rig.send("%%hang:60%% first")
-        await rig.state(AgentState.PROCESSING)
-        queued = await into_turn(rig)
-        assert (await rig.session.interrupt()).stopped
-        assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
-        assert "and this" in (await rig.done(rig.session.tasks.get(queued))).artifacts[0].text
-
-
-async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        rig.send("%%slow:2%% first")
-        await rig.state(AgentState.PROCESSING)
-        queued = await into_turn(rig)
-        refused = await rig.session.cancel(queued)
-        assert (refused.state, refused.reason) == (
-            TaskState.SUBMITTED,
-            "not canceled: it waits in the agent's own queue",
-        )
-        assert (await rig.done(refused)).state is TaskState.COMPLETED
-
-
-async def test_an_agent_that_ends_fails_both(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        first = rig.send("%%hang:1%% %%exit:3%%")
-        await rig.state(AgentState.PROCESSING)
-        second = await into_turn(rig)
-        await until(lambda: rig.session.exit, "the end")
-        await rig.until_ended(first, rig.session.tasks.get(second))
-        assert {rig.session.tasks.get(task).state for task in (first.id, second)} == {TaskState.FAILED}

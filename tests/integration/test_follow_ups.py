@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.content import Part, TaskMessage, artifact_id
-from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
-from synapse_tui.messages.streams import Chunk, Snapshot, Subscription, TaskEvent
+from synapse_tui.messages.changes import Chunk, Reader, Snapshot, TaskEvent
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
-from tests.integration.session_rig import PEER, Rig, open_rig, until
+from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
 
 CALLER = Sender("someone", "external")
@@ -26,11 +25,7 @@ async def rig(tmp_path: Path):
 
 
 def follow(rig: Rig, task: Task, text: str, priority: int = 3) -> tuple[Task, Task]:
-    """Send a message that goes on with a task.
-
-    Returns:
-        The task as it was answered, and the message's own.
-    """
+    """Send a message that goes on with a task."""
     message = TaskMessage(f"id of {text}", "user", (Part(text=text),))
     request = MessageRequest(text, CALLER, priority, message=message, follows=task.id)
     followed = rig.session.accept(request)
@@ -47,14 +42,14 @@ def typed(rig: Rig) -> list[str]:
     return [record["text"] for record in rig.records("submit")]
 
 
-async def collect(reader: Subscription) -> list[TaskEvent]:
+async def collect(reader: Reader) -> list[TaskEvent]:
     async with asyncio.timeout(PATIENCE):
         return [event async for event in reader]
 
 
 async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     task = rig.send("%%slow:2%%")
-    first, second = (rig.session.streams.subscribe(task.id) for _ in range(2))
+    first, second = (rig.session.tasks.changes.follow(task.id) for _ in range(2))
     events, others = await asyncio.gather(collect(first), collect(second))
     assert all(mine is its for mine, its in zip(events, others, strict=True))
     final = events[-1]
@@ -67,12 +62,12 @@ async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     assert all(chunk.append for chunk in chunks[1:]), chunks
     assert "".join(chunk.text for chunk in chunks) == final.task.artifacts[0].text
     assert {chunk.artifact_id for chunk in chunks} == {artifact_id(final.task.artifacts[0], 1)}
-    assert not rig.session.streams.wanted(task.id)
+    assert not rig.session.tasks.changes.wanted(task.id)
 
 
 async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     task = await working(rig, "%%slow:0.5%%")
-    reader = rig.session.streams.subscribe(task.id)
+    reader = rig.session.tasks.changes.follow(task.id)
     followed, own = follow(rig, task, "and then this")
     assert (followed.id, own.follows) == (task.id, task.id)
     assert [message.message_id for message in followed.messages] == [task.id, "id of and then this"]
@@ -91,34 +86,10 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     assert set(states[:-1]) == {TaskState.WORKING}
 
 
-async def test_a_task_ends_after_its_last_message_only(rig):
-    busy = await working(rig, "%%slow:0.5%%")
-    task = rig.send("first")  # has not begun
-    for text in ("second", "third"):
-        follow(rig, task, text)
-    await rig.done(busy)
-    final = await rig.done(task)
-    assert [text.rpartition(" ")[2] for text in typed(rig)[1:]] == ["first", "second", "third"]
-    assert len(final.artifacts) == 3
-
-
-async def test_what_cannot_be_gone_on_with_is_refused(rig):
-    task = await rig.done(rig.send("hello"))
-    with pytest.raises(TaskEnded):
-        follow(rig, task, "more")
-    with pytest.raises(TaskNotFound):
-        rig.session.accept(MessageRequest("more", CALLER, follows="0" * 32))
-    slow = await working(rig, "%%slow:5%%")
-    _, own = follow(rig, slow, "more")
-    with pytest.raises(MessageError):
-        follow(rig, own, "more of that")
-    await rig.session.cancel(slow.id)
-
-
 async def test_cancel_takes_the_waiting_messages_too(rig):
     task = await working(rig, "%%slow:30%%")
     _, own = follow(rig, task, "never")
-    reader = rig.session.streams.subscribe(task.id)
+    reader = rig.session.tasks.changes.follow(task.id)
     canceled = await rig.session.cancel(task.id)
     assert canceled.state is TaskState.CANCELED
     assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
@@ -127,14 +98,6 @@ async def test_cancel_takes_the_waiting_messages_too(rig):
     assert TaskState.COMPLETED not in states, "its message that goes did not end it"
     await rig.ready()
     assert len(typed(rig)) == 1
-
-
-async def test_a_message_that_interrupts_its_own_task_goes_on_with_it(rig):
-    task = await working(rig, "%%slow:30%%")
-    follow(rig, task, "rather this", priority=5)
-    final = await rig.done(task)
-    assert final.state is TaskState.COMPLETED
-    assert "rather this" in final.artifacts[-1].text
 
 
 async def test_a_task_whose_turn_is_over_waits_for_a_message_that_is_held(rig):
@@ -148,15 +111,6 @@ async def test_a_task_whose_turn_is_over_waits_for_a_message_that_is_held(rig):
     await rig.session.control.cancel(own.id)
     final = rig.session.tasks.get(task.id)
     assert (final.state, final.artifacts) == (TaskState.COMPLETED, kept.artifacts)
-
-
-async def test_an_open_task_that_nobody_works_on_can_be_canceled(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    _, own = follow(rig, task, "held")
-    rig.session.control.hold(own.id)
-    await until(lambda: rig.session.tasks.get(task.id).artifacts, "the answer")
-    assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
-    assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
 
 
 async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(rig):
@@ -184,19 +138,6 @@ async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(
     assert rig.session.tasks.get(own.id).state is TaskState.COMPLETED
 
 
-async def test_a_question_whose_answer_is_taken_back_stays(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    rig.session.service.reply(task.id, Reply("which file?", TaskState.INPUT_REQUIRED))
-    await rig.ready()
-    slow = await working(rig, "%%slow:30%%")
-    _, own = follow(rig, task, "the blue one")
-    await rig.session.control.cancel(own.id)
-    asked = rig.session.tasks.get(task.id)
-    assert (asked.state, asked.reason) == (TaskState.INPUT_REQUIRED, "which file?")
-    assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
-    await rig.session.cancel(slow.id)
-
-
 async def test_a_question_ends_with_the_agent_that_asked_it(rig):
     asked, followed = await working(rig, "%%slow:0.5%% one"), rig.send("%%slow:0.5%% two")
     rig.session.service.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
@@ -213,30 +154,3 @@ async def test_a_question_ends_with_the_agent_that_asked_it(rig):
     await rig.ready()
     rig.session.control.release(own.id)
     assert "this one" in (await rig.done(followed)).answer
-
-
-async def test_an_answer_given_while_messages_wait_is_one_of_several(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    follow(rig, task, "and this")
-    replied = rig.session.service.reply(task.id, Reply("half is done"))
-    assert replied.state is TaskState.WORKING
-    final = await rig.done(task)
-    assert final.artifacts[0].text == "half is done"
-    assert len(final.artifacts) == 2, "what the first turn wrote is no answer any more"
-    assert "and this" in final.artifacts[1].text
-
-
-async def test_a_refusal_takes_the_waiting_messages_out(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    _, own = follow(rig, task, "more")
-    rig.session.service.reply(task.id, Reply("not mine", TaskState.REJECTED))
-    assert rig.session.tasks.get(task.id).state is TaskState.REJECTED
-    gone = rig.session.tasks.get(own.id)
-    assert (gone.state, gone.reason) == (TaskState.CANCELED, f"task {task.short_id} has ended: rejected")
-
-
-async def test_the_agent_may_ask_its_peer_as_ever(rig):
-    task = rig.session.accept(MessageRequest("%%slow:0.5%%", PEER, metadata={"sender_task_id": "t"}))
-    await until(lambda: rig.session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
-    rig.session.service.reply("", Reply("which?", TaskState.INPUT_REQUIRED))
-    assert rig.session.tasks.get(task.id).reply == "due"

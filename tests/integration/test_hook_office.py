@@ -25,7 +25,8 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.safety import service
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.settings import load_settings
-from tests.integration.test_host import profiles_with_free_ports, until
+from tests.integration.host_kit import profiles_with_free_ports
+from tests.waiting import until
 
 
 class Office:
@@ -61,14 +62,12 @@ class Office:
         return session
 
     async def switch(self, *, on: bool) -> None:
-        """Change the setting, as a person does."""
         self.variables["SYNAPSE_FILE_SAFETY_ENABLED"] = str(on).lower()
         await self.host.following.read_again()
         await until(lambda: self.host.safety.enabled is on)
         await asyncio.gather(*self.host.safety._working)
 
     async def hook(self, session: AgentSession, word: str, **fields: Any) -> bytes:
-        """Call a hook as the agent would."""
         place = str(self.host.safety.socket)
         told = json.dumps({"cwd": str(self.project), **fields}).encode()
         return await asyncio.to_thread(ask, place, word, "gemini", session.agent_id, told)
@@ -147,23 +146,6 @@ async def test_a_lock_ends_though_the_hook_that_ends_it_waited_too_long(
     await waiting
     await asyncio.gather(*office.host.safety._working)
     assert not await office.host.safety.locks()
-
-
-async def test_agents_follow_when_file_safety_is_switched(office: Office) -> None:
-    safety = office.host.safety
-    session = await office.open()
-    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
-    await office.hook(session, "start", hook_event_name="SessionStart")
-    await office.switch(on=False)
-    assert safety.enforcement(session.agent_id) is Enforcement.OFF
-    await office.host.restart(session.agent_id)
-    assert "SYNAPSE_HOOKS" not in session.environ
-    await office.switch(on=True)
-    assert safety.unproved(session.agent_id)
-    await office.host.restart(session.agent_id)
-    await office.hook(session, "start", hook_event_name="SessionStart")
-    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
-    assert safety.enforcement(session.agent_id) is Enforcement.ON
 
 
 async def test_the_person_is_asked_for_hooks_once(office: Office) -> None:

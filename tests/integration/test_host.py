@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,12 +14,8 @@ import pytest
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.addresses import identity_of
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
-from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
     AgentExited,
-    AgentNotFound,
-    AmbiguousAddress,
     CommandNotFound,
     ConfigError,
     FolderUnusable,
@@ -32,63 +25,9 @@ from synapse_tui.errors import (
 from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.registry import Record, Registry
-from synapse_tui.settings import load_settings
-from tests.ports import free_ports
+from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import until
-
-
-def make_host(tmp_path: Path, project: str = "project") -> Host:
-    folder = tmp_path / project
-    folder.mkdir(exist_ok=True)
-    paths = UserPaths(tmp_path / "home")
-    settings = load_settings(folder, paths=paths, environ={}, trusted=lambda *_: False)
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(paths.home), "LANG": "C.UTF-8"}
-    return Host(folder, profiles=profiles_with_free_ports(), settings=settings, paths=paths, environ=environ)
-
-
-def profiles_with_free_ports() -> ProfileSet:
-    """The shipped profiles; the built-in agent has ports that other programs on this machine do not use."""
-    found = load_profiles(shipped_profiles())
-    first = free_ports(21)
-    dummy = dataclasses.replace(found.profiles["dummy"], ports=(first, first + 20))
-    return dataclasses.replace(found, profiles={**found.profiles, "dummy": dummy})
-
-
-@asynccontextmanager
-async def running(host: Host) -> AsyncIterator[Host]:
-    await host.start()
-    host.load_servers()
-    try:
-        yield host
-    finally:
-        await host.stop()
-
-
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
-
-
-async def open_ready(host: Host, *names: str) -> list[AgentSession]:
-    agents = [await host.open(AgentSpec("dummy", name), columns=80, lines=24) for name in names]
-    await until(lambda: all(agent.report.state is AgentState.READY for agent in agents))
-    return agents
-
-
-async def open_published(host: Host, *names: str) -> list[AgentSession]:
-    """Agents that are ready, and that other programs find."""
-    agents = await open_ready(host, *names)
-    for agent in agents:
-        await host.published(agent.agent_id)
-    return agents
-
-
-def records(host: Host) -> dict[str, dict[str, object]]:
-    folder = host.paths.registry
-    return {path.stem: json.loads(path.read_text()) for path in folder.glob("synapse-*.json")}
 
 
 async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
@@ -136,34 +75,27 @@ async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> 
     await until(lambda: records(host)[again.agent_id]["identity"] == renamed)
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "text"),
-    [
-        ("@ClaudeCode go on", "alice", "go on"),
-        ("＠ｃｌａｕｄｅｃｏｄｅ　続きをお願い", "alice", "続きをお願い"),
-        ("@alice go on", "alice", "go on"),
-        ("@bob go\non", "bob", "go\non"),
-        ("@README.md go on", "alice", "@README.md go on"),
-        ("mail me@bob now", "alice", "mail me@bob now"),
-        ("@bob", "alice", "@bob"),
-        ("@all go on", "alice", "@all go on"),
-    ],
-)
-async def test_a_message_of_the_early_form_may_name_its_agent(
-    tmp_path: Path, content: str, name: str, text: str
-) -> None:
+async def test_a_message_of_the_early_form_may_name_its_agent(tmp_path: Path) -> None:
     """`POST /message` of `@ClaudeCode go on` is how the framework's documents nudge an agent."""
     host = make_host(tmp_path)
     dummy = host.profiles.profiles["dummy"]
     called = dataclasses.replace(dummy, aliases=("claudecode",))
     host.profiles = dataclasses.replace(host.profiles, profiles={"dummy": called})
-    async with running(host):
+    async with running(host), httpx.AsyncClient(timeout=30) as client:
         alice, bob = await open_published(host, "alice", "bob")
-        async with httpx.AsyncClient(timeout=30) as client:
+        for content, agent, text in (
+            ("@ClaudeCode go on", alice, "go on"),
+            ("＠ｃｌａｕｄｅｃｏｄｅ　続きをお願い", alice, "続きをお願い"),
+            ("@alice go on", alice, "go on"),
+            ("@bob go\non", bob, "go\non"),
+            ("@README.md go on", alice, "@README.md go on"),
+            ("mail me@bob now", alice, "mail me@bob now"),
+            ("@bob", alice, "@bob"),
+            ("@all go on", alice, "@all go on"),
+        ):
             answer = (await client.post(f"{alice.endpoint}/message", json={"content": content})).json()
-        (agent,) = [each for each in (alice, bob) if each.name == name]
-        assert agent.tasks.get(answer["task_id"]).text == text
-        assert [len(list(each.tasks)) for each in (alice, bob)] == ([1, 0] if agent is alice else [0, 1])
+            assert agent.tasks.get(answer["task_id"]).text == text
+        assert [len(list(each.tasks)) for each in (alice, bob)] == [7, 1]
 
 
 async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
@@ -236,33 +168,6 @@ async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pyte
     (own,) = await host.send("alice", "from the person", priority=4)
     await until(lambda: alice.tasks.get(own.task_id).delivery is DeliveryState.DONE)
     assert alice.tasks.get(own.task_id).sender.verified
-
-
-async def test_answers_that_look_alike_are_all_whole(host: Host) -> None:
-    (alice,) = await open_ready(host, "alice")
-    for number in range(4):
-        (receipt,) = await host.send("alice", f"q{number}")
-        await until(lambda id_=receipt.task_id: alice.tasks.get(id_).state is TaskState.COMPLETED)  # type: ignore[misc]
-        (artifact,) = alice.tasks.get(receipt.task_id).artifacts
-        assert artifact.text == f"user says: q{number}\n(22 characters, 1 line)"
-        assert not artifact.truncated
-
-
-async def test_everyone_gets_a_copy_and_a_receipt_of_it(host: Host) -> None:
-    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
-    receipts = await host.send("all", "lunch", sender=alice.agent_id)
-    assert {receipt.target for receipt in receipts} == {bob.agent_id, carol.agent_id}
-    for agent in (bob, carol):
-        await until(lambda agent=agent: any(t.state is TaskState.COMPLETED for t in list(agent.tasks)))  # type: ignore[misc]
-    assert not list(alice.tasks)
-
-
-async def test_addresses_that_mean_nobody_or_several(host: Host) -> None:
-    await open_ready(host, "alice", "bob", "carol")
-    with pytest.raises(AmbiguousAddress):
-        await host.send("dummy", "which one?")
-    with pytest.raises(AgentNotFound):
-        await host.send("nobody", "hello")
 
 
 async def test_a_name_is_given_once(host: Host) -> None:
@@ -341,30 +246,6 @@ async def test_a_restart_goes_by_the_profile_as_it_is_now(host: Host) -> None:
         assert agent.environ["SYNAPSE_AGENT_ID"] == agent.agent_id
     (receipt,) = await host.send("alice", "hello again")
     await until(lambda: agent.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
-
-
-async def test_the_last_port_is_taken_again(host: Host) -> None:
-    first, second = await open_ready(host, "alice", "bob")
-    await host.close(first.agent_id)
-    await host.close(second.agent_id)
-    (again,) = await open_ready(host, "bob")
-    assert again.agent_id == second.agent_id
-
-
-async def test_two_hosts_see_each_other_and_type_addresses_stay_at_home(tmp_path: Path) -> None:
-    one, two = make_host(tmp_path, "one"), make_host(tmp_path, "two")
-    async with running(one), running(two):
-        (here,) = await open_ready(one, "alice")
-        (there,) = await open_ready(two, "alice")
-        assert here.port != there.port
-        assert [target.agent_id for target in one.resolve("dummy")] == [here.agent_id]
-
-
-async def test_a_first_prompt_is_typed_when_the_agent_is_ready(host: Host) -> None:
-    agent = await host.open(AgentSpec("dummy", prompt="good morning"), columns=80, lines=24)
-    await until(lambda: any(task.state is TaskState.COMPLETED for task in list(agent.tasks)))
-    (task,) = list(agent.tasks)
-    assert "You said: good morning" in task.artifacts[0].text
 
 
 async def test_interrupting_all_stops_every_turn(host: Host) -> None:

@@ -1,6 +1,6 @@
 """Tabs, titles and the status bar at every width: never too wide, never an error, nothing important lost."""
 
-from itertools import pairwise
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.keymap import Keymap
-from synapse_tui.model import AgentState, ExitStatus
-from synapse_tui.widgets.bars import StatusBar, TabBar, fit_hints
-from synapse_tui.widgets.pane import Delivery, PaneTitle
-from synapse_tui.widgets.segment_bar import Piece, cut, width_of
+from synapse_tui.events import TaskChanged
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus
+from synapse_tui.widgets.bars import TabBar
+from synapse_tui.widgets.segment_bar import width_of
 from synapse_tui.widgets.text import one_line, pad, printable, shorten
-from synapse_tui.widgets.views import AgentView, state_mark
+from synapse_tui.widgets.views import AgentView
+from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
+from tests.ui.fakes import NOW, FakeHost
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 labels = st.text(st.sampled_from("abcXYZ-_.09日本語ａ"), min_size=1, max_size=20)
@@ -41,7 +42,6 @@ class StubApp:
 
 
 def bar(kind: Any, **values: object) -> Any:
-    """A bar outside of an application."""
     made = kind.__new__(type(f"Bare{kind.__name__}", (kind,), {"app": StubApp()}))
     kind.__init__(made)
     for name, value in values.items():
@@ -76,51 +76,6 @@ def test_tabs_fit_and_the_active_one_is_there(views, width, data):
     assert any(piece.target == "new" for piece in left)
 
 
-@given(agents, st.integers(20, 250), st.booleans(), texts | st.just("held: " + "why " * 90), texts)
-def test_titles_fit_and_keep_their_buttons(view, width, focused, delivery, scrolled):
-    title = bar(
-        PaneTitle,
-        agent=view,
-        focused_pane=focused,
-        delivery=Delivery(state_mark(AgentState.READY), delivery, "t"),
-        scrolled=scrolled[:20],
-    )
-    left, right = title.pieces(width)
-
-    assert width_of(right) <= max(width, 60)
-    assert [piece.target for piece in right][-2:] == ["zoom", "close"]
-    if width >= 80:
-        assert width_of(left) + width_of(right) <= width
-
-
-@given(st.integers(0, 300))
-def test_hints_fit_in_the_order_of_their_keys(width):
-    leader = [Piece(" ^] menu ")]
-    row = fit_hints(leader, Keymap(), width)
-
-    assert width_of(row) <= max(width, width_of(leader))
-    keys = [int(piece.text.strip()[1:]) for piece in row[1:] if piece.text.strip().startswith("F")]
-    assert all(a < b for a, b in pairwise(keys))
-
-
-def test_all_hints_are_shown_where_there_is_room():
-    text = "".join(piece.text for piece in fit_hints([], Keymap(), 300))
-    assert all(f"F{n}" in text for n in range(1, 11))
-
-
-@given(texts, st.integers(40, 200))
-def test_notices_leave_room_for_the_leader(text, width):
-    left, right = bar(StatusBar, notice=one_line(text), level="error").pieces(width)
-
-    assert width_of(left) + width_of(right) <= width
-    assert left
-
-
-@given(st.lists(st.builds(Piece, labels), max_size=8), st.integers(0, 60))
-def test_cut_pieces_fit(pieces, width):
-    assert width_of(cut(pieces, width)) <= width
-
-
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -134,11 +89,63 @@ def test_how_a_process_ended(status, text):
     assert status.words == text
 
 
-def test_marks_differ_without_colour():
-    glyphs = [state_mark(state).glyph for state in AgentState] + [
-        state_mark(AgentState.READY, unseen=True).glyph
-    ]
-    assert len(set(glyphs)) == len(glyphs)
-    assert all(cell_len(glyph) == 1 for glyph in glyphs)
-    frames = {state_mark(AgentState.PROCESSING, frame=n).glyph for n in range(10)}
-    assert len(frames) == 4
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+ASKS = "permission: Bash command · rm -rf build · Do you want to proceed?"
+SIZES = [(80, 24), (120, 40), (200, 60)]
+
+
+def bottom(app: object) -> str:
+    return text_of(app).splitlines()[-1]  # type: ignore[arg-type]
+
+
+def hold(host: FakeHost, agent_id: str, *, minutes: float, reason: str = "half-written draft") -> None:
+    task = host.message(agent_id, "hello", delivery=DeliveryState.HELD, reason=reason, minutes=minutes)
+    host.events.publish(TaskChanged(task))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_bottom_bar_names_who_asks_for_what_and_the_key(size):
+    host = three_agents()
+    async with running(host, size) as (app, pilot):
+        host.agents[GEMINI].become(AgentState.WAITING, ASKS)
+        await until(lambda: "▲ alice: rm -rf build " in bottom(app))
+        assert bottom(app).rstrip().endswith("^] a")
+        await pilot.press(LEADER, "a")
+        await until(lambda: app.main.active == GEMINI)
+        assert "alice: rm" not in bottom(app), "its dialog is on the screen"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_tab_counts_the_messages_that_are_held(size):
+    host = three_agents()
+    async with running(host, size) as (app, _pilot):
+        host.agents[CODEX].become(AgentState.READY)
+        hold(host, CODEX, minutes=0.1)
+        await until(lambda: "codex ● ║1" in text_of(app).splitlines()[0])
+        assert "held" not in bottom(app)
+        hold(host, CODEX, minutes=0.1)
+        await until(lambda: "codex ● ║2" in text_of(app).splitlines()[0])
+
+
+async def test_a_message_that_is_held_for_more_than_two_minutes_is_named_with_the_key():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        hold(host, GEMINI, minutes=1.9)
+        await until(lambda: "║1" in text_of(app).splitlines()[0])
+        assert "held" not in bottom(app)
+        app.main.now = lambda: NOW + timedelta(minutes=1)
+        app.main.show_agents()
+        await until(lambda: "║ alice: held 2m, half-written draft" in bottom(app))
+        assert bottom(app).rstrip().endswith("^] a")
+        await pilot.press(LEADER, "a")
+        await until(lambda: app.main.active == GEMINI)
+        assert "║ alice: held 2m" in bottom(app), "it is not at rest by being looked at"
+        assert bottom(app).rstrip().endswith("F6")
+
+
+async def test_what_the_person_holds_does_not_call():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        hold(host, GEMINI, minutes=30, reason="held by you")
+        await until(lambda: "║1" in text_of(app).splitlines()[0])
+        assert "held" not in bottom(app)

@@ -1,21 +1,17 @@
 """What the host tells, and how the application shows it."""
 
 import asyncio
-import logging
 
 import pytest
 
-from synapse_tui.agents.session import KEYS_KEPT
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
-from synapse_tui.errors import ProfileError, SynapseError
-from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import AgentBell, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
-from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -24,7 +20,6 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 @pytest.fixture
 def bells(monkeypatch):
-    """Bells that were rung in the outer terminal."""
     rung = []
     monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(1))
     return rung
@@ -71,40 +66,6 @@ async def test_without_agents_the_launcher_asks():
         assert [spec.profile for spec in host.opened] == ["claude", "gemini"]
 
 
-async def test_launcher_opens_the_marked_row_when_nothing_is_marked():
-    host = FakeHost()
-    async with running(host) as (app, pilot):
-        await pilot.press("space", "down", "space", "down", "space", "down", "enter")
-        await until(lambda: len(app.main.deck.panes) == 1)
-        assert host.opened[-1].profile == "dummy"
-
-
-async def test_the_same_type_twice_is_told_apart_by_port():
-    host = FakeHost()
-    host.add(AgentSpec("claude"))
-    host.add(AgentSpec("claude"))
-    async with running(host) as (app, _pilot):
-        assert [agent.label for agent in app.main.agents] == ["claude-8100", "claude-8101"]
-        host.rename("synapse-claude-8101", "bob")
-        await until(lambda: app.main.agents[1].label == "bob")
-        assert app.main.agents[0].label == "claude-8100", "@claude would still mean both"
-
-
-async def test_states_are_shown_in_tab_and_title(bells):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].become(AgentState.PROCESSING)
-        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
-        await pilot.pause()
-        first = text_of(app).splitlines()[0]
-        assert "◐" in first
-        assert "▲" in first
-        assert "working" in text_of(app).splitlines()[1]
-        assert len(bells) == 1, "an agent that waits rings"
-        await pilot.press("f4")
-        assert "needs you: permission: Bash" in text_of(app).splitlines()[1]
-
-
 @pytest.mark.parametrize("looks", [True, False])
 async def test_an_agent_that_waits_in_focus_rings_only_when_nobody_looks_at_the_terminal(bells, looks):
     host = three_agents()
@@ -129,19 +90,6 @@ async def test_finished_unseen_has_a_mark_of_its_own():
         assert "◆" not in text_of(app).splitlines()[0]
 
 
-async def test_bell_marks_the_tab_until_it_is_looked_at(bells):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.events.publish(AgentBell(CODEX, "build [b]done[/b]"))
-        host.events.publish(AgentBell(CLAUDE))
-        await pilot.pause()
-        assert "codex ♪" in text_of(app).splitlines()[0]
-        assert app.main.status_bar.notice == "codex: build [b]done[/b]"
-        assert len(bells) == 1, "the agent in focus is heard by looking"
-        await pilot.press("f4")
-        assert "♪" not in text_of(app)
-
-
 async def test_bells_are_not_passed_on_without_end(bells):
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -153,27 +101,6 @@ async def test_bells_are_not_passed_on_without_end(bells):
         host.events.publish(AgentBell(CODEX))
         await pilot.pause()
         assert len(bells) == 2
-
-
-async def test_titles_are_plain_text():
-    host = three_agents()
-    async with running(host) as (app, _pilot):
-        host.agents[CLAUDE].feed("\x1b]2;[red]fix[/] the parser\x07")
-        host.events.publish(AgentTitleChanged(CLAUDE, "[red]fix[/] the parser"))
-        await until(lambda: "fix" in text_of(app).splitlines()[1])
-        assert "· [red]fix[/] the parser" in text_of(app).splitlines()[1]
-
-
-async def test_a_spinner_in_a_title_draws_nothing():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        drawn = []
-        for glyph in "⠋⠙⠹◐✳":
-            host.agents[CLAUDE].feed(f"\x1b]2;{glyph} Fix 日本語\x07")
-            host.events.publish(AgentTitleChanged(CLAUDE, ""))
-            await pilot.pause(0.3)
-            drawn.append(app.main.agents[0])
-        assert {view.title for view in drawn} == {"Fix 日本語"}
 
 
 async def test_clipboard_of_an_agent_is_copied_and_told(monkeypatch):
@@ -203,54 +130,6 @@ async def test_notices_are_shown_as_plain_text(level):
             assert toasts.first().region.y < 10, "toasts stay away from the composers at the bottom"
 
 
-async def test_a_notice_about_a_dialog_fits_and_goes_with_the_dialog():
-    host = three_agents()
-    async with running(host, size=(80, 24)) as (app, pilot):
-        host.agents[CODEX].become(AgentState.WAITING)
-        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
-        await pilot.pause(0.1)
-        assert KEYS_KEPT in text_of(app).splitlines()[-1]
-        host.agents[CLAUDE].become(AgentState.WAITING)
-        host.agents[CLAUDE].become(AgentState.READY)
-        await pilot.pause(0.1)
-        assert app.main.status_bar.notice == KEYS_KEPT, "the dialog of another agent was answered"
-        host.agents[CODEX].become(AgentState.PROCESSING)
-        await until(lambda: app.main.status_bar.notice == "")
-
-
-async def test_the_end_of_a_dialog_leaves_other_notices():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CODEX].become(AgentState.WAITING)
-        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
-        host.events.publish(Notice("port 8100 taken", agent_id=CODEX))
-        host.agents[CODEX].become(AgentState.READY)
-        await pilot.pause(0.1)
-        assert app.main.status_bar.notice == "port 8100 taken"
-
-
-async def test_an_agent_that_ends_elsewhere_is_told():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[GEMINI].end(ExitStatus(code=3))
-        await pilot.pause()
-        assert app.main.status_bar.notice == "alice exited with status 3"
-        assert "×" in text_of(app).splitlines()[0]
-
-
-async def test_an_end_calls_for_attention_until_it_was_looked_at():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[GEMINI].end(ExitStatus(code=0))
-        await until(lambda: bool(app.main.status_bar.notice))
-        app.main.status_bar._clear()
-        await until(lambda: "× alice: exited with status 0  ^] a" in text_of(app).splitlines()[-1])
-        await pilot.press("f3")
-        await pilot.press("f4")
-        assert "alice: exited" not in text_of(app).splitlines()[-1]
-        assert "×" in text_of(app).splitlines()[0]
-
-
 async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -273,18 +152,6 @@ async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
         assert "alice" not in text_of(app).splitlines()[1]
 
 
-async def test_a_mention_typed_in_a_pane_is_sent_in_the_name_of_its_agent():
-    host = three_agents()
-    host.agents[CLAUDE].composer = True
-    async with running(host) as (app, pilot):
-        await pilot.press(*"@ali", "tab")
-        await pilot.press(*"look here", "enter")
-        await until(lambda: any(call[0] == "send" for call in host.calls))
-        assert host.calls[-1] == ("send", GEMINI, "look here", CLAUDE, 3)
-        assert not host.agents[CLAUDE].typed
-        await until(lambda: "→ alice: queued" in text_of(app).splitlines()[1])
-
-
 async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
     host = three_agents()
     host.agents[CLAUDE].composer = True
@@ -293,32 +160,6 @@ async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
         assert not host.agents[CLAUDE].typed
         await pilot.press("f2")
         assert bytes(host.agents[CLAUDE].typed) == b"@al"
-
-
-async def test_ctrl_click_on_a_link_copies_it(monkeypatch):
-    copied = []
-    monkeypatch.setattr(
-        "synapse_tui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
-    )
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].feed("\x1b]8;;https://example.org/[x]\x1b\\link\x1b]8;;\x1b\\")
-        await pilot.pause()
-        await pilot.click(offset=(1, 2), control=True)
-        await until(lambda: copied == ["https://example.org/[x]"])
-        assert "example.org/[x]" in app.main.status_bar.notice
-
-
-async def test_mention_that_fails_says_why():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.messages.send_mention(CLAUDE, "bob", "look here", 3)
-        await until(lambda: "no agent answers" in text_of(app).splitlines()[1])
-        host.fail["send"] = RuntimeError("boom")
-        app.messages.send_mention(CLAUDE, "alice", "look here", 3)
-        await until(lambda: "not sent" in text_of(app).splitlines()[1])
-        del host.fail["send"]
-        await pilot.pause()
 
 
 async def test_mention_to_all_shows_a_receipt_of_each_receiver():
@@ -344,20 +185,6 @@ async def test_mention_to_all_shows_a_receipt_of_each_receiver():
         assert app.messages.summary(receipts[:1]) == "codex: queued"
 
 
-async def test_an_open_message_follows_its_delivery():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you are typing")
-        app.perform("show", task.id)
-        await until(lambda: isinstance(app.screen, MessageDetail))
-        await pilot.pause()
-        assert "you are typing" in text_of(app)
-        assert "Send now" in text_of(app)
-        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
-        await until(lambda: "Send again" in text_of(app))
-        assert "Send now" not in text_of(app)
-
-
 def newest(host: FakeHost, task: Task) -> Task:
     return next(each for each in host.tasks if each.id == task.id)
 
@@ -377,34 +204,6 @@ async def test_a_waiting_message_is_held_and_released():
         await pilot.press("escape")
         app.perform(*offered["Release messages to codex"].action)
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
-
-
-async def test_a_waiting_message_is_moved_from_the_sidebar():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        first, second, third = (host.message(CODEX, text) for text in ("one", "two", "three"))
-        app.perform("sidebar")
-        messages = app.main.query_one(MessageList)
-        await until(lambda: messages.option_count == 3)
-        messages.focus()
-        messages.highlighted = messages.get_option_index(third.id)
-        await pilot.press("shift+up", "shift+up", "shift+up")
-        waiting = host.agents[CODEX].outbox.waiting
-        await until(lambda: waiting == [third.id, first.id, second.id])
-        assert "1 of 3" in app.main.status_bar.notice
-        await pilot.press("shift+down")
-        await until(lambda: waiting == [first.id, third.id, second.id])
-
-
-async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
-    host = three_agents()
-    async with running(host) as (app, _):
-        reason = "uncertain whether it was sent: the host ended"
-        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
-        app.perform("show", task.id)
-        await until(lambda: "Send again now (s)" in text_of(app))
-        assert "Release" not in text_of(app)
-        assert "Hold" not in text_of(app)
 
 
 async def test_an_event_that_cannot_be_shown_does_not_end_the_application(caplog, monkeypatch):
@@ -437,25 +236,6 @@ async def test_a_handler_that_fails_goes_on_and_is_told_once(caplog, monkeypatch
         assert sum(record.exc_info is not None for record in caplog.records) == 1
         await pilot.press("f4", "b")
         assert bytes(host.agents[CODEX].typed) == b"b"
-
-
-async def test_a_command_that_fails_is_told(caplog):
-    host = three_agents()
-    host.fail["close"] = RuntimeError("boom")
-    async with running(host) as (app, _pilot):
-        app.perform("close_agent", CODEX)
-        await until(lambda: "boom" in app.main.status_bar.notice)
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR]
-
-
-async def test_broken_profiles_are_told_and_can_be_read(tmp_path):
-    host = three_agents()
-    host.profiles.problems.append(ProfileError(tmp_path / "bad.yaml", 7, "'ports' [must] be two numbers"))
-    async with running(host) as (app, _pilot):
-        await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
-        app.perform("problems")
-        await until(lambda: "bad.yaml:7:" in text_of(app))
-        assert "[must]" in text_of(app)
 
 
 async def test_colours_follow_the_outer_terminal():

@@ -2,10 +2,10 @@
 
 import pytest
 from rich.color import Color, ColorSystem
-from textual.theme import BUILTIN_THEMES, Theme
+from textual.theme import Theme
 
 from synapse_tui.model import THEMES
-from synapse_tui.themes import CYCLE, choose_theme
+from synapse_tui.themes import choose_theme
 
 PLACES = ("chrome", "raised", "dialog", "field", "field-focus", "focus")
 READABLE = 4.5
@@ -24,13 +24,11 @@ def shown(theme: Theme, variable: str) -> tuple[float, float, float]:
 
 
 def luminance(color: tuple[float, float, float]) -> float:
-    """Relative luminance (WCAG 2.1)."""
     red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in color)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(theme: Theme, ink: str, place: str) -> float:
-    """Contrast of two variables of a theme (WCAG 2.1)."""
     low, high = sorted(luminance(shown(theme, variable)) for variable in (ink, place))
     return (high + 0.05) / (low + 0.05)
 
@@ -80,11 +78,3 @@ def test_rounding_changes_no_hue(name):
 )
 def test_the_theme_suits_the_terminal(name, colours, dark, theme):
     assert choose_theme(name, colours, dark=dark).name == theme
-
-
-def test_every_theme_of_textual_can_be_chosen():
-    left_out = {"textual-dark", "textual-light", "ansi-dark", "ansi-light"}
-    assert set(BUILTIN_THEMES) - set(THEMES) == left_out
-    assert set(CYCLE) <= set(THEMES)
-    for name in THEMES:
-        assert choose_theme(name, "truecolor").dark in (True, False)

@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -27,7 +26,6 @@ CODEX = "synapse-codex-8120"
 async def shown(
     host: FakeHost, size: tuple[int, int] = (120, 40), **options: object
 ) -> AsyncIterator[tuple[SynapseApp, Pilot[None], HistoryList]]:
-    """The history of a host on the screen."""
     async with running(host, size, **options) as (app, pilot):
         await pilot.press(LEADER, "h")
         await until(lambda: isinstance(app.screen, HistoryView) and app.screen.ready)
@@ -149,18 +147,6 @@ async def test_new_tasks_appear_and_the_place_stays() -> None:
         assert len(view.rows) == 51
 
 
-async def test_more_news_than_a_page_are_no_gap() -> None:
-    host = three_agents()
-    host.history.put("old")
-    async with shown(host) as (_app, _pilot, view):
-        await until(lambda: view.rows)
-        for number in range(60):
-            task = host.history.put(f"new {number}")
-        host.events.publish(TaskChanged(task))
-        await until(lambda: len(view.rows) == 50)
-        assert texts(view)[0] == "new 59"
-
-
 async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
     host = three_agents()
     host.history.put("read me", "the answer", metadata={"note": "[b]x[/b]"})
@@ -175,76 +161,6 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         await until(lambda: view.has_focus)
         await pilot.press("escape")
         await until(lambda: at_main(app))
-
-
-async def test_by_mouse() -> None:
-    host = three_agents()
-    host.history.put("one", "first answer")
-    host.history.put("two", "second answer")
-    async with shown(host, size=(80, 24)) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.click(HistoryList, offset=(9, 2))
-        assert marked(view) == "one"
-        await pilot.click(HistoryList, offset=(9, 2), times=2)
-        await until(lambda: "first answer" in text_of(app))
-        await pilot.click("#close")
-        await until(lambda: at_main(app))
-
-
-async def test_texts_are_copied() -> None:
-    host = three_agents()
-    host.history.put("a [b]message[/b]", "an answer")
-    host.history.put("no answer yet", state=TaskState.WORKING)
-    async with shown(host) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.press("tab", "c")
-        await until(lambda: "there is no answer to copy" in text_of(app))
-        await pilot.press("m")
-        assert app.clipboard == "no answer yet"
-        view.focus()
-        await pilot.press("down", "m")
-        assert app.clipboard == "a [b]message[/b]"
-        await pilot.press("c")
-        assert app.clipboard == "an answer"
-        await until(lambda: "copied 9 characters" in text_of(app))
-
-
-async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
-    host = three_agents()
-    host.history.put("to one that is gone", to="synapse-claude-8107")
-    host.history.put("fix it\nall of it", to=CODEX, priority=5)
-    async with shown(host) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.press("tab", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
-        await pilot.press("!", "enter")
-        await until(lambda: isinstance(app.screen, HistoryView))
-        assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
-        await until(lambda: "→ codex" in text_of(app))
-        view.focus()
-        await pilot.press("down", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
-        await pilot.press(*"alice", "enter", "enter")
-        await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)
-
-
-async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
-    host = three_agents()
-    host.history.put("one")
-    host.history.put("two")
-    async with shown(host) as (app, pilot, view):
-        await pilot.press(*"two")
-        await until(lambda: texts(view) == ["two"])
-        await pilot.press("tab", "e")
-        await until(lambda: "Export the tasks" in text_of(app))
-        await pilot.press(*["backspace"] * 3, *".txt", "enter")
-        await until(lambda: "tells no form" in text_of(app))
-        await pilot.press(*["backspace"] * 4, *".csv", "enter")
-        await until(lambda: isinstance(app.screen, HistoryView))
-        [(wanted, form, path)] = host.history.exported
-        assert (wanted.query, wanted.project, form) == ("two", str(host.project), "csv")
-        assert path == host.project / "history-2026-03-01.csv"
-        await until(lambda: "1 task in" in text_of(app))
 
 
 async def test_what_cannot_be_read_says_why() -> None:
@@ -266,15 +182,6 @@ async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
     host.add(AgentSpec("claude"))
     async with shown(host) as (app, _pilot, _view):
         await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))
-
-
-async def test_what_is_not_indexed_yet_is_told() -> None:
-    host = three_agents()
-    host.history.put("one")
-    host.history.left = 1200
-    async with shown(host) as (app, pilot, _view):
-        await pilot.press("o")
-        await until(lambda: "1200 not indexed yet" in text_of(app))
 
 
 async def test_a_slow_history_holds_up_nobody() -> None:

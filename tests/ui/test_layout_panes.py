@@ -1,12 +1,16 @@
 """Panes in the running application: layouts, zoom, resize, small terminals."""
 
+from itertools import pairwise
+from typing import get_args
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from textual.geometry import Region
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState
+from synapse_tui.widgets.deck import GAP, MIN_HEIGHT, MIN_WIDTH, Layout, Tile, arrange
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
-from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
 
@@ -38,13 +42,6 @@ async def test_the_agents_get_the_size_of_their_panes(layout):
             assert (terminal.columns, terminal.lines) == (region.width, region.height - 1)
 
 
-async def test_hidden_agents_have_the_size_they_will_be_shown_in():
-    host = three_agents()
-    async with running(host, size=(100, 30)) as (_app, pilot):
-        await pilot.resize_terminal(90, 25)
-        await until(lambda: all((90, 22) in session.sizes for session in host.agents.values()))
-
-
 async def test_hidden_agents_follow_every_change_of_the_deck():
     host = three_agents()
     async with running(host, layout="grid", size=(160, 40)) as (_app, pilot):
@@ -52,13 +49,6 @@ async def test_hidden_agents_follow_every_change_of_the_deck():
         await until(lambda: all(s.terminal.columns == 160 for s in host.agents.values()))
         await pilot.press("f6")
         await until(lambda: all(s.terminal.columns == 120 for s in host.agents.values()))
-
-
-async def test_an_empty_deck_says_how_to_begin():
-    async with running(FakeHost()) as (app, pilot):
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "no agents here yet: ^] n opens one" in text_of(app)
 
 
 async def test_zoom_gives_one_pane_the_deck():
@@ -72,12 +62,6 @@ async def test_zoom_gives_one_pane_the_deck():
         await pilot.press(LEADER, "z")
         await pilot.pause()
         assert len(regions(app)) == 3
-
-
-async def test_main_pane_is_chosen():
-    async with running(three_agents(), layout="main") as (app, pilot):
-        await pilot.press("f4", LEADER, "enter")
-        await until(lambda: regions(app)[CODEX].width > regions(app)[CLAUDE].width)
 
 
 async def test_panes_that_do_not_fit_are_shown_when_they_get_the_focus():
@@ -127,19 +111,6 @@ async def test_a_terminal_that_is_too_small_says_so(size):
         assert "too small" not in text_of(app)
 
 
-async def test_ten_agents_in_a_narrow_terminal():
-    host = three_agents()
-    for name in ("d", "e", "f", "g", "h", "i", "jj"):
-        host.add(type(host.agents[CLAUDE].spec)("dummy", name=f"agent-{name}"))
-    async with running(host, size=(80, 24)) as (app, pilot):
-        first = text_of(app).splitlines()[0]
-        assert "›" in first or all(str(n) in first for n in range(1, 11))
-        host.agents["synapse-dummy-8196"].become(AgentState.WAITING)
-        await pilot.press("f3")
-        await pilot.pause()
-        assert "10" in text_of(app).splitlines()[0], "the tab in focus is in view"
-
-
 async def test_restart_puts_the_new_terminal_into_the_pane():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -150,3 +121,57 @@ async def test_restart_puts_the_new_terminal_into_the_pane():
         assert (session.terminal.columns, session.terminal.lines) == (120, 37)
         await pilot.press("a")
         assert bytes(session.typed) == b"a"
+
+
+layouts = st.sampled_from(get_args(Layout))
+
+
+@settings(deadline=None)
+@given(layouts, st.integers(1, 12), st.integers(1, 300), st.integers(1, 100), st.data())
+def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data):
+    focused = data.draw(st.integers(0, count - 1))
+    main = data.draw(st.integers(0, count - 1))
+
+    tiles = arrange(layout, count, width, height, focused=focused, main=main)
+
+    assert focused in tiles, "the pane in focus is always shown"
+    assert all(tile.width > 0 and tile.height > 0 for tile in tiles.values())
+    assert max(tile.y + tile.height for tile in tiles.values()) == height
+    for y in range(height):
+        in_row = [tile for tile in tiles.values() if 0 <= y - tile.y < tile.height]
+        row = sorted((tile.x, tile.x + tile.width) for tile in in_row)
+        assert (row[0][0], row[-1][1]) == (0, width)
+        assert all(0 <= start - end <= GAP for (_, end), (start, _) in pairwise(row))
+
+
+@given(layouts, st.integers(2, 12), st.integers(MIN_WIDTH, 300), st.integers(MIN_HEIGHT, 100), st.data())
+def test_no_tile_is_too_small_to_use(layout, count, width, height, data):
+    tiles = arrange(layout, count, width, height, focused=data.draw(st.integers(0, count - 1)))
+
+    assert all(tile.width >= MIN_WIDTH and tile.height >= MIN_HEIGHT for tile in tiles.values())
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "size", "expected"),
+    [
+        ("tabs", 3, (80, 21), {1: Tile(0, 0, 80, 21)}),
+        ("columns", 2, (81, 21), {0: Tile(0, 0, 40, 21), 1: Tile(41, 0, 40, 21)}),
+        (
+            "grid",
+            4,
+            (201, 60),
+            {
+                0: Tile(0, 0, 100, 30),
+                1: Tile(101, 0, 100, 30),
+                2: Tile(0, 30, 100, 30),
+                3: Tile(101, 30, 100, 30),
+            },
+        ),
+        ("main", 2, (80, 22), {0: Tile(0, 0, 43, 22), 1: Tile(44, 0, 36, 22)}),
+        ("main", 3, (80, 22), {0: Tile(0, 0, 43, 22), 1: Tile(44, 0, 36, 11), 2: Tile(44, 11, 36, 11)}),
+        ("main", 2, (72, 22), {1: Tile(0, 0, 72, 22)}),
+        ("main", 3, (121, 40), {0: Tile(0, 0, 72, 40), 1: Tile(73, 0, 48, 20), 2: Tile(73, 20, 48, 20)}),
+    ],
+)
+def test_layouts(layout, count, size, expected):
+    assert arrange(layout, count, *size, focused=1) == expected

@@ -100,13 +100,6 @@ def test_escape_takes_the_search_back(reader):
     assert reader.keys("escape") is Outcome.LEAVE
 
 
-def test_keys_are_text_while_a_search_is_typed(reader):
-    reader.keys("/")
-    reader.type("qyvgGn")
-    assert reader.mode.prompt == "qyvgGn"
-    assert "none" in reader.mode.status
-
-
 def test_capitals_matter_only_when_there_are_any():
     reader = Reader(["Error one", "error two", "ERROR"])
     viewport = reader.viewport
@@ -133,47 +126,8 @@ def test_a_match_may_go_over_the_wrap_in_the_scrollback_and_between_it_and_the_s
     assert search.position == 2
 
 
-def test_a_match_in_the_part_of_a_line_that_scrolled_off_is_counted_once():
-    reader = Reader(["-"] * 20 + ["needle" + "z" * 214])
-    search = LineSearch(reader.viewport, "needle")
-    assert reader.viewport.row(search.matches[0].line) < 0
-    assert len(search.matches) == 1
-
-
-def test_a_view_at_the_oldest_lines_is_drawn_anew_when_they_go():
-    reader = Reader()
-    reader.terminal = Terminal(20, 10, 30)
-    reader.terminal.feed(b"\r\n".join(b"line %d" % number for number in range(40)))
-    viewport = Viewport(reader.terminal)
-    viewport.absorb()
-    viewport.scroll_to(30)
-    reader.terminal.feed(b"\r\nmore")
-    assert set(viewport.absorb()) == set(range(10))
-    assert viewport.offset == 30
-    shown = viewport.shown(0)
-    assert shown is not None
-    assert shown.text == "line 1"
-
-
 def test_select_and_copy(reader):
     reader.keys("up", "up", "v", "down", "l", "l", "l")
     assert reader.keys("y") is Outcome.COPY
     assert reader.mode.selection is not None
     assert reader.mode.selection.text == "line 37\nline"
-
-
-def test_enter_without_a_selection_and_q_leave(reader):
-    assert reader.keys("enter") is Outcome.LEAVE
-    assert reader.keys("q") is Outcome.LEAVE
-
-
-def test_whole_lines_are_selected_by_capital_v(reader):
-    reader.keys("up", "V", "up")
-    assert reader.mode.selection is not None
-    assert reader.mode.selection.text == "line 37\nline 38"
-
-
-def test_the_wheel_keeps_the_pointer_in_view(reader):
-    reader.mode.scroll(15)
-    assert reader.viewport.offset == 15
-    assert 0 <= reader.viewport.row(reader.mode.pointer.line) < 10

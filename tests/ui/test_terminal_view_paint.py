@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 from textual.widgets import Static
@@ -52,18 +54,6 @@ async def test_an_outer_terminal_with_other_widths_keeps_its_columns(direct):
             inner = session.terminal.cell(x, 0).text
             if inner.isascii() and inner not in ("", " ", "1"):
                 assert outer.cell(x, 0).text == inner, (x, outer.display[0])
-
-
-async def test_direct_paint_writes_only_the_changed_row():
-    async with pane(FakeSession(40, 10)) as (app, session, pilot):
-        session.output("\x1b[5;1Hbefore")
-        await settle(pilot)
-        app.outer.written.clear()
-        session.output("\x1b[5;1Hafter ")
-        await settle(pilot)
-        written = "".join(app.outer.written)
-        assert "after" in written
-        assert len(written) < 200
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -167,17 +157,6 @@ async def test_a_child_in_reverse_video_is_shown_reversed():
         assert not app.picture().cell(0, 0).style.reverse
 
 
-async def test_a_restarted_session_is_shown_with_its_new_terminal():
-    async with pane(FakeSession(40, 10)) as (app, session, pilot):
-        session.output("old")
-        await settle(pilot)
-        session.terminal = Terminal(20, 5, 100)
-        session.output("new")
-        await settle(pilot)
-        assert app.picture().display[0].rstrip() == "new"
-        assert session.terminal.columns == 40
-
-
 LOG = "".join(f"\r\n\x1b[3{number % 8}mline {number} 漢 ⚠️\x1b[0m" for number in range(40))
 
 
@@ -216,13 +195,23 @@ async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
         assert app.picture().display == session.terminal.display
 
 
-async def test_rows_are_not_moved_beside_another_pane():
-    first, second = FakeSession(20, 12), FakeSession(20, 12)
-    app = PanesApp(first, second)
-    async with running(app, (40, 12)) as pilot:
-        second.output("\x1b[?25l" + LOG)
-        for _ in range(4):
-            first.output("\x1b[12;1H\r\nmore")
-            await settle(pilot)
-        picture = app.picture()
-        assert [[picture.cell(x, y) for x in range(20, 40)] for y in range(12)] == looks(second.terminal)
+SHARED = Path(os.environ.get("SYNAPSE_SHARED", Path(__file__).parents[3] / "shared"))
+CAPTURES = sorted((SHARED / "captures").glob("*.bin"))
+CHUNK = 6000
+
+
+@pytest.mark.skipif(not CAPTURES, reason="the recordings of the agents are not here (SYNAPSE_SHARED)")
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "compositor"])
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+async def test_recordings(capture, direct):
+    session = FakeSession(100, 32)
+    app = PanesApp(session)
+    data = capture.read_bytes()[:180_000]
+    async with running(app, (100, 32)) as pilot:
+        app.stage.direct = direct
+        for number, start in enumerate(range(0, len(data), CHUNK)):
+            session.output(data[start : start + CHUNK])
+            await pilot.pause()
+            if number % 10 == 9:
+                await settle(pilot)
+                assert looks(app.picture()) == looks(session.terminal), start

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import re
+import struct
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from rich.color import ColorSystem
@@ -12,8 +18,10 @@ from textual.geometry import Offset
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from synapse_tui.driver import DriverOptions, driver_class
 from synapse_tui.widgets import terminal_view
 from synapse_tui.widgets.painting import FrameClock
+from tests.integration.driver_terminal import OuterEnd
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, pane, running, settle
 
@@ -38,16 +46,6 @@ async def test_the_outer_cursor_follows_the_child():
         picture = app.picture()
         assert (picture.cursor.x, picture.cursor.y, picture.cursor.shape) == (6, 3, "bar")
         assert app.cursor_position == Offset(6, 3)
-
-
-async def test_a_hidden_cursor_is_hidden_but_still_followed():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[?25l\x1b[2;5H")
-        await settle(pilot)
-        picture = app.picture()
-        assert not picture.cursor.visible
-        assert (picture.cursor.x, picture.cursor.y) == (4, 1)
-        assert app.cursor_position == Offset(4, 1)
 
 
 async def test_a_pane_without_focus_shows_a_block():
@@ -83,17 +81,6 @@ async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
         await settle(pilot)
         assert looks(app.picture()) == looks(session.terminal)
         assert app.picture().cursor.visible
-
-
-async def test_the_cursor_is_given_back_when_the_pane_goes():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[6 q")
-        await settle(pilot)
-        assert app.picture().cursor.visible
-        await app.view.remove()
-        await settle(pilot)
-        assert not app.picture().cursor.visible
-        assert session.damage_listener is None
 
 
 async def test_a_toast_is_not_painted_over():
@@ -201,16 +188,6 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
         assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
 
 
-async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_the_pane(monkeypatch):
-    monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.01)
-    async with pane(FakeSession(80, 24)) as (_, session, pilot):
-        await until(lambda: session.sizes[-1] == (40, 10))
-        await settle(pilot)
-        session.resize(80, 20)
-        session.output("drawn for the wrong width")
-        await until(lambda: session.sizes[-1] == (40, 10))
-
-
 async def test_no_color_leaves_attributes_and_marks_without_colours():
     async with pane(no_color=True) as (app, session, pilot):
         session.output("\x1b[1;31;44mloud\x1b[0m \x1b[38;2;1;2;3mquiet")
@@ -235,21 +212,6 @@ async def test_sixteen_colours_are_enough():
         assert "4:3" not in written
         assert app.picture().cell(0, 0).style.fg in (1, 9)
         assert app.picture().cell(7, 0).style.underline == 1
-
-
-async def test_both_panes_of_a_tick_are_one_write():
-    first, second = FakeSession(20), FakeSession(20)
-    app = PanesApp(first, second)
-    async with running(app) as pilot:
-        first.output("warm")
-        second.output("warm")
-        await settle(pilot)
-        app.outer.written.clear()
-        first.output("one")
-        second.output("two")
-        await settle(pilot)
-        frames = [text for text in app.outer.written if "one" in text or "two" in text]
-        assert len(frames) == 1
 
 
 async def test_frames_are_synchronized_when_the_outer_terminal_can():
@@ -323,33 +285,6 @@ def clock():
     return Clock()
 
 
-def test_a_quiet_pane_paints_at_once_and_a_busy_one_in_rhythm(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    for _ in range(100):
-        frames.request(pane)
-        clock.advance(0.001)
-    assert pane.frames == [0.0, 0.025, 0.05, 0.075, 0.1]
-    clock.advance(1)
-    frames.request(pane)
-    clock.advance(0)
-    assert pane.frames[-1] == 1.1
-
-
-def test_busy_panes_share_ticks_and_writes(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    panes = [Pane(clock) for _ in range(4)]
-    for step in range(400):
-        if step % 3 == 0:
-            frames.request(panes[step % 4])
-        clock.advance(0.001)
-    busy = [output for output in written[8:] if output]
-    assert len(busy) <= 0.4 / 0.025
-    assert sum(len(output) for output in busy) >= 3 * len(busy)
-
-
 def test_a_costly_pane_paints_less_often_but_never_stops(clock):
     cpu = [0.0]
     frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
@@ -387,30 +322,6 @@ def test_keys_are_heard_between_the_frames_of_costly_panes(clock, cost, writes):
     assert all(pane.frames == [0.0] for pane in panes)
 
 
-def test_a_pane_answers_for_the_cost_of_its_frames(clock):
-    cpu = [0.0]
-    frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
-    pane, other = Pane(clock), Pane(clock)
-
-    def costs():
-        cpu[0] += 0.02
-
-    pane.before = costs
-    frames.request(pane)
-    frames.request(other)
-    clock.advance(0.05)
-    assert pane.charged == pytest.approx(0.02)
-    assert not other.charged
-
-
-async def test_painting_a_pane_is_charged_to_its_agent():
-    async with pane() as (_, session, pilot):
-        before = session.charged
-        session.output("hello")
-        await settle(pilot)
-        assert session.charged > before
-
-
 def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
     written = []
     frames = FrameClock(written.append, interval=0.025, loop=clock)
@@ -428,31 +339,6 @@ def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
     assert written == ["c", "ab"]
 
 
-def test_a_held_frame_comes_when_it_is_let_go(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    pane.hold = 100.15
-    frames.request(pane)
-    clock.advance(0.1)
-    assert pane.frames == []
-    pane.hold = 0.0
-    frames.request(pane)
-    clock.advance(0)
-    assert pane.frames == [0.1]
-
-
-def test_a_frame_that_is_held_back_after_it_was_asked_for_waits(clock):
-    frames = FrameClock(lambda _: None, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    frames.request(pane)
-    pane.hold = 100.15
-    clock.advance(0.1)
-    assert pane.frames == []
-    clock.advance(0.1)
-    assert pane.frames == [0.15]
-
-
 def test_a_held_frame_comes_in_the_end(clock):
     frames = FrameClock(lambda _: None, interval=0.025, loop=clock)
     pane = Pane(clock)
@@ -461,3 +347,51 @@ def test_a_held_frame_comes_in_the_end(clock):
     clock.advance(1)
     assert pane.frames == [0.15]
     assert not frames.busy
+
+
+class OuterApp(PanesApp):
+    """A pane on an outer terminal."""
+
+    def __init__(self, outer: OuterEnd, session: FakeSession) -> None:
+        super().__init__(session)
+        self.driver_class = driver_class(
+            DriverOptions(outer.slave, outer.slave, environ={"TERM": "xterm-256color"})
+        )
+
+
+@asynccontextmanager
+async def on_terminal(
+    session: FakeSession, cell: tuple[int, int]
+) -> AsyncIterator[tuple[OuterEnd, PanesApp]]:
+    """Run an app with one pane on a terminal of 80x24 cells of some pixels."""
+    outer = OuterEnd()
+    zoom(outer, cell)
+    app = OuterApp(outer, session)
+    run = asyncio.create_task(app.run_async())
+    try:
+        await outer.until(lambda: session.sizes and app.view.has_focus)
+        yield outer, app
+    finally:
+        app.exit()
+        await run
+        outer.close()
+
+
+def zoom(outer: OuterEnd, cell: tuple[int, int]) -> None:
+    size = struct.pack("HHHH", 24, 80, 80 * cell[0], 24 * cell[1])
+    fcntl.ioctl(outer.master, termios.TIOCSWINSZ, size)
+
+
+async def test_a_child_that_asked_for_pixels_gets_those_of_the_outer_terminal():
+    session = FakeSession()
+    async with on_terminal(session, (10, 21)) as (outer, _app):
+        session.output("\x1b[?1003h\x1b[?1016h")
+        outer.type(b"\x1b[<0;4;3M")
+        await outer.until(lambda: session.input)
+        assert session.taken() == b"\x1b[<0;36;53M"
+        zoom(outer, (20, 42))
+        outer.type(b"\x1b[<0;4;3m")
+        await outer.until(lambda: session.input)
+        assert session.taken() == b"\x1b[<0;71;106m"
+        session.output("\x1b[16t")
+        assert session.terminal.take_replies() == b"\x1b[6;42;20t"
