@@ -336,7 +336,7 @@ class Host:
             restored=self.history.restored,
             instructed=self.history.instructed,
         )
-        self.events.subscribe(self._on_event)
+        self.events.subscribe(self._on_event, AgentStateChanged, AgentProcessExited)
 
     @property
     def settings(self) -> Settings:
@@ -391,7 +391,7 @@ class Host:
         """Import the HTTP servers and the history in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
-        self._push.load(after=self._servers.client)
+        self._push.load(after=self._servers.loaded)
         self.externals.load()
         self.safety.load()
         self.following.load()

@@ -27,6 +27,7 @@ from synapse_tui.model import (
     TaskState,
 )
 
+from .changes import Changes
 from .records import Mark, Stored
 
 MIN_PREFIX = 8
@@ -80,7 +81,7 @@ class Journal:
         """Note the context id of the session that receives tasks from now on."""
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it changed; called in order, before listeners."""
+        """Note a snapshot and why it changed; called in order, before readers and rules."""
 
     def place(self, entry: OutboxEntry) -> None:
         """Note a new or changed place in the outbox."""
@@ -103,6 +104,13 @@ class Journal:
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
         """Return a page of the agent's tasks, latest change first."""
         raise HistoryError("no history is kept")
+
+
+_TAKEN = (
+    {field.name for field in dataclasses.fields(MessageRequest)}
+    & {field.name for field in dataclasses.fields(Task)}
+) - {"context_id", "metadata"}
+"""Fields that a task takes from its request as they are."""
 
 
 class TaskIndex:
@@ -133,8 +141,8 @@ class TaskIndex:
 class TaskStore:
     """Newest snapshot of each task of one agent, in order of creation.
 
-    Every change passes `change`, which records it in the journal and then publishes it. Queries use indexes,
-    so that no request's cost grows with the number of tasks.
+    Every change is recorded in the journal, put into `changes`, followed by its `rules`, and published on the
+    bus. Queries use indexes, so that no request's cost grows with the number of tasks.
     """
 
     def __init__(
@@ -176,8 +184,9 @@ class TaskStore:
         self._ended_size = 0
         self.reply_here: Callable[[Task], bool] = lambda _task: False
         """Delivers the reply to a sender in this host, in the same transaction as the change."""
-        self.listeners: list[Callable[[Task], None]] = []
-        """Called with each new snapshot before it is published."""
+        self.changes = Changes(self.get)
+        self.rules: list[Callable[[Task], None]] = []
+        """Consequences of a change; what they change in turn is in the same transaction."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -206,16 +215,11 @@ class TaskStore:
             id=task_id,
             context_id=request.context_id or self._context_id,
             target=target,
-            sender=request.sender,
-            text=request.text,
-            priority=request.priority,
             created_at=now,
             updated_at=now,
-            response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
-            caller=request.caller,
             messages=(request.message,) if request.message is not None else (),
-            follows=request.follows,
+            **{name: getattr(request, name) for name in _TAKEN},
             **fields,  # type: ignore[arg-type]
         )
         self._record(task, _why(None, task))
@@ -348,8 +352,9 @@ class TaskStore:
             self._ended_size += self._ended[task.id]
 
     def _publish(self, task: Task) -> None:
-        for listener in tuple(self.listeners):
-            listener(task)
+        self.changes.publish(task)
+        for rule in self.rules:
+            rule(task)
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,6 @@ from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
 
 CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
@@ -145,7 +139,7 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
     assert (await shell.run("outbox", "cancel", mine.short_id)).code == 0
     refused = await shell.run("outbox", "cancel", foreign.short_id)
     assert refused.code == 5
-    assert "agents act on their own messages only" in refused.err
+    assert "agents can change only their own messages" in refused.err
     assert [task.text for task in gemini.outbox] == ["f"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +12,7 @@ from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
-from tests.integration.shell_kit import Shell
 from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture

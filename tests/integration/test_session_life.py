@@ -41,6 +41,15 @@ async def test_states_are_published_in_order(tmp_path):
         ]
 
 
+async def test_a_program_that_asked_gets_changes_of_the_colours(tmp_path):
+    """Mode 2031: `CSI ? 997 ; 2 n` for light colours."""
+    got, asks = tmp_path / "got", "stty raw -echo; printf '\\033[?2031h'; exec cat > got"
+    async with open_rig(tmp_path, profile=with_profile(command="sh", args=("-c", asks))) as rig:
+        await until(lambda: rig.session.terminal.modes.color_scheme_updates)
+        rig.session.set_colors((10, 20, 30), (250, 250, 250), None, dark=None)
+        await until(lambda: got.read_bytes() == b"\x1b[?997;2n")
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [("%%exit:3%%", ExitStatus(code=3)), ("%%crash:SEGV%%", ExitStatus(signal=11)), ("/exit", None)],
@@ -186,7 +195,6 @@ async def test_a_size_that_came_while_the_agent_started_is_told_again_once_it_li
 
 
 def writes(tmp_path: Path, data: bytes) -> Profile:
-    """A profile of a program that writes some bytes and stays."""
     (tmp_path / "output").write_bytes(data)
     script = f"stty raw -echo; cat {tmp_path}/output; exec sleep 1000"
     return with_profile(command="/bin/sh", args=("-c", script))
@@ -263,7 +271,6 @@ async def test_keys_do_not_have_a_flood_taken_in(tmp_path, monkeypatch):
 
 
 def rests(rig):
-    """How often it came to rest after output."""
     return [passage.report.rule for passage in rig.session.timeline.passages].count("output rests")
 
 
