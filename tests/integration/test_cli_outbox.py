@@ -139,7 +139,7 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
     assert (await shell.run("outbox", "cancel", mine.short_id)).code == 0
     refused = await shell.run("outbox", "cancel", foreign.short_id)
     assert refused.code == 5
-    assert "agents can change only their own messages" in refused.err
+    assert "agents act on their own messages only" in refused.err
     assert [task.text for task in gemini.outbox] == ["f"]
 
 
