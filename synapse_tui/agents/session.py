@@ -42,6 +42,7 @@ from synapse_tui.model import (
 from synapse_tui.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
 from synapse_tui.terminal.dump import dump
+from synapse_tui.terminal.style import Rgb
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, signals_to_json, task_to_json
@@ -461,6 +462,12 @@ class AgentSession:
         if self._log is not None:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
+
+    def set_colors(
+        self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, *, dark: bool | None
+    ) -> None:
+        """Set the colours that the program is told of, those of the outer terminal; None keeps one."""
+        self.console.set_colors(foreground, background, cursor, dark)
 
     def focus(self, focused: bool) -> None:
         if focused:

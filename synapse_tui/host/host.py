@@ -390,7 +390,7 @@ class Host:
         """Import the HTTP servers and the history in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
-        self._push.load(after=self._servers.client)
+        self._push.load(after=self._servers.loaded)
         self.externals.load()
         self.safety.load()
         self.following.load()

@@ -106,6 +106,13 @@ class Journal:
         raise HistoryError("no history is kept")
 
 
+_TAKEN = (
+    {field.name for field in dataclasses.fields(MessageRequest)}
+    & {field.name for field in dataclasses.fields(Task)}
+) - {"context_id", "metadata"}
+"""Fields that a task takes from its request as they are."""
+
+
 class TaskIndex:
     """Index of task ids by a key of their newest snapshots, in the order in which they got the key."""
 
@@ -208,16 +215,11 @@ class TaskStore:
             id=task_id,
             context_id=request.context_id or self._context_id,
             target=target,
-            sender=request.sender,
-            text=request.text,
-            priority=request.priority,
             created_at=now,
             updated_at=now,
-            response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
-            caller=request.caller,
             messages=(request.message,) if request.message is not None else (),
-            follows=request.follows,
+            **{name: getattr(request, name) for name in _TAKEN},
             **fields,  # type: ignore[arg-type]
         )
         self._record(task, _why(None, task))
