@@ -332,7 +332,7 @@ class AgentSession:
         turns = TurnTracker(
             self.tasks,
             loop.time,
-            keeper=self._follow_ups,
+            turn_tasks=self._follow_ups,
             reader=self._reader,
             queues=self.profile.working_input == "queue",
         )
@@ -571,12 +571,12 @@ class AgentSession:
                 self.keyboard.guard.expect_no_menu()
             self.keyboard.look()
         self.turns.on_report(report)
-        news = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
+        rested = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
         turn = self.turns.running
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)
         drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
         begun = previous.state is not AgentState.STARTING
-        if news and begun and not self._focused and not briefed and not drawn:
+        if rested and begun and not self._focused and not briefed and not drawn:
             self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 

@@ -57,7 +57,7 @@ from .history import HistoryKeeper
 from .instructions import Instructions
 from .peers import PeerWatch, RecordKeeper
 from .replies import Replies
-from .routing import Receipt, Router, name_at, services_of
+from .routing import Receipt, Router, name_at
 from .serving import AccessSettings, Servers
 from .spool import Spools
 
@@ -286,7 +286,6 @@ class Host:
             self._tokens,
             self.events,
             Services(
-                services_of(self._agents),
                 access=self._reach.access,
                 external=self.externals,
                 push=self._push,

@@ -25,7 +25,7 @@ from .recovery import NOBODY
 from .rows import task_of, undelivered_of
 from .search import conditions, pattern_of
 
-PATIENCE = 0.2
+BUSY_COMPLETION = 0.2
 """Seconds that shell completion waits for a locked file."""
 _TEXT = 60
 _CHUNK = 500
@@ -53,7 +53,7 @@ class RecentTask:
 def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
     """Return a project's newest tasks for shell completion; empty if that would be slow."""
     try:
-        with _opened(file, "ro", PATIENCE) as db:
+        with _opened(file, "ro", BUSY_COMPLETION) as db:
             rows = db.execute(_RECENT, (_TEXT, project, limit)).fetchall()
     except sqlite3.Error:
         return []
