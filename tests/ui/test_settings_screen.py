@@ -86,7 +86,7 @@ async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(fi
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
         everything = len(screen._shown)
-        await pilot.press(*"colours agents")
+        await pilot.press(*"colours dark")
         await until(lambda: [entry.key for entry in screen._shown] == ["tui.theme"])
         await pilot.press("x")
         await until(lambda: "no matching settings" in text_of(app))

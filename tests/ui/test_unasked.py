@@ -171,6 +171,6 @@ async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_
         claude = await restored(app, pilot)
         clock = app.questions.clock
         app.questions.clock = lambda: clock() + 61
-        await until(lambda: "5 keys typed before" in text_of(app))
+        await until(lambda: "5 keys dropped: typed before" in text_of(app))
         await pilot.press("x")
         await until(lambda: bytes(claude.typed) == b"x")

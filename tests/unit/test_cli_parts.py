@@ -398,7 +398,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError):
             build_specs(words, base=tmp_path, extra=extra, port=port, prompt=prompt)
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         build_specs([], base=tmp_path / "none", extra=None, port=None, prompt="")
 
 

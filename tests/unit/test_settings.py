@@ -288,14 +288,14 @@ def test_a_count_is_a_number_of_days_before_now_at_most(home: Path, project: Pat
 PAGE = Path(__file__).parents[2] / "docs/settings.md"
 KINDS = {
     "boolean": "`true`, `false`",
-    "text": "a text",
+    "text": "a string",
     "count": "a whole number",
     "number": "a whole number",
-    "list": "a list of texts",
-    "words": "a list of texts, or one with commas",
+    "list": "a list of strings",
+    "words": "a list of strings, or one with commas",
     "file": "name of a file in `.synapse`",
     "keys": "keys",
-    "table": "a table of texts",
+    "table": "a table of strings",
     "leader": "a key with Ctrl or Alt, or a function key",
     "bindings": "a table of keys by action",
 }
