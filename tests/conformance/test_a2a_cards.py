@@ -165,3 +165,11 @@ async def test_json_rpc_says_what_is_wrong_with_a_request(
     answer = await v1.post("/", content=body, headers=headers)
     assert answer.status_code == 200
     assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize("path", ["/", "/a2a/jsonrpc", "/a2a/jsonrpc/", "/a2a/v1/"])
+async def test_json_rpc_is_served_where_clients_look_for_it(v1: httpx.AsyncClient, path: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {}}
+    answer = await v1.post(path, json=body, headers={"A2A-Version": "1.0"})
+    assert "tasks" in answer.json()["result"]
+    assert answer.json()["id"] == 7

@@ -272,3 +272,14 @@ async def test_slow_calls_do_not_hold_the_keys_up(monkeypatch):
         await pilot.press("a")
         assert bytes(host.agents[CLAUDE].typed) == b"a"
         gate.set()
+
+
+async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
+    host = three_agents()
+    async with running(host) as (app, _):
+        reason = "uncertain whether it was sent: the host ended"
+        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
+        app.perform("show", task.id)
+        await until(lambda: "Send again now (s)" in text_of(app))
+        assert "Release" not in text_of(app)
+        assert "Hold" not in text_of(app)

@@ -320,3 +320,11 @@ async def compare(path: Path, steps: list[tuple[str, int]]) -> None:
         entries = [outbox.entry(task.id) for task in outbox]
         assert order == [(each.task_id, each.parked, each.urgent, each.entered) for each in entries]
         assert rows(path, "SELECT count(*) FROM task_changes WHERE reason = ''") == [(0,)]
+
+
+async def test_text_that_utf8_cannot_carry_stops_nothing(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "half \ud83d")
+        await book.flush()
+        assert rows(path, "SELECT input FROM tasks") == [("half ?",)]
