@@ -17,7 +17,7 @@ from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, Unsuppor
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.content import Artifact, Part
 from synapse_tui.model import DeliveryState, TaskState
-from tests.a2a_kit import V1, GivenAgent, Refused, collect, events, rpc, said, states, stream
+from tests.a2a_kit import V1, GivenAgent, collect, events, rpc, said, states, stream
 from tests.integration.server_kit import Connection, http, running
 from tests.waiting import until
 
@@ -209,21 +209,3 @@ async def test_a_reader_that_is_too_slow_gets_the_text_as_it_is_then() -> None:
         (chunk,) = [each["artifactUpdate"] for each in updates if "artifactUpdate" in each]
         assert (chunk["artifact"]["parts"][0]["text"], chunk["lastChunk"]) == ("Done.", True)
         assert states(updates)[-1] == "TASK_STATE_COMPLETED"
-
-
-async def test_a_reader_that_is_too_slow_is_told_to_come_again() -> None:
-    """A task that writes much more than anybody reads keeps no more than a stream's share."""
-    async with served() as (agent, _), plain(agent) as client:
-        slow = stream(client, "SendStreamingMessage", said())
-        task_id = (await anext(slow))["task"]["id"]
-        agent.give(task_id)
-        for number in range(1000):  # at once: the server cannot send between any two
-            agent.streams.written(task_id, str(number) * 20, 1)
-        assert not agent.streams.wanted(task_id)
-        with pytest.raises(Refused) as found:
-            await collect(slow)
-        assert found.value.data[0]["metadata"]["hint"].startswith("subscribe again")
-        again = stream(client, "SubscribeToTask", {"id": task_id})
-        assert (await anext(again))["task"]["status"]["state"] == "TASK_STATE_WORKING"
-        agent.finish(task_id, "Done.")
-        assert states(await collect(again)) == ["TASK_STATE_COMPLETED"]

@@ -193,4 +193,4 @@ def test_what_could_not_be_ended_with_an_agent_is_named(
                 {"agent_id": agent_id, "kept": 0, "left": ["1234 sudo", "1235 vim"]}
             ]
         else:
-            assert "could not be ended: 1234 sudo, 1235 vim" in told.err
+            assert "1234 sudo, 1235 vim" in told.err

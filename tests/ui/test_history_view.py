@@ -15,7 +15,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
-from synapse_tui.screens.history import OFF, HistoryView
+from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -206,9 +206,9 @@ async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
         await pilot.press(*"two")
         await until(lambda: texts(view) == ["two"])
         await pilot.press("tab", "e")
-        await until(lambda: "Export the tasks" in text_of(app))
+        await until(lambda: isinstance(app.screen, HistoryExport))
         await pilot.press(*["backspace"] * 3, *".txt", "enter")
-        await until(lambda: "tells no form" in text_of(app))
+        await until(lambda: "no known ending" in text_of(app))
         await pilot.press(*["backspace"] * 4, *".csv", "enter")
         await until(lambda: isinstance(app.screen, HistoryView))
         [(wanted, form, path)] = host.history.exported

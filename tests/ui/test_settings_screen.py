@@ -251,7 +251,7 @@ async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> N
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
         files.write(files.user, {"tui": {"sidebar": True}})
-        await until(lambda: "changed outside just now: tui.sidebar" in said(app))
+        await until(lambda: "changed elsewhere just now: tui.sidebar" in said(app))
         assert "true" in row(app, "tui.sidebar")
         editor = await open_editor(app, pilot, "tui.layout")
         files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})

@@ -40,7 +40,7 @@ from synapse_tui.a2a.external.transport import MessageSize
 from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed, origin_of
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused
+from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
 from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.text import wrapped
 
@@ -578,3 +578,32 @@ async def test_a_stream_that_breaks_once_the_task_is_known_is_replaced_by_asking
     assert isinstance(updates[-1], TaskUpdate)
     assert updates[-1].state is TaskState.COMPLETED
     assert peer.asked
+
+
+def test_questions_are_answered_by_whom_they_were_asked():
+    conversation = talk()
+    codex = Sender("synapse-codex-8120", "codex", verified=True)
+    task = begun(conversation, sender=codex)
+    assert conversation.asked_of(codex) is None
+    asked = conversation.apply(task.id, status(TaskState.INPUT_REQUIRED, "which?"))
+    assert (asked.reason, told(conversation)[-1]) == ("which?", ("question", "which?"))
+    assert conversation.asked_of(Sender("synapse-claude-8100", "claude", verified=True)) is None
+    assert conversation.asked_of(codex) == conversation.asked_of(USER) == asked
+    conversation.go_on(task.id, "red", codex)
+    assert conversation.asked_of(USER) is None
+    ended = conversation.apply(task.id, status(TaskState.COMPLETED, "red it is"))
+    assert ended.answer == "red it is", "the answer is what came after the last question"
+    with pytest.raises(TaskEnded):
+        conversation.go_on(task.id, "more", codex)
+
+
+def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
+    from synapse_tui.a2a.external import conversation as module
+
+    monkeypatch.setattr(module, "MAX_ENTRIES", 10)
+    conversation = talk()
+    for number in range(20):
+        task = begun(conversation, str(number))
+        conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("ok", f"m{number}")))
+    assert len(conversation.entries) <= 12
+    assert conversation.tasks[-1].text == "19"
