@@ -223,6 +223,7 @@ class HistoryKeeper:
         *,
         days: int = 0,
         keeps: bool = True,
+        file: Path | None = None,
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history was recreated, so that current state can be recorded again."""
@@ -241,15 +242,21 @@ class HistoryKeeper:
         self._forgets = asyncio.Event()
         self._forgets.set()  # an earlier host may have left some
         self._unsubscribe: Callable[[], None] = lambda: None
-        self._history = History(
+        self._history = self._open(location, self._note_all)
+        shared = not isinstance(location, Path)
+        self.local = self._open(file, self._note_others) if file and shared else self._history
+        """The history in a file of this machine; a team's database holds nothing that is private to it."""
+        self._history.keeps = keeps
+
+    def _open(self, location: Location, replaced: Callable[[], None]) -> History:
+        return History(
             location,
             owner=process_name(os.getpid()),
             alive=is_alive,
-            notify=lambda text, level: events.publish(Notice(text, level)),
-            replaced=self._note_all,
+            notify=lambda text, level: self._events.publish(Notice(text, level)),
+            replaced=replaced,
             busy=patience_with(location, ANSWER),
         )
-        self._history.keeps = keeps
 
     def follow(self, settings: Settings) -> None:
         """Apply new settings for how long ended tasks are stored, if at all."""
@@ -439,6 +446,9 @@ class HistoryKeeper:
         self.reader.renew()
         for session in self._agents.values():
             self._note(session, "the history began anew")
+        self._note_others()
+
+    def _note_others(self) -> None:
         for note_all in self.replaced:
             note_all()
 
@@ -459,3 +469,5 @@ class HistoryKeeper:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.reader.close()
         await self._history.close()
+        if self.local is not self._history:
+            await self.local.close()

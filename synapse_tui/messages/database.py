@@ -7,21 +7,41 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Engine, UpdateBase, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
-from sqlmodel import Session, and_, col, delete, func, insert, not_, or_, select, update
+from sqlmodel import Session, SQLModel, and_, col, delete, func, insert, not_, or_, select, update
 
 from synapse_tui.database.backend import Alive, Backend
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import Naming
-from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow
+from synapse_tui.database.tables import (
+    ChangeRow,
+    ConversationRow,
+    DeliveryRow,
+    EntryRow,
+    ExternalTaskRow,
+    OutboxRow,
+    SubscriptionRow,
+    TaskRow,
+)
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
 
+from .conversations import (
+    SavedConversation,
+    conversation_folder,
+    external_task_of,
+    import_files,
+    remove_files,
+)
+from .conversations import (
+    entry_of as conversation_entry_of,
+)
 from .records import (
     Addressee,
     AgentKey,
@@ -34,6 +54,7 @@ from .records import (
     PushNotes,
     PushState,
     Restored,
+    Rows,
     Stored,
     Subscription,
     Undelivered,
@@ -177,11 +198,16 @@ def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> Pus
     )
 
 
-def _upsert(session: Session, statement: Any, values: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - an insert
+def _upsert(
+    session: Session,
+    statement: Any,  # noqa: ANN401 - an insert
+    values: Sequence[dict[str, Any]],
+    key: Sequence[str] = ("id",),
+) -> None:
     if not values:
         return
-    newest = {name: statement.excluded[name] for name in values[0] if name != "id"}
-    session.exec(statement.on_conflict_do_update(index_elements=["id"], set_=newest), params=values)
+    newest = {name: statement.excluded[name] for name in values[0] if name not in key}
+    session.exec(statement.on_conflict_do_update(index_elements=list(key), set_=newest), params=values)
 
 
 def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
@@ -207,6 +233,43 @@ def _subscription_of(row: SubscriptionRow) -> Subscription:
 
 def _delivery_of(row: DeliveryRow) -> Delivery:
     return Delivery(**row.model_dump(exclude={"state"}), state=PushState(row.state))
+
+
+CONVERSATION_TABLES: Sequence[tuple[type[SQLModel], Sequence[str]]] = (
+    (ConversationRow, ("project", "alias")),
+    (ExternalTaskRow, ("id",)),
+    (EntryRow, ("key",)),
+)
+"""The tables of conversations with external agents, and their primary keys."""
+NEWEST_TASKS = 600
+"""Tasks read of a conversation."""
+ENDED = [state.value for state in TaskState if state.final]
+
+
+def write_conversations(session: Session, rows: Rows, backend: Backend) -> None:
+    for table, key in CONVERSATION_TABLES:
+        values = [each for (name, _), each in rows.items() if name == table.__tablename__]
+        _upsert(session, backend.upsert(table), values, key)
+
+
+def _conversation_of(session: Session, row: ConversationRow) -> SavedConversation:
+    mine = (ExternalTaskRow.project == row.project, ExternalTaskRow.alias == row.alias)
+    newest = select(ExternalTaskRow).where(*mine).order_by(col(ExternalTaskRow.created_at).desc())
+    tasks = session.exec(newest.limit(NEWEST_TASKS)).all()
+    entries = session.exec(
+        select(EntryRow)
+        .where(EntryRow.project == row.project, EntryRow.alias == row.alias)
+        .where(col(EntryRow.task_id).in_(["", *(task.id for task in tasks)]))
+        .order_by(col(EntryRow.at), text("rowid"))
+    ).all()
+    return SavedConversation(
+        row.alias,
+        row.agent,
+        row.context_id,
+        row.opened,
+        tuple(external_task_of(each.model_dump()) for each in reversed(tasks)),
+        tuple(conversation_entry_of(each.model_dump()) for each in entries),
+    )
 
 
 SOME = 100
@@ -561,6 +624,47 @@ class Database:
             )
             session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
+    def conversations(self, project: Path, folder: Path, *, claim: bool) -> list[SavedConversation]:
+        """Return a project's conversations with external agents, importing those of earlier versions.
+
+        With `claim`, unfinished tasks of ended processes become this process's.
+        """
+        engine = self._opened()
+
+        def write(rows: Rows) -> None:
+            with self._settling(engine) as session:
+                write_conversations(session, rows, self._backend)
+
+        import_files(conversation_folder(folder, project), str(project), write)
+        with self._settling(engine) as session:
+            claimed: set[str] = set()
+            if claim:
+                unfinished = select(ExternalTaskRow).where(
+                    ExternalTaskRow.project == sound(str(project)), col(ExternalTaskRow.state).not_in(ENDED)
+                )
+                for row in session.exec(unfinished).all():
+                    if self._is_gone(row.owner):
+                        row.owner = self._owner
+                        claimed.add(row.id)
+            found = session.exec(
+                select(ConversationRow).where(ConversationRow.project == sound(str(project)))
+            ).all()
+            saved = [_conversation_of(session, row) for row in found]
+        return [
+            replace(each, claimed=frozenset(task.id for task in each.tasks if task.id in claimed))
+            for each in saved
+        ]
+
+    def forget_conversation(self, project: Path, folder: Path, alias: str) -> None:
+        with self._settling(self._opened()) as session:
+            session.connection().exec_driver_sql("PRAGMA secure_delete = ON")  # overwrites removed texts
+            for table, _ in CONVERSATION_TABLES:
+                columns = table.__table__.c  # type: ignore[attr-defined]
+                session.exec(
+                    delete(table).where(columns.project == sound(str(project)), columns.alias == alias)
+                )
+        remove_files(conversation_folder(folder, project), alias)
+
     def close(self) -> None:
         if self._engine is not None:
             self._engine.dispose()
@@ -581,6 +685,7 @@ class Database:
                 if values:
                     session.exec(statement, params=values)
             write_push(session, batch.push, self._owner, self._backend)
+            write_conversations(session, batch.rows, self._backend)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
         self._known = (known | batch.tasks.keys()) - ended

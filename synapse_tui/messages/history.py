@@ -32,6 +32,7 @@ from .records import (
     PushLeft,
     PushNotes,
     Restored,
+    Rows,
     Snapshot,
     Stored,
     Subscription,
@@ -117,6 +118,21 @@ class History:
     def note_push(self, notes: PushNotes) -> None:
         self._pending.push.add(notes)
         self._wanted.set()
+
+    def note_rows(self, rows: Rows) -> None:
+        """Note the newest rows of conversations."""
+        self._pending.rows.update(rows)
+        self._wanted.set()
+
+    @property
+    def owner(self) -> str:
+        """This process, as it is named in rows."""
+        return self._owner
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to read."""
+        return not isinstance(self._location, Path) or self._location.exists()
 
     async def flush(self, patience: float = PATIENCE) -> None:
         """Wait until all notes are on disk."""

@@ -17,15 +17,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
+from synapse_tui.model import Task
 from synapse_tui.safety.locks import FileKeys, Lock
 
+from .conversations import external_task_of
 from .records import Record, Wanted
 from .rows import task_of
 from .search import conditions, pattern_of
 
 PATIENCE = 0.2
 """Seconds that shell completion waits for a locked file."""
-HISTORY_VERSION = 6
+HISTORY_VERSION = 7
 """Number of `schema.STEPS` in files that can be read here."""
 _TEXT = 60
 _CHUNK = 500
@@ -35,6 +37,7 @@ _RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE
     ORDER BY created_at DESC LIMIT ?"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
     FROM file_locks WHERE :agent IN ('', agent_name) ORDER BY locked_at, id"""
+_EXTERNAL = "SELECT * FROM external_tasks WHERE project = ? AND id >= ? AND id < ? LIMIT 1"
 _TIMES = ("created_at", "updated_at", "submitted_at", "finished_at")
 _FLAGS = ("sender_verified", "truncated", "response_expected", "replied", "kept")
 _VALUES = ("metadata", "messages", "artifacts")
@@ -76,6 +79,21 @@ def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
     except sqlite3.Error:
         return None
     return [_record(rows[each]) for each in ids if each in rows]
+
+
+def external_task(file: Path, project: str, prefix: str) -> Task | None:
+    """Find a task at an external agent by the first 8 or more characters of its id."""
+    if len(prefix) < 8 or not file.exists():
+        return None
+    try:
+        with _opened(file, "rw", BUSY) as db:
+            row = db.execute(_EXTERNAL, (project, prefix, f"{prefix}\uffff")).fetchone()
+    except sqlite3.Error:
+        return None
+    if row is None:
+        return None
+    values = {name: json.loads(row[name]) for name in ("sender", "artifacts", "about")}
+    return external_task_of({**dict(row), **values})
 
 
 def held_locks(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from synapse_tui.model import OutboxEntry, Parked, Task
 
@@ -154,6 +155,10 @@ class Place:
     entry: OutboxEntry
 
 
+Rows = dict[tuple[str, str], dict[str, Any]]
+"""The newest values of rows, by table and key."""
+
+
 @dataclass(slots=True)
 class Batch:
     tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest by task id
@@ -163,9 +168,10 @@ class Batch:
     # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
     push: PushNotes = field(default_factory=PushNotes)
+    rows: Rows = field(default_factory=dict)  # of conversations
 
     def __bool__(self) -> bool:
-        return bool(self.tasks or self.places or self.changes or self.reasons or self.push)
+        return bool(self.tasks or self.places or self.changes or self.reasons or self.push or self.rows)
 
     def add(self, newer: Batch) -> None:
         for snapshot in newer.tasks.values():
@@ -175,6 +181,7 @@ class Batch:
             self.step(change)
         self.reasons.update(newer.reasons)
         self.push.add(newer.push)
+        self.rows.update(newer.rows)
 
     def step(self, change: Change) -> None:
         if (reason := self.reasons.pop(change.task_id, None)) is not None:
