@@ -219,6 +219,10 @@ class Watch:
         self._since = _Since()
         self.note(f"nudge {self.sent} of {self.order.times} was sent")
 
+    def last_is_judged(self) -> None:
+        """Do not judge the last nudge: its turn was cut by the end of a host."""
+        self._since.judged = True
+
     def withdrawn(self, *, by_person: bool) -> None:
         """Note that the nudge was taken back; it counts if the user did it."""
         self.nudge_id = ""

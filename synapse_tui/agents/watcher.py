@@ -31,8 +31,18 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.recovery import HOST_ENDED
 from synapse_tui.messages.tasks import TaskStore, is_asked
-from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
+from synapse_tui.model import (
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Parked,
+    Sender,
+    StateReport,
+    Task,
+    TaskState,
+)
 
 from .answers import AnswerCollector
 from .console import Pulse
@@ -55,7 +65,7 @@ from .watch import (
 if TYPE_CHECKING:
     from .session import AgentSession
 
-_COUNTS = ("sent", "helped", "in_vain", "version")
+_COUNTS = ("sent", "helped", "in_vain")
 
 
 def watch_to_json(watch: Watch) -> dict[str, Any]:
@@ -64,6 +74,7 @@ def watch_to_json(watch: Watch) -> dict[str, Any]:
         "task_id": watch.task_id,
         "nudge_id": watch.nudge_id,
         "steps": [{"number": s.number, "at": s.at.isoformat(), "text": s.text} for s in watch.steps],
+        "state": watch.state.value,
         **{name: getattr(watch, name) for name in _COUNTS},
     }
 
@@ -72,6 +83,8 @@ def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) ->
     order = dict(content["order"])
     order["by"] = Sender(**order["by"])
     watch = Watch(WatchOrder(**order), str(content["task_id"]), time, nudge_id=str(content["nudge_id"]))
+    watch.version = int(content.get("version", 0))
+    watch.last_is_judged()
     for name in _COUNTS:
         setattr(watch, name, int(content[name]))
     for step in content["steps"]:
@@ -214,6 +227,7 @@ async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | 
 
 log = logging.getLogger(__name__)
 
+NOT_RESTORED = "the agent was not restored"
 _ENDS = {
     TaskState.COMPLETED: WatchState.DONE,
     TaskState.CANCELED: WatchState.CANCELED,
@@ -247,6 +261,7 @@ class Watcher:
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
+        self._noted: Mapping[str, Any] = {}
         self._searched: tuple[str, ...] = ()  # texts of the task at the last search
         self._news = Pulse()
         self._woken = False
@@ -434,15 +449,48 @@ class Watcher:
         return running or followed or is_asked(task) or task.id in self._outbox
 
     def _drop(self, nudge_id: str) -> None:
-        if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
+        if nudge_id not in self._outbox:
             return
+        if self._outbox.entry(nudge_id).hold not in (Parked.NO, Parked.RECOVERED):
+            return  # a person decides
         if self._tasks.get(nudge_id).delivery not in BEING_TYPED:
             self._outbox.cancel(nudge_id, "the watch is over")
 
-    # -- handover ---
+    # -- the next host ---
 
     def state(self) -> dict[str, Any]:
-        return watch_to_json(self._watch) if self._watch is not None and self._watch.on else {}
+        """Return the active watch for a handover; the end of a turn may not wait for the history."""
+        if self._watch is None or not self._watch.on:
+            return {}
+        return watch_to_json(self._watch) | {"version": self._watch.version}
+
+    def note(self) -> None:
+        if self._watch is not None:
+            self._noted = watch_to_json(self._watch)
+            self._tasks.journal.watch(self._noted)
+
+    def restore(self, saved: Mapping[str, Any], *, goes_on: bool) -> None:
+        """Continue the watch of a host that was killed; end it if the agent is not its former one."""
+        if self.on:  # begun meanwhile
+            self._tasks.change(
+                str(saved["task_id"]),
+                state=TaskState.FAILED,
+                delivery=DeliveryState.FAILED,
+                reason=HOST_ENDED,
+            )
+            return
+        self.resume(saved)
+        watch = self._watch
+        if watch is None:
+            return
+        if watch.nudge_id not in self._outbox:  # it was taken back just before
+            watch.nudge_id = ""
+        if goes_on:
+            watch.note("goes on after the end of its host")
+            self._tell()
+        else:
+            self.ended(NOT_RESTORED)
+            self._notice(f"ended: {NOT_RESTORED}", "warning")
 
     def resume(self, state: Mapping[str, Any]) -> None:
         if not state:
@@ -476,6 +524,8 @@ class Watcher:
     def _tell(self) -> WatchReport:
         assert self._watch is not None
         self._told = self._watch.version
+        if watch_to_json(self._watch) != self._noted:
+            self.note()
         report = self._watch.report(self._agent_id, self._now())
         self._events.publish(WatchChanged(self._agent_id, report.on))
         self._news.fire()

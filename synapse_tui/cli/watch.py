@@ -220,7 +220,8 @@ class Follower:
         except PeerUnreachable as error:
             if not self._alive():
                 raise AgentExited(
-                    f"{self._agent.agent_id} ended while it was watched", "its task has failed; restart it"
+                    f"{self._agent.agent_id} ended while it was watched",
+                    "if its host was killed, restore it and the watch goes on; else its task has failed",
                 ) from error
             self._failures += 1
             if self._failures >= MAX_FAILURES:

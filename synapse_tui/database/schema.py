@@ -129,6 +129,18 @@ STEPS: Sequence[Step] = (
     ),
     ("ALTER TABLE tasks ADD COLUMN called VARCHAR",),
     (
+        """CREATE TABLE watches (
+            task_id VARCHAR NOT NULL PRIMARY KEY,
+            "order" JSON NOT NULL,
+            sent INTEGER NOT NULL,
+            helped INTEGER NOT NULL,
+            in_vain INTEGER NOT NULL,
+            nudge_id VARCHAR NOT NULL,
+            steps JSON NOT NULL,
+            state VARCHAR NOT NULL
+        )""",
+    ),
+    (
         """CREATE TABLE conversations (
             project VARCHAR NOT NULL,
             alias VARCHAR NOT NULL,
@@ -401,5 +413,17 @@ POSTGRES_STEPS: Sequence[Step] = (
             EXECUTE FUNCTION note_stale()""",
     ),
     ('ALTER TABLE tasks ADD COLUMN called text COLLATE "C"',),
+    (
+        """CREATE TABLE watches (
+            task_id text COLLATE "C" NOT NULL PRIMARY KEY,
+            "order" json NOT NULL,
+            sent integer NOT NULL,
+            helped integer NOT NULL,
+            in_vain integer NOT NULL,
+            nudge_id text COLLATE "C" NOT NULL,
+            steps json NOT NULL,
+            state text COLLATE "C" NOT NULL
+        )""",
+    ),
 )
 """Statements of each step, in order; the version of a database is the number of steps taken."""

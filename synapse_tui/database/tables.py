@@ -116,6 +116,24 @@ class OutboxRow(SQLModel, table=True):
     prompt: bool
 
 
+class WatchRow(SQLModel, table=True):
+    """The watch over a task; its agent and owner are those of the task."""
+
+    __tablename__ = "watches"
+
+    task_id: str = Field(primary_key=True)
+    order: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """The fields of `agents.watch.WatchOrder`."""
+    sent: int
+    helped: int
+    in_vain: int
+    nudge_id: str
+    """The queued nudge; empty for none."""
+    steps: list[dict[str, Any]] = Field(sa_column=Column(JSON, nullable=False))
+    state: str
+    """`on`, or how it ended."""
+
+
 class SchemaRow(SQLModel, table=True):
     __tablename__ = "schema_version"
 
@@ -165,15 +183,13 @@ class DeliveryRow(SQLModel, table=True):
     ended_at: datetime | None = None
 
 
-LOCAL = {"info": {"local": True}}
-"""Marks tables of a machine's own file, which a team's database does not have."""
+# Conversations with external agents; a team's database does not have these tables.
 
 
 class ConversationRow(SQLModel, table=True):
     """A project's conversation with an external agent."""
 
     __tablename__ = "conversations"
-    __table_args__ = LOCAL
 
     project: str = Field(primary_key=True)
     alias: str = Field(primary_key=True)
@@ -187,7 +203,7 @@ class ExternalTaskRow(SQLModel, table=True):
     """A message to an external agent, and what became of it."""
 
     __tablename__ = "external_tasks"
-    __table_args__ = (Index("ix_external_tasks_newest", "project", "alias", "created_at"), LOCAL)
+    __table_args__ = (Index("ix_external_tasks_newest", "project", "alias", "created_at"),)
 
     id: str = Field(primary_key=True)
     project: str
@@ -213,7 +229,7 @@ class EntryRow(SQLModel, table=True):
     """What was said in a conversation; see `messages.conversations.Entry`."""
 
     __tablename__ = "entries"
-    __table_args__ = (Index("ix_entries_task", "project", "alias", "task_id"), LOCAL)
+    __table_args__ = (Index("ix_entries_task", "project", "alias", "task_id"),)
 
     key: str = Field(primary_key=True)
     project: str

@@ -413,6 +413,9 @@ class HistoryKeeper:
         if self._agents.get(session.agent_id) is not session:
             return
         session.control.adopt(found, release=release, restored=release and not adopted)
+        for each in found:
+            if each.watch is not None:
+                session.watcher.restore(each.watch, goes_on=release)
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
@@ -458,6 +461,7 @@ class HistoryKeeper:
                 session.tasks.journal.record(task, why)
         for message in session.control.every():
             session.tasks.journal.place(message.entry)
+        session.watcher.note()
 
     async def changes(self, task_id: str) -> Sequence[Change]:
         return await self._history.changes(task_id)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from synapse_tui.database.tables import (
     OutboxRow,
     SubscriptionRow,
     TaskRow,
+    WatchRow,
 )
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
@@ -71,6 +72,7 @@ from .rows import (
     standing_of,
     task_fields,
     task_of,
+    watch_values,
 )
 from .search import Dialect
 
@@ -107,6 +109,19 @@ def followed_in(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set
         for row in rows
         if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
     }
+
+
+RESTORABLE = timedelta(days=7)
+"""How long a watched task of an ended host stays open, for its agent to be restored."""
+ON, FAILED = "on", "failed"
+"""States of a watch."""
+
+
+def watches_of(session: Session, rows: Sequence[TaskRow]) -> dict[str, WatchRow]:
+    """Return the active watches over tasks, by task id."""
+    ids = [row.id for row in rows]
+    found = session.exec(select(WatchRow).where(col(WatchRow.task_id).in_(ids), WatchRow.state == ON)).all()
+    return {watch.task_id: watch for watch in found}
 
 
 def last_place(row: TaskRow, rank: float) -> OutboxRow:
@@ -172,6 +187,10 @@ def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
 
 
+def write_watches(session: Session, watches: Sequence[dict[str, Any]], backend: Backend) -> None:
+    _upsert(session, backend.upsert(WatchRow), watches, key=("task_id",))
+
+
 _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
     SELECT id FROM (
         SELECT id, ROW_NUMBER() OVER (PARTITION BY subscription_id ORDER BY created_at DESC) AS place
@@ -202,6 +221,7 @@ def _upsert(
     session: Session,
     statement: Any,  # noqa: ANN401 - an insert
     values: Sequence[dict[str, Any]],
+    *,
     key: Sequence[str] = ("id",),
 ) -> None:
     if not values:
@@ -249,7 +269,7 @@ ENDED = [state.value for state in TaskState if state.final]
 def write_conversations(session: Session, rows: Rows, backend: Backend) -> None:
     for table, key in CONVERSATION_TABLES:
         values = [each for (name, _), each in rows.items() if name == table.__tablename__]
-        _upsert(session, backend.upsert(table), values, key)
+        _upsert(session, backend.upsert(table), values, key=key)
 
 
 def _conversation_of(session: Session, row: ConversationRow) -> SavedConversation:
@@ -281,6 +301,7 @@ def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnE
     ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
     ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
     session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
+    session.exec(delete(WatchRow).where(col(WatchRow.task_id).in_(ids)))
     session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
     return len(ids)
 
@@ -421,8 +442,13 @@ class Database:
                 if row.finished_at is None:  # ended ones belong to the earlier session
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
+            watches = watches_of(session, rows)
             left = [
-                Restored(task_of(row), entry_of(places[row.id], row.reason) if row.id in places else None)
+                Restored(
+                    task_of(row),
+                    entry_of(places[row.id], row.reason) if row.id in places else None,
+                    watches[row.id].model_dump() if row.id in watches else None,
+                )
                 for row in rows
                 if row.finished_at is None
             ]
@@ -568,6 +594,7 @@ class Database:
             for table, column in (
                 (ChangeRow, ChangeRow.task_id),
                 (DeliveryRow, DeliveryRow.task_id),
+                (WatchRow, WatchRow.task_id),
                 (TaskRow, TaskRow.id),
             ):
                 session.exec(delete(table).where(col(column).in_(ids)))
@@ -684,6 +711,7 @@ class Database:
             for statement, values in _statements(batch, known, self._owner):
                 if values:
                     session.exec(statement, params=values)
+            write_watches(session, [watch_values(each) for each in batch.watches.values()], self._backend)
             write_push(session, batch.push, self._owner, self._backend)
             write_conversations(session, batch.rows, self._backend)
             session.commit()
@@ -708,17 +736,21 @@ class Database:
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        places = places_of(session, rows)
+        places, watches = places_of(session, rows), watches_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
             before = standing_of(row, place)
             closed = row.owner == self._naming.owner(NOBODY)
-            now = after_end(before, followed=row.id in followed, closed=closed)
+            watched = row.id in watches and row.updated_at > self._clock() - RESTORABLE
+            now = after_end(before, followed=row.id in followed, watched=watched, closed=closed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
-            if now.state.final or now.delivery is DeliveryState.SUBMITTED:
+            if now.state.final and row.id in watches:
+                watches[row.id].state = FAILED
+                session.add(watches[row.id])
+            if now.state.final or now.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
                 if place is not None:
                     session.delete(place)
                 continue

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.errors import HistoryError
@@ -113,6 +113,10 @@ class History:
 
     def place(self, task_id: str, place: Place | None) -> None:
         self._pending.places[task_id] = place
+        self._wanted.set()
+
+    def note_watch(self, values: Mapping[str, Any]) -> None:
+        self._pending.watches[str(values["task_id"])] = values
         self._wanted.set()
 
     def note_push(self, notes: PushNotes) -> None:
@@ -369,6 +373,9 @@ class AgentJournal(Journal):
 
     def leave(self, task_id: str) -> None:
         self._history.place(task_id, None)
+
+    def watch(self, values: Mapping[str, Any]) -> None:
+        self._history.note_watch(values)
 
     async def flush(self) -> None:
         await self._history.flush()

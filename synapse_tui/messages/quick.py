@@ -27,7 +27,7 @@ from .search import conditions, pattern_of
 
 PATIENCE = 0.2
 """Seconds that shell completion waits for a locked file."""
-HISTORY_VERSION = 7
+HISTORY_VERSION = 8
 """Number of `schema.STEPS` in files that can be read here."""
 _TEXT = 60
 _CHUNK = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -167,11 +167,13 @@ class Batch:
     changes: list[Change] = field(default_factory=list)  # in order
     # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
+    watches: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # columns, by task id
     push: PushNotes = field(default_factory=PushNotes)
     rows: Rows = field(default_factory=dict)  # of conversations
 
     def __bool__(self) -> bool:
-        return bool(self.tasks or self.places or self.changes or self.reasons or self.push or self.rows)
+        parts = (self.tasks, self.places, self.changes, self.reasons, self.watches, self.push, self.rows)
+        return any(parts)
 
     def add(self, newer: Batch) -> None:
         for snapshot in newer.tasks.values():
@@ -180,6 +182,7 @@ class Batch:
         for change in newer.changes:
             self.step(change)
         self.reasons.update(newer.reasons)
+        self.watches.update(newer.watches)
         self.push.add(newer.push)
         self.rows.update(newer.rows)
 
@@ -202,8 +205,9 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Restored:
     task: Task  # held
-    # None for a task that waits only for its follow-up
+    # None for a task that waits only for its follow-up or is watched
     entry: OutboxEntry | None
+    watch: Mapping[str, Any] | None = None  # columns of the active watch over it; None for none
 
 
 Mark = tuple[datetime, str]

@@ -12,6 +12,7 @@ WHILE_CLOSED = "kept while the agent was closed"
 HOST_ENDED = "the host ended"
 AGENT_CLOSED = "the agent was closed"
 GOES_ON = f"{HOST_ENDED}; a message that goes on with it waits"
+WATCHED = f"{HOST_ENDED}; its watch goes on when the agent is opened again"
 NOBODY = ""
 """Owner of messages whose agent was closed while its host continues."""
 
@@ -34,18 +35,25 @@ class Standing:
     entered: bool = False  # whether Enter may have been pressed on it
 
 
-def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
+def after_end(
+    found: Standing, *, followed: bool = False, watched: bool = False, closed: bool = False
+) -> Standing:
     """Return the state of a message without a live owner; idempotent.
 
     Enter is pressed only after `submitting` was committed. A message in that state, or with an unproved
     Enter, may have been sent, so a person must check it. An earlier one was certainly not sent. A submitted
-    one has lost the agent that worked on it or asked about it, so it ends, unless a follow-up waits.
+    one has lost the agent that worked on it or asked about it, so it ends, unless a follow-up waits or a
+    watch is on.
     """
     if found.state.final or found.delivery in (DeliveryState.FAILED, DeliveryState.CANCELED):
         return found
     if found.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
         if followed:
             return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON)
+        if watched and found.delivery is DeliveryState.DONE:
+            return found  # the agent's question still waits for an answer
+        if watched:
+            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, WATCHED)
         return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED)
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:

@@ -94,6 +94,10 @@ def entry_from(values: Mapping[str, Any], reason: str) -> OutboxEntry:
     return OutboxEntry(**known, hold=parked_by(reason) if values.get("parked") else Parked.NO)
 
 
+def watch_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    return _json(dict(values))
+
+
 def change_values(change: Change) -> dict[str, Any]:
     return {**dataclasses.asdict(change), "reason": sound(change.reason)}
 

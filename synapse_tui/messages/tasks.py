@@ -7,10 +7,11 @@ import binascii
 import dataclasses
 import json
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum, auto
 from types import MappingProxyType
+from typing import Any
 
 from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
@@ -86,6 +87,9 @@ class Journal:
 
     def leave(self, task_id: str) -> None:
         """Note that a message no longer waits."""
+
+    def watch(self, values: Mapping[str, Any]) -> None:
+        """Note the newest state of a watch over a task, as columns of `watches`."""
 
     async def flush(self) -> None:
         """Wait until all notes are durable, or raise `HistoryError`."""

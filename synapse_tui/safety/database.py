@@ -370,9 +370,6 @@ class LockDatabase:
 
     # -- locks ---
 
-    def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> LockResult:
-        return self.acquire_locks([file], holder, intent=intent)
-
     def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> LockResult:
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)

@@ -39,7 +39,7 @@ def contend(folder: Path, name: str, count: int, seed: int) -> None:
     chance.shuffle(left)
     while left:
         number = left.pop()
-        if not safety.acquire_lock(f"f{number}", holder).allowed:
+        if not safety.acquire_locks([f"f{number}"], holder).allowed:
             waits += 1
             left.insert(chance.randint(0, len(left)), number)
             continue
@@ -79,7 +79,7 @@ def hold_for_ever(folder: Path, name: str) -> None:
     log = (folder / f"{name}.log").open("a", buffering=1)
     for number in range(10**9):
         file = f"k{number % 7}"
-        if safety.acquire_lock(file, holder).allowed:
+        if safety.acquire_locks([file], holder).allowed:
             log.write(f"held {file}\n")
             safety.record_modification(change(file, name))
             safety.release_lock(file, name)

@@ -38,7 +38,7 @@ def contend(folder: Path, url: str, machine: str, count: int, seed: int) -> None
     while left:
         number = left.pop()
         begun = time.perf_counter()
-        allowed = safety.acquire_lock(f"f{number}", holder).allowed
+        allowed = safety.acquire_locks([f"f{number}"], holder).allowed
         longest = max(longest, time.perf_counter() - begun)
         if not allowed:
             waits += 1

@@ -15,7 +15,6 @@ from tests.conformance.wire import (
     VERSION_NOT_SUPPORTED,
     Json,
     Refused,
-    Rest,
     collect,
     connected,
     message,
@@ -123,17 +122,6 @@ async def test_a_version_that_is_not_served_is_refused(v1_host: Hosted, kind: st
         assert refused.value.means(VERSION_NOT_SUPPORTED)
 
 
-@pytest.mark.parametrize("kind", BINDINGS)
-async def test_a_version_may_stand_in_the_query(v1_host: Hosted, kind: str) -> None:
-    async with connected(v1_host.endpoints[0], kind) as agent:
-        agent.headers.clear()
-        if isinstance(agent, Rest):
-            assert "task" in await agent.call("POST", "/message:send?A2A-Version=1.0", {"message": message()})
-        else:
-            agent.url += "?A2A-Version=1.0"
-            assert "task" in await agent.send(message())
-
-
 async def test_rest_answers_in_its_own_media_type(v1_host: Hosted) -> None:
     async with connected(v1_host.endpoints[0], "HTTP+JSON") as agent:
         body = json.dumps({"message": message()})
@@ -177,11 +165,3 @@ async def test_json_rpc_says_what_is_wrong_with_a_request(
     answer = await v1.post("/", content=body, headers=headers)
     assert answer.status_code == 200
     assert answer.json()["error"]["code"] == code
-
-
-@pytest.mark.parametrize("path", ["/", "/a2a/jsonrpc", "/a2a/jsonrpc/", "/a2a/v1/"])
-async def test_json_rpc_is_served_where_clients_look_for_it(v1: httpx.AsyncClient, path: str) -> None:
-    body = {"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {}}
-    answer = await v1.post(path, json=body, headers={"A2A-Version": "1.0"})
-    assert "tasks" in answer.json()["result"]
-    assert answer.json()["id"] == 7

@@ -78,12 +78,6 @@ async def test_an_agent_may_refuse(agent: Binding) -> None:
     assert task["status"]["state"] == "TASK_STATE_REJECTED"
 
 
-async def test_a_usual_message_is_a_usual_turn(agent: Binding) -> None:
-    task = (await agent.send(message("what is it?", "anything-else")))["task"]
-    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert "what is it?" in task["artifacts"][0]["parts"][0]["text"]
-
-
 async def test_a_send_blocks_until_the_end_unless_it_is_told_not_to(agent: Binding) -> None:
     asked = message(message_id="tck-delayed-complete")
     at_once = (await agent.send(asked, configuration={"returnImmediately": True}))["task"]
@@ -120,11 +114,6 @@ async def test_a_conversation_of_the_callers_own_is_kept_or_refused(agent: Bindi
     except Refused:
         return
     assert answer["task"]["contextId"] == mine
-
-
-async def test_ids_are_given_by_the_server_and_differ(agent: Binding, completed: Json) -> None:
-    other = await agent.task()
-    assert other["id"] != completed["id"]
 
 
 async def test_a_part_of_an_unknown_type_is_refused(agent: Binding) -> None:

@@ -95,17 +95,3 @@ def test_more_clients_than_descriptors(
     assert len(sessions(run)) == 1
     assert log.stat().st_size < 20_000
     assert run("synapse-tui", "kill").returncode == 0
-
-
-def test_what_cannot_be_written_is_told(
-    run: Run, environ: dict[str, str], home: Path, tmp_path: Path
-) -> None:
-    file = tmp_path / "bad" / ".synapse"
-    file.parent.mkdir()
-    file.touch()
-    environ["HOME"] = str(file.parent)
-    done = run("synapse", "start", "dummy")
-    assert done.returncode == 10
-    assert f"cannot be started: {file}" in done.stderr
-    assert "HOME" in done.stderr
-    environ["HOME"] = str(home)

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -104,18 +105,6 @@ def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, 
     assert sessions(run)[0]["attached"] is True
 
 
-def test_another_size_and_kind_of_terminal(launch: Launch, agents: Ready) -> None:
-    terminal = launch()
-    agents(terminal, 2)
-    detach(terminal)
-    small = launch(columns=80, lines=24, term="screen")
-    small.wait_for("❯")
-    assert len(small.rows) == 24
-    assert "38;2;" not in small.ansi, "a terminal without true colour gets none"
-    small.resize(100, 30)
-    small.wait(lambda: len(small.rows) == 30 and "F10" in small.rows[-1], "the new size")
-
-
 def test_the_newest_client_takes_over_and_the_other_is_told(launch: Launch, agents: Ready) -> None:
     first = launch()
     agents(first, 2)
@@ -127,36 +116,19 @@ def test_the_newest_client_takes_over_and_the_other_is_told(launch: Launch, agen
     second.wait_for("typed here")
 
 
-def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environment(
-    launch: Launch, agents: Ready, run: Run, project: Path
-) -> None:
-    terminal = launch("dummy:one")
-    agents(terminal, 1)
-    folder = project / "below"
-    folder.mkdir()
-    second = launch(
-        "-c", "cd below && exec synapse-tui dummy:two", command=("bash",), MARKER_FOR_TEST="second"
-    )
-    second.wait_for("2 two")
-    terminal.wait_for("taken over")
-    agents(second, 2)
-    programs = programs_of(run)
-    marked = [process for process in programs if process.environ().get("MARKER_FOR_TEST") == "second"]
-    assert len(programs) == 2
-    assert [process.cwd() for process in marked] == [str(folder)]
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_a_client_that_is_killed_leaves_agents_and_a_clean_terminal(
-    launch: Launch, agents: Ready, run: Run, number: signal.Signals
+    launch: Launch, agents: Ready, run: Run
 ) -> None:
     terminal = launch()
     agents(terminal, 2)
-    terminal.kill_command(number)
-    assert_clean(terminal)
-    (session,) = sessions(run)
-    assert [agent["state"] for agent in session["agents"]] == ["READY", "READY"]  # type: ignore[attr-defined]
-    assert session["attached"] is False
+    for number in (signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        terminal.wait_for("❯")
+        terminal.kill_command(number)
+        assert_clean(terminal)
+        (session,) = sessions(run)
+        assert [agent["state"] for agent in session["agents"]] == ["READY", "READY"]  # type: ignore[attr-defined]
+        assert session["attached"] is False
+        terminal.keys("clear; synapse-tui", "Enter")
 
 
 def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
@@ -255,16 +227,6 @@ def test_a_session_from_before_the_home_was_part_of_its_key_is_still_found(
     assert started.wait(timeout=30) == 0
 
 
-def test_kill_returns_when_the_host_is_gone(launch: Launch, run: Run, tmp_path: Path) -> None:
-    start_with(run, launch, tmp_path, "import atexit, time; atexit.register(time.sleep, 4)")
-    host = host_of(run)
-    done = run("synapse-tui", "kill", "--all", "--json")
-    assert not alive([host])
-    assert done.returncode == 0, done.stderr
-    (told,) = json.loads(done.stdout)
-    assert (told["session"], told["pid"], told["ended"]) == ("project", host.pid, "asked")
-
-
 def test_a_host_that_is_stopped_is_woken_and_ended(run: Run) -> None:
     assert run("synapse", "start", "dummy").returncode == 0
     host, programs = host_of(run), programs_of(run)
@@ -337,15 +299,6 @@ def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready,
     other.keys("y", "Enter")
     other.wait_for("stopped project")
     shown.wait_for("all agents are stopped")
-
-
-@pytest.mark.parametrize("yes", ["--yes", "-y"])
-def test_kill_all_with_yes_does_not_ask(launch: Launch, run: Run, yes: str) -> None:
-    shown = launch("dummy")
-    shown.wait(lambda: [session["attached"] for session in sessions(run)] == [True], "it to be shown")
-    other = launch("kill", "--all", yes)
-    other.wait_for("stopped project")
-    assert sessions(run) == []
 
 
 @pytest.mark.timeout(300)  # several hosts or agents, one after the other
@@ -421,19 +374,6 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
     assert host_of(run).pid == host.pid
     leader(terminal, "n")
     terminal.wait_for("newtype")
-
-
-def test_further_sessions_have_names(launch: Launch, agents: Ready, run: Run) -> None:
-    terminal = launch("dummy")
-    agents(terminal, 1)
-    other = launch("dummy", "--new", "review")
-    other.wait_for("❯")
-    assert [session["session"] for session in sessions(run)] == ["project", "review"]
-    detach(other)
-    other.keys("clear; synapse-tui attach review", "Enter")
-    other.wait_for("❯")
-    refused = run("synapse-tui", "dummy", "--new", "bad name")
-    assert refused.returncode in (2, 8)
 
 
 def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
@@ -705,25 +645,35 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
         run("synapse-tui", "kill", "--all")
 
 
-def test_a_workspace_of_a_killed_host_can_be_declined(
-    launch: Launch, agents: Ready, run: Run, home: Path
+@pytest.mark.timeout(240)
+def test_a_watch_goes_on_after_its_host_was_killed(
+    run: Run, home: Path, dummy_log: Callable[..., list[dict[str, object]]]
 ) -> None:
-    terminal = launch()
-    agents(terminal, 2)
-    terminal.wait(lambda: saved(run, home), "the workspace to be saved")
-    host_of(run).kill()
-    terminal.wait_for("the host of session 'project' ended")
-    terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?")
-    terminal.wait(lambda: saved(run, home), "what is offered to be saved, for the host after this one")
-    host_of(run).kill()
-    terminal.wait_for("the host of session 'project' ended")
-    terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?")
-    terminal.kill_command(signal.SIGTERM)  # and when nobody answers, so that the host ends
-    terminal.wait_for("detached from session")
-    terminal.wait(lambda: not sessions(run), "the end of the host")
-    terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
-    terminal.enter_dialog("Open the last workspace again?")
-    terminal.keys("n")
-    terminal.wait_for("1 fresh", "❯")
+    (home / ".synapse" / "settings.json").write_text(json.dumps({"tui": {"restore": "always"}}))
+    order = ("--every", "3", "--times", "3", "--nudge", "%%slow:2.5%% go on", "--detach", "--json")
+
+    def watch_row() -> tuple[str, int, str]:
+        with contextlib.closing(sqlite3.connect(next(home.glob(".synapse/**/history.db")))) as database:
+            found: tuple[str, int, str] = database.execute(
+                "SELECT task_id, sent, state FROM watches"
+            ).fetchone()
+            return found
+
+    try:
+        assert run("synapse", "start", "dummy:one").returncode == 0
+        until(lambda: all(record["status"] == "READY" for record in records(home)), "a ready agent")
+        until(partial(saved, run, home, 1), "the workspace to be saved")
+        host = host_of(run)
+        assert run("synapse", "send", "one", "a long job", "--no-response").returncode == 0
+        task_id = json.loads(run("synapse", "watch", "one", *order).stdout)["task"]
+        until(lambda: watch_row() == (task_id, 1, "on"), "the first nudge")
+        host.kill()
+        host.wait(30)
+        assert run("synapse", "start", "dummy:one").returncode == 0
+        until(lambda: watch_row() == (task_id, 3, "gave up"), "two more nudges")
+        nudges = [entry["text"] for entry in dummy_log("submit") if str(entry["text"]).endswith("go on")]
+        assert len(nudges) == 3
+        shown = json.loads(run("synapse", "history", "show", task_id, "--json").stdout)
+        assert shown["status"] == "completed", shown
+    finally:
+        run("synapse-tui", "kill", "--all")

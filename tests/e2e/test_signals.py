@@ -40,7 +40,7 @@ def assert_clean(terminal: TmuxTerminal) -> None:
     assert "Traceback" not in terminal.screen
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly(launch: Launch, agents: Ready, number: signal.Signals) -> None:
     terminal = launch()
     agents(terminal, 2)

@@ -217,26 +217,6 @@ async def test_a_reader_that_is_too_slow_is_told_to_come_again() -> None:
         assert states(await collect(again)) == ["TASK_STATE_COMPLETED"]
 
 
-async def test_a_task_of_the_dialect_as_a_stream() -> None:
-    async with served() as (agent, _), plain(agent) as client:
-        body = {"message": {"parts": [{"type": "text", "text": "Hello!"}]}}
-        task_id = (await client.post("/tasks/send", json=body)).json()["task"]["id"]
-        async with client.stream("GET", f"/tasks/{task_id[:8]}/subscribe") as response:
-            assert response.headers["content-type"].startswith("text/event-stream")
-            told = events(response)
-            name, task = await anext(told)
-            assert (name, task["id"], task["status"]) == ("task", task_id, "submitted")
-            agent.give(task_id)
-            agent.streams.written(task_id, "Done", 1)
-            agent.finish(task_id, "Done.")
-            found = await collect(told)
-        assert [name for name, _ in found] == ["task", "artifact", "artifact", "task"]
-        assert [each["parts"][0]["text"] for name, each in found if name == "artifact"] == ["Done", "."]
-        assert found[-1][1]["status"] == "completed"
-        gone = await client.get("/tasks/00000000-0000/subscribe")
-        assert gone.status_code == 404
-
-
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 async def test_push_configurations(version: str) -> None:
     """Every operation over JSON-RPC, REST and the SDK's client sees the same configurations."""

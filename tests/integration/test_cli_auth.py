@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -184,21 +183,3 @@ async def test_an_agent_makes_no_keys(shell: Shell) -> None:
         result = await shell.run("auth", *words)
         assert (result.code, "only a person" in result.err) == (2, True)
     assert not own(shell).exists()
-
-
-async def test_variables_that_count_are_told(shell: Shell) -> None:
-    shell.environ["SYNAPSE_API_KEYS"] = "from-the-environment"
-    result = await shell.run("auth", "setup")
-    assert "$SYNAPSE_API_KEYS is set" in result.err
-    assert "from-the-environment" not in result.out + result.err
-
-
-async def test_nothing_heavy_is_loaded(shell: Shell) -> None:
-    code = (
-        "import atexit, sys; atexit.register(lambda: print('LOADED', *sys.modules, file=sys.stderr));"
-        " from synapse_tui.cli import main; main()"
-    )
-    result = await shell.run("auth", "setup", program=(sys.executable, "-c", code))
-    assert not {"pydantic", "textual", "fastapi", "uvicorn", "httpx", "asyncio", "ssl"} & set(
-        result.err.split()
-    )

@@ -15,8 +15,7 @@ import pytest
 
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.addresses import identity_of
-from synapse_tui.errors import MessageError
-from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
+from synapse_tui.model import AgentState
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import TOOL, Shell
@@ -60,13 +59,6 @@ def dead(shell: Shell, kind: str = "gemini") -> FakeAgent:
 # -- list ------------------------------------------------------------------------------------------------
 
 
-async def test_list_of_nobody(shell: Shell) -> None:
-    result = await shell.run("list")
-    assert (result.code, result.out) == (0, "")
-    assert "no agent runs in this project" in result.err
-    assert (await shell.run("list", "--json")).out == "[]\n"
-
-
 async def test_list(shell: Shell) -> None:
     shell.register(FakeAgent(8110, "gemini", "日本語"), status="PROCESSING")
     shell.register(FakeAgent(8100, "claude"))
@@ -87,14 +79,6 @@ async def test_list(shell: Shell) -> None:
         ("synapse-codex-8120", False),
         ("synapse-gemini-8110", True),
     ]
-
-
-async def test_an_agent_in_another_folder_lists_its_project(shell: Shell) -> None:
-    agent = FakeAgent(8100, "claude")
-    shell.register(agent)
-    shell.enter(agent)
-    shell.folder = shell.home
-    assert agent.agent_id in (await shell.run("list")).out
 
 
 # -- send ------------------------------------------------------------------------------------------------
@@ -161,20 +145,6 @@ async def test_send_waits_until_the_task_ends(shell: Shell, stack: AsyncExitStac
     assert (process.returncode, out) == (0, b"at last\n")
 
 
-@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED])
-async def test_a_task_that_fails(shell: Shell, stack: AsyncExitStack, state: TaskState) -> None:
-    agent = await opened(stack, shell)
-    agent.answer = None
-    process = await shell.start("send", "gemini", "hello")
-    assert process.stderr is not None
-    await process.stderr.readline()
-    [task_id] = agent.task_ids
-    agent.finish(task_id, state=state)
-    _, err = await process.communicate()
-    assert process.returncode == 6
-    assert state.value in err.decode()
-
-
 async def test_a_wait_that_takes_too_long(shell: Shell, stack: AsyncExitStack) -> None:
     agent = await opened(stack, shell)
     agent.answer = None
@@ -186,20 +156,6 @@ async def test_a_wait_that_takes_too_long(shell: Shell, stack: AsyncExitStack) -
     assert as_json.code == 7
     assert as_json.json["error"]["type"] == "WaitTimedOut"  # type: ignore[index]
     assert as_json.json["task_id"] in agent.task_ids
-
-
-async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    agent.answer = None
-    process = await shell.start("send", "gemini", "hello")
-    assert process.stderr is not None
-    await process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = await process.communicate()
-    assert process.returncode == 130
-    assert b"interrupted" in err
-    assert f"task {agent.task_ids[0][:8]} goes on".encode() in err
-    assert b"Traceback" not in err
 
 
 async def test_ctrl_c_while_waiting_for_several(shell: Shell, stack: AsyncExitStack) -> None:
@@ -231,35 +187,6 @@ async def test_the_setting_decides(
     assert ("answer of gemini" in result.out) is waits
 
 
-async def test_project_settings_that_are_not_trusted_are_told(shell: Shell, stack: AsyncExitStack) -> None:
-    path = shell.folder / ".synapse" / "settings.json"
-    path.write_text(json.dumps({"a2a": {"flow": "oneway"}}))
-    await opened(stack, shell)
-    result = await shell.run("send", "gemini", "hello")
-    assert (result.code, result.out) == (0, "answer of gemini\n")
-    assert f"{path} is ignored until you trust it" in result.err
-
-
-async def test_json_of_a_send(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    told = (await shell.run("send", "gemini", "hello", "--json")).json
-    assert told == {
-        "target": agent.agent_id,
-        "task_id": agent.task_ids[0],
-        "status": "completed",
-        "delivery": "done",
-        "reason": "",
-        "text": "answer of gemini",
-        "truncated": False,
-    }
-
-
-async def test_standard_input_is_a_message(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    assert (await shell.run("send", "gemini", "-", stdin=b"line 1\nline 2\n")).code == 0
-    assert agent.requests[0].text == "line 1\nline 2"
-
-
 @pytest.mark.parametrize(
     "text", ["- a point\n- another", "--- a/file\n+++ b/file", "-p is an option", "--json or not"]
 )
@@ -271,21 +198,6 @@ async def test_a_text_that_begins_with_a_dash_is_no_option(
     assert result.code == 0, result.err
     assert (agent.requests[0].text, agent.requests[0].priority) == (text, 4)
     assert result.json["text"] == "answer of gemini"
-
-
-async def test_words_that_make_no_sense_are_told_as_json_too(shell: Shell) -> None:
-    for words in (["send", "--json"], ["list", "--json", "--nope"], ["status", "a", "b", "--json"]):
-        result = await shell.run(*words)
-        assert result.code == 2
-        assert result.json["error"]["message"] in result.err  # type: ignore[index]
-    assert (await shell.run("send", "gemini", "--", "--json")).out == ""
-
-
-async def test_a_sender_whose_name_cannot_be_one(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    result = await shell.run("send", "gemini", "hello", "--from", "a\x1b[31m b")
-    assert (result.code, agent.requests) == (2, [])
-    assert "--from a[31m b: not a valid sender id" in result.err
 
 
 async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) -> None:
@@ -459,58 +371,6 @@ async def test_messages_that_cannot_be_sent(
     assert result.code == 4
     assert told in result.err
     assert not agent.requests
-
-
-class Picky(FakeAgent):
-    def accept(self, request: MessageRequest) -> Task:
-        raise MessageError("\x1b[2Jno", "say please")
-
-
-async def test_what_an_agent_refuses_is_told(shell: Shell, stack: AsyncExitStack) -> None:
-    agent, _ = await stack.enter_async_context(running(agent=Picky()))
-    shell.register(agent)
-    result = await shell.run("send", agent.agent_id, "hello")
-    assert result.code == 5
-    assert f"{agent.agent_id} refused: [2Jno\n  say please" in result.err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["list"],
-        ["list", "--json"],
-        ["send", "gemini", "hello"],
-        ["status", "gemini", "--why"],
-        ["status"],
-        ["inbox", "--agent", "gemini"],
-        ["broadcast", "hello"],
-        ["--version"],
-        ["--help"],
-    ],
-)
-async def test_commands_load_nothing_heavy(shell: Shell, stack: AsyncExitStack, words: list[str]) -> None:
-    await opened(stack, shell)
-    code = (
-        "import atexit, sys; tops = lambda: {name.partition('.')[0] for name in sys.modules};"
-        " atexit.register(lambda: print('LOADED', *tops(), file=sys.stderr));"
-        " from synapse_tui.cli import main; main()"
-    )
-    result = await shell.run(*words, program=(sys.executable, "-c", code))
-    assert result.code == 0, result.err
-    loaded = set(result.err.rpartition("LOADED ")[2].split())
-    heavy = {
-        "pydantic",
-        "textual",
-        "rich",
-        "fastapi",
-        "starlette",
-        "sqlmodel",
-        "sqlalchemy",
-        "httpx",
-        "uvicorn",
-    }
-    assert "click" in loaded
-    assert not loaded & (heavy | {"asyncio", "psutil", "yaml", "pyte"})
 
 
 # -- the rest --------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.settings import SCHEMA
-from tests.integration.shell_kit import InnerShell, Shell
+from tests.integration.shell_kit import Shell
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
+    return Shell.scratch(tmp_path)
 
 
 def own(shell: Shell) -> Path:
@@ -57,13 +57,6 @@ async def test_a_value_is_set_beside_what_the_file_holds(shell: Shell) -> None:
     assert "tui" not in json.loads(own(shell).read_text())
     again = await shell.run("config", "unset", "tui.layout")
     assert (again.code, "does not set 'tui.layout'" in again.err) == (2, True)
-
-
-async def test_lists_take_words_or_json(shell: Shell) -> None:
-    await shell.run("config", "set", "tui.agents", "claude", "codex:x")
-    assert json.loads(own(shell).read_text())["tui"]["agents"] == ["claude", "codex:x"]
-    await shell.run("config", "set", "tui.agents", '["dummy"]')
-    assert json.loads((await shell.run("config", "get", "tui.agents")).out) == ["dummy"]
 
 
 @pytest.mark.parametrize(
@@ -125,19 +118,6 @@ async def test_what_a_person_sets_in_the_project_is_trusted_and_what_an_agent_se
     assert "until you trust" in result.err, result.err
     assert "synapse trust" in result.err
     assert (await shell.run("config", "get", "tui.layout")).out == "tabs\n"
-
-
-async def test_what_was_not_trusted_stays_so(shell: Shell) -> None:
-    of_project(shell).write_text('{"tui": {"agents": ["evil"]}}')
-    result = await shell.run("config", "set", "--project", "tui.layout", "grid")
-    assert "until you trust" in result.err, result.err
-    assert (await shell.run("config", "get", "tui.agents")).out == "[]\n"
-
-
-async def test_a_value_that_does_not_count_is_told(shell: Shell) -> None:
-    await shell.run("config", "set", "--local", "tui.layout", "grid")
-    result = await shell.run("config", "set", "tui.layout", "main")
-    assert "settings.local.json sets it to something else" in result.err
 
 
 async def test_every_file_is_validated(shell: Shell) -> None:

@@ -7,30 +7,27 @@ import csv
 import io
 import json
 import sqlite3
-import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.history import time_of
 from synapse_tui.content import Artifact
-from synapse_tui.errors import InvalidValue
 from synapse_tui.events import EventBus
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
-from tests.integration.shell_kit import InnerShell, Shell
+from tests.integration.shell_kit import Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
+    return Shell.scratch(tmp_path)
 
 
 async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list[str]:
@@ -130,17 +127,6 @@ async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
     assert json.loads((await shell.run("history", "list", "--json")).out) == []
 
 
-def test_times_as_people_write_them() -> None:
-    now = datetime(2026, 5, 1, tzinfo=UTC)
-    assert time_of("90m", now) == now - timedelta(minutes=90)
-    assert time_of("2w", now) == now - timedelta(weeks=2)
-    assert time_of("") is None
-    assert time_of("2026-05-01T00:00+00:00") == now
-    for odd in ("2", "x", "9999999999999w"):
-        with pytest.raises(InvalidValue):
-            time_of(odd)
-
-
 async def test_a_history_that_is_off_or_damaged_is_told(shell: Shell) -> None:
     await told(shell, ("one", "1"))
     shell.environ["SYNAPSE_HISTORY_ENABLED"] = "false"
@@ -155,21 +141,3 @@ async def test_a_history_that_is_off_or_damaged_is_told(shell: Shell) -> None:
         file.write(b"\xff" * 4096)
     damaged = await shell.run("history", "list")
     assert (damaged.code, "malformed" in damaged.err, "move it away" in damaged.err) == (1, True, True)
-
-
-@pytest.mark.parametrize("words", [("history", "list"), ("file-safety", "locks")])
-async def test_lists_load_no_database_library(shell: Shell, words: tuple[str, ...]) -> None:
-    """It took a second to load SQLModel, and a moment to read the list."""
-    (task,) = await told(shell, ("fix the parser", "done"))
-    await shell.run("file-safety", "lock", "a.py")
-    code = (
-        "import sys; from synapse_tui.cli import main\n"
-        "try: main()\n"
-        "finally: print('LOADED', *sys.modules, file=sys.stderr)"
-    )
-    result = await Shell.run(shell, *words, "--json", program=(sys.executable, "-c", code))
-    (found,) = json.loads(result.out)
-    assert found.get("id") == task or found.get("file_path") == "a.py"
-    loaded = {name.partition(".")[0] for name in result.err.rpartition("LOADED ")[2].split()}
-    assert "sqlite3" in loaded
-    assert not loaded & {"sqlmodel", "sqlalchemy", "pydantic", "asyncio", "textual", "httpx", "fastapi"}

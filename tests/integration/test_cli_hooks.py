@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.integration.shell_kit import InnerShell
+from tests.integration.shell_kit import Shell
 
 
 async def test_hooks_come_and_go_and_leave_no_trace(tmp_path: Path) -> None:
-    shell = InnerShell(tmp_path, tmp_path)
+    shell = Shell(tmp_path, tmp_path)
     settings = tmp_path / ".claude/settings.json"
     settings.parent.mkdir()
     settings.write_bytes(b'{\r\n\t"model": "opus"\r\n}')
@@ -27,7 +27,7 @@ async def test_hooks_come_and_go_and_leave_no_trace(tmp_path: Path) -> None:
 
 
 async def test_a_broken_file_of_one_agent_does_not_keep_the_others_from_their_hooks(tmp_path: Path) -> None:
-    shell = InnerShell(tmp_path, tmp_path)
+    shell = Shell(tmp_path, tmp_path)
     settings = tmp_path / ".claude/settings.json"
     settings.parent.mkdir()
     settings.write_text('{"model": "opus"} // mine')

@@ -9,12 +9,12 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.paths import IGNORED
-from tests.integration.shell_kit import InnerShell, Shell
+from tests.integration.shell_kit import Shell
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
+    return Shell.scratch(tmp_path)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -34,12 +34,6 @@ async def test_init_writes_two_files_as_the_dry_run_says(shell: Shell) -> None:
     assert [step["action"] for step in json.loads(again.out)["steps"]] == ["keep", "keep"]
 
 
-async def test_init_for_the_user_writes_settings_alone(shell: Shell) -> None:
-    before = tree(shell.home)
-    assert (await shell.run("init", "--user")).code == 0
-    assert set(tree(shell.home)) - set(before) == {".synapse/settings.json"}
-
-
 @pytest.mark.parametrize("agent", ["", "synapse-claude-8100"])
 async def test_what_a_person_had_written_is_trusted_and_what_an_agent_had_is_not(
     shell: Shell, agent: str
@@ -51,16 +45,6 @@ async def test_what_a_person_had_written_is_trusted_and_what_an_agent_had_is_not
     assert (TrustStore(shell.home / ".synapse/trusted.json").check(path, path.read_bytes()) is None) == (
         not agent
     )
-
-
-@pytest.mark.parametrize("command", ["init", "reset"])
-async def test_two_scopes_exclude_each_other(shell: Shell, command: str) -> None:
-    before = tree(shell.home)
-    result = await shell.run(command, "--user", "--project", "--json")
-    assert result.code == 2, result.out
-    assert "--user and --project exclude each other" in result.err
-    assert json.loads(result.out)["error"]["type"] == "UsageError"
-    assert (tree(shell.folder), tree(shell.home)) == ({}, before)
 
 
 async def test_reset_asks_and_keeps_what_was_edited(shell: Shell) -> None:
@@ -101,19 +85,6 @@ async def test_a_settings_file_of_synapse_a2a_is_kept_and_its_faults_are_reporte
     result = await shell.run("init")
     assert "1 in settings.json cannot be used" in result.err, result.err
     assert (folder / "settings.json").read_text() == theirs
-
-
-async def test_there_is_nothing_to_reset_before_init(shell: Shell) -> None:
-    result = await shell.run("reset", "--user", "--yes", "--json")
-    assert (result.code, json.loads(result.out)["error"]["hint"]) == (2, "synapse init makes it")
-
-
-async def test_what_a_person_sets_has_an_effect_beside_the_files_of_init(shell: Shell) -> None:
-    """The two lines as they stand in the README."""
-    assert (await shell.run("init")).code == 0
-    told = await shell.run("config", "set", "env.SYNAPSE_FILE_SAFETY_ENABLED", "true")
-    assert (told.code, "no effect" in told.err) == (0, False), told.err
-    assert (await shell.run("config", "get", "env.SYNAPSE_FILE_SAFETY_ENABLED")).out == "true\n"
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -200,9 +199,3 @@ async def test_rules_that_are_not_trusted_give_way_to_the_persons(
     mine = await shell.run("delegate", "--dry-run", "write tests")
     assert mine.out == f"{codex.agent_id}\n"
     assert f"left out: {path}: its content has not been trusted" in mine.err
-
-
-async def test_delegating_loads_little(shell: Shell) -> None:
-    heavy = {"pydantic", "textual", "fastapi", "sqlmodel", "httpx", "yaml"}
-    code = f"import sys, synapse_tui.cli.send; print({heavy!r} & set(sys.modules))"
-    assert (await shell.run(program=(sys.executable, "-c", code))).out == "set()\n"

@@ -12,7 +12,7 @@ from tests.integration.shell_kit import Shell
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
+    return Shell.scratch(tmp_path, apart=True)
 
 
 def log_of(shell: Shell) -> Path:

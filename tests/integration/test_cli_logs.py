@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.raw_log import times_path
-from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import Shell
 
 
@@ -50,13 +49,6 @@ async def test_number_of_lines(shell: Shell, log: Path, lines: str, count: int) 
     assert out == "".join(f"line {n}\n" for n in range(10_000 - count, 10_000))
 
 
-async def test_a_log_without_a_last_line_feed(shell: Shell, log: Path) -> None:
-    await rewrite(log, b"a\r\nb\r\nc")
-    assert (await shell.run("logs", "claude", "-n", "2")).out == "b\nc\n"
-    await rewrite(log, b"")
-    assert (await shell.run("logs", "claude")).out == ""
-
-
 async def test_lines_as_json(shell: Shell, log: Path) -> None:
     told = (await shell.run("logs", "claude", "-n", "2", "--json")).json
     assert told == {"agent_id": "synapse-claude-8100", "file": str(log), "lines": ["line 9998", "line 9999"]}
@@ -72,11 +64,6 @@ async def test_logs_as_they_are(shell: Shell, log: Path, option: tuple[str, ...]
     assert out == b"\x1b[37mline 9999\x1b[0m\r\n"
 
 
-async def test_a_log_of_a_program_that_paints_is_text(shell: Shell, log: Path) -> None:
-    await rewrite(log, "\x1b[?1049h\x1b[2;5H世界\x1b[1;1Hgoodbye\x1b[1;1Hhello  \x1b]52;c;eA==\x07".encode())
-    assert (await shell.run("logs", "claude")).out == "hello\n    世界\n"
-
-
 async def test_a_log_as_a_recording(shell: Shell, log: Path) -> None:
     await rewrite(log, "漢字\r\n\x1b[1mx".encode())
     times_path(log).write_text("@1700000000000 0 100x30\n500 8\n250 90x30\n1000 5\n")
@@ -85,11 +72,6 @@ async def test_a_log_as_a_recording(shell: Shell, log: Path) -> None:
     assert (header["version"], header["width"], header["height"]) == (2, 100, 30)
     assert header["timestamp"] == 1_700_000_000
     assert events == [[0.5, "o", "漢字\r\n"], [0.75, "r", "90x30"], [1.75, "o", "\x1b[1mx"]]
-
-
-async def test_logs_of_a_named_agent(shell: Shell, log: Path) -> None:
-    shell.register(FakeAgent(8100, "claude", "alice"))
-    assert (await shell.run("logs", "alice", "-n", "1")).out == "line 9999\n"
 
 
 async def test_the_latest_log_of_a_type(shell: Shell, log: Path) -> None:
@@ -132,19 +114,6 @@ async def test_following_a_log_as_it_is(shell: Shell, log: Path) -> None:
     assert process.returncode == 130
 
 
-async def test_following_a_log_as_a_recording(shell: Shell, log: Path) -> None:
-    await rewrite(log, b"one")
-    process = await shell.start("logs", "claude", "-f", "--format", "asciicast")
-    assert process.stdout is not None
-    assert json.loads(await process.stdout.readline())["version"] == 2
-    assert json.loads(await process.stdout.readline()) == [0.0, "o", "one"]
-    with log.open("ab") as file:
-        file.write(b"two")
-    assert json.loads(await process.stdout.readline()) == [0.0, "o", "two"]
-    process.send_signal(signal.SIGINT)
-    await process.communicate()
-
-
 async def test_a_reader_that_closes_the_pipe(shell: Shell, log: Path) -> None:
     process = await shell.start("logs", "claude", "-n", "10000")
     assert process.stdout is not None
@@ -153,12 +122,3 @@ async def test_a_reader_that_closes_the_pipe(shell: Shell, log: Path) -> None:
     assert process.stderr is not None
     assert await process.stderr.read() == b""
     await process.wait()
-
-
-async def test_no_log(shell: Shell, log: Path) -> None:
-    result = await shell.run("logs", "codex")
-    assert result.code == 3
-    assert "no log of 'codex'" in result.err
-    assert "synapse-claude-8100" in result.err
-    for name in ("../../../etc/passwd", "all"):
-        assert (await shell.run("logs", name)).code == 3

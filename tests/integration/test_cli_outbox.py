@@ -33,19 +33,6 @@ async def gemini(shell: Shell) -> AsyncIterator[FakeAgent]:
         yield agent
 
 
-async def test_an_empty_outbox(shell: Shell, gemini: FakeAgent) -> None:
-    result = await shell.run("outbox")
-    assert (result.code, result.out) == (0, "")
-    assert "no message waits" in result.err
-    assert (await shell.run("outbox", "--json")).out == "[]\n"
-
-
-async def test_an_outbox_of_nobody(shell: Shell) -> None:
-    result = await shell.run("outbox")
-    assert (result.code, result.out) == (0, "")
-    assert "no message waits" in result.err
-
-
 async def kept(shell: Shell, *texts: str, name: str = "ign", sender: Sender = CODEX) -> list[str]:
     """Messages that a host, which has ended since, left for an agent; their ids."""
     history = History(shell.home / ".synapse/history.db", owner="999999999:1.00", alive=lambda _: True)
@@ -111,13 +98,6 @@ async def test_an_agent_takes_back_its_own_kept_messages_only(shell: Shell) -> N
     assert [each["task_id"] for each in done] == [own]
 
 
-async def test_the_beginning_of_an_id_can_be_too_short(shell: Shell, gemini: FakeAgent) -> None:
-    task = gemini.wait("a")
-    result = await shell.run("outbox", "hold", task.id[:3])
-    assert result.code == 4
-    assert "give 4 characters of its id, or more" in result.err
-
-
 async def test_the_list_shows_why_each_waits(shell: Shell, gemini: FakeAgent) -> None:
     task = gemini.wait("こんにちは\n世界 " + "x" * 80, CODEX, 4)
     gemini.outbox.hold("you have a draft")
@@ -136,13 +116,6 @@ async def test_the_list_shows_why_each_waits(shell: Shell, gemini: FakeAgent) ->
     ]
     assert all(word in row for word in words)
     assert row.endswith("…")
-
-
-async def test_the_list_as_json(shell: Shell, gemini: FakeAgent) -> None:
-    task = gemini.wait("hello")
-    (found,) = json.loads((await shell.run("outbox", "--json")).out)
-    assert (found["agent"], found["task_id"], found["position"]) == (gemini.agent_id, task.id, 1)
-    assert found["text"] == "hello"
 
 
 async def test_actions_change_the_order(shell: Shell, gemini: FakeAgent) -> None:
@@ -164,14 +137,6 @@ async def test_actions_change_the_order(shell: Shell, gemini: FakeAgent) -> None
     told = (await shell.run("outbox", "cancel", "all")).out
     assert told == f"{gemini.agent_id}: canceled (task {last.short_id})\n"
     assert len(gemini.outbox) == 0
-
-
-async def test_one_that_fails_hinders_no_other(shell: Shell, gemini: FakeAgent) -> None:
-    task = gemini.wait("a")
-    result = await shell.run("outbox", "hold", "ffffffff", task.short_id)
-    assert result.code == 4
-    assert "no message 'ffffffff' waits" in result.err
-    assert gemini.outbox.is_parked(task.id)
 
 
 async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent) -> None:
@@ -200,10 +165,6 @@ async def test_words_that_make_no_sense(shell: Shell, words: list[str], said: st
     result = await shell.run("outbox", *words)
     assert result.code == 2
     assert said in result.err
-
-
-async def test_an_agent_that_is_not_there(shell: Shell) -> None:
-    assert (await shell.run("outbox", "nobody", "list")).code == 3
 
 
 async def test_a_message_that_goes_on_with_a_task_is_called_by_its_own_id_and_by_the_tasks(

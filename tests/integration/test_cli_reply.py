@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -85,15 +84,6 @@ async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent
     assert [path.read_bytes() for path in sorted(kept.iterdir())] == [b"# \xff plan", b""]
 
 
-async def test_an_answer_may_be_a_file_alone(shell: Shell, codex: FakeAgent) -> None:
-    codex.cwd = shell.folder
-    task = given(codex)
-    (shell.folder / "x.bin").write_bytes(bytes(999_999))
-    assert (await shell.run("reply", "--file", "x.bin")).code == 0
-    (artifact,) = codex.tasks.get(task.id).artifacts
-    assert (artifact.text, artifact.parts[0].kind) == ("", "file")
-
-
 async def test_a_question_keeps_the_task_open(shell: Shell, codex: FakeAgent) -> None:
     task = given(codex)
     told = await shell.run("reply", "which file?", "--state", "input-required")
@@ -135,16 +125,6 @@ async def test_what_awaits_a_reply(shell: Shell, codex: FakeAgent) -> None:
     ]
     [listed] = json.loads((await shell.run("reply", "--list", "--json")).out)
     assert (listed["task_id"], listed["text"]) == (task.id, "review\nthis")
-
-
-async def test_send_with_reply_to_goes_to_the_owner_of_the_task(shell: Shell, codex: FakeAgent) -> None:
-    task = given(codex, expected=False)
-    result = await shell.run("send", "codex", "fine", "--reply-to", task.id[:8], "--response")
-    assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
-    assert f"is from {ASKER.sender_id}: the reply went there, not to codex" in result.err
-    assert "--response has no effect" in result.err
-    assert codex.tasks.get(task.id).answer == "fine"
-    assert len(codex.requests) == 1, "nobody is sent anything else"
 
 
 async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell, codex: FakeAgent) -> None:
@@ -189,51 +169,6 @@ async def test_an_agent_waits_for_a_task_of_its_own(
     assert codex.tasks.get(own.id).reply == "told"
 
 
-async def test_a_failed_answer_is_told_whole(shell: Shell, stack: AsyncExitStack, codex: FakeAgent) -> None:
-    gemini = await opened(stack, shell)
-    gemini.answer = None
-    process = await shell.start("send", "gemini", "review this")
-    assert process.stderr is not None
-    await process.stderr.readline()
-    [own] = list(codex.tasks)
-    codex.service.answered(own.id, Reply("no:\n" + 300 * "x", TaskState.FAILED), verified=True)
-    out, err = await process.communicate()
-    assert (process.returncode, out.decode()) == (6, "no:\n" + 300 * "x" + "\n")
-    assert b"failed: no: xxx" in err
-
-
-async def test_who_waits_no_longer_is_told_later(
-    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
-) -> None:
-    gemini = await opened(stack, shell)
-    gemini.answer = None
-    result = await shell.run("send", "gemini", "review this", "--wait-timeout", "0.2")
-    assert result.code == 7
-    assert "the answer will come as a message" in result.err
-    assert not next(iter(codex.tasks)).state.final
-
-
-async def test_a_message_that_is_refused_leaves_no_task_open(
-    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
-) -> None:
-    gemini = await opened(stack, shell)
-    gemini.state = AgentState.EXITED
-    assert (await shell.run("send", "gemini", "review this")).code == 3
-    assert [task.state for task in list(codex.tasks)] == [TaskState.CANCELED]
-
-
-async def test_a_reply_loads_nothing_heavy(shell: Shell, codex: FakeAgent) -> None:
-    given(codex)
-    code = (
-        "import atexit, sys; from synapse_tui.cli import main;"
-        " atexit.register(lambda: print('LOADED', *sys.modules, file=sys.stderr)); main()"
-    )
-    result = await shell.run("reply", "fine", program=(sys.executable, "-c", code))
-    loaded = {name.partition(".")[0] for name in result.err.rpartition("LOADED ")[2].split()}
-    assert "click" in loaded
-    assert not loaded & {"pydantic", "textual", "fastapi", "sqlmodel", "httpx", "asyncio", "psutil", "yaml"}
-
-
 async def test_broadcast_gives_a_receipt_for_each_agent(
     shell: Shell, stack: AsyncExitStack, codex: FakeAgent
 ) -> None:
@@ -249,14 +184,6 @@ async def test_broadcast_gives_a_receipt_for_each_agent(
     assert not codex.requests
     told = json.loads((await shell.run("broadcast", "lunch", "--json")).out)
     assert {each["target"] for each in told} == {gemini.agent_id, claude.agent_id}
-
-
-async def test_broadcast_leaves_out_a_shell(shell: Shell, stack: AsyncExitStack) -> None:
-    gemini, pane = await opened(stack, shell), await opened(stack, shell, "shell")
-    shell.register(pane, receives=False)
-    result = await shell.run("broadcast", "lunch", "--no-response", "--json")
-    assert (result.code, [each["target"] for each in json.loads(result.out)]) == (0, [gemini.agent_id])
-    assert not pane.requests
 
 
 async def test_broadcast_can_wait_for_all_answers(shell: Shell, stack: AsyncExitStack) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.model import TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import Shell
 from tests.integration.test_cli_commands import opened
@@ -66,14 +65,6 @@ async def test_a_late_answer_is_waited_for(shell: Shell, asked: tuple[FakeAgent,
     assert (process.returncode, out) == (0, b"now\n")
 
 
-async def test_a_task_that_failed_is_told(shell: Shell, asked: tuple[FakeAgent, str]) -> None:
-    agent, task = asked
-    agent.finish(agent.task_ids[0], state=TaskState.FAILED)
-    result = await shell.run("result", task)
-    assert (result.code, result.out) == (6, "")
-    assert f"{agent.agent_id}: task {task} failed" in result.err
-
-
 @pytest.mark.usefixtures("asked")
 async def test_a_task_that_nobody_knows(shell: Shell) -> None:
     for task in ("00000000", "short"):
@@ -85,14 +76,3 @@ async def test_a_task_that_nobody_knows(shell: Shell) -> None:
     result = await shell.run("result", "00000000")
     assert result.code == 5, "it may be the one that does not answer"
     assert "synapse-claude-1" in result.err
-
-
-async def test_an_agent_of_another_project_is_asked_too(shell: Shell, stack: AsyncExitStack) -> None:
-    await opened(stack, shell)
-    other = await opened(stack, shell, "claude", project="/elsewhere")
-    other.answer = None
-    result = await shell.run("send", other.agent_id, "hello", "--no-response")
-    assert result.code == 0, result.err
-    task_id = other.task_ids[0]
-    other.finish(task_id, "from afar")
-    assert (await shell.run("result", task_id[:8])).out == "from afar\n"

@@ -138,16 +138,6 @@ def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
     assert home_key(home) != first
 
 
-def test_a_home_without_sessions_is_not_made(
-    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "none"))
-    assert code_of(sessions.ls_command) == 0
-    assert code_of(sessions.kill_command, "--all") == 0
-    assert code_of(sessions.kill_command) == 10
-    assert not (tmp_path / "none").exists()
-
-
 def test_what_was_ended_is_told_as_json_with_what_was_not(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,25 +171,6 @@ def test_an_agent_is_stopped_by_its_identity(
     assert code_of(agents_cli.stop_command, identity_of("/q", "dummy")) == 3
 
 
-def test_what_could_not_be_ended_with_an_agent_is_named(
-    runtime: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent_id = "synapse-dummy-8190"
-    stopped: dict[str, object] = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
-    for words in ((), ("--json",)):
-        with ExitStack() as stack:
-            stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
-            assert code_of(agents_cli.stop_command, agent_id, *words) == 0
-        (socket_of(runtime, "fine")).unlink()
-        told = capsys.readouterr()
-        if words:
-            assert json.loads(told.out) == [
-                {"agent_id": agent_id, "kept": 0, "left": ["1234 sudo", "1235 vim"]}
-            ]
-        else:
-            assert "could not be ended: 1234 sudo, 1235 vim" in told.err
-
-
 def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), kill={"is": "done"}).close)
@@ -225,8 +196,3 @@ def test_no_host_is_started_for_a_profile_that_there_is_not(
     assert f"there is no profile '{word.partition(':')[0]}'" in told
     assert ("did you mean 'claude'?" if "claud" in word else "known profiles: ") in told
     assert (list(runtime.iterdir()), list(tmp_path.iterdir())) == ([], [])
-
-
-def test_a_profile_is_known_by_its_aliases_too(tmp_path: Path) -> None:
-    for name in ("claude", "ClaudeCode", "sh"):
-        agents_cli.check_profile(name, tmp_path, UserPaths(tmp_path))

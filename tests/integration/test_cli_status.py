@@ -69,23 +69,6 @@ async def test_a_table_of_all(shell: Shell, gemini: FakeAgent, claude: FakeAgent
     assert row.endswith("1 unread")
 
 
-async def test_why(shell: Shell, gemini: FakeAgent) -> None:
-    result = await shell.run("status", "@gemini", "--why")
-    assert result.code == 0
-    assert result.out.startswith(f"{gemini.agent_id}  READY  for 0.0s, since ")
-    assert "  rule     fake\n" in result.out
-    assert "  waiting  nothing\n  timeline\n" in result.out
-
-
-async def test_as_json(shell: Shell, gemini: FakeAgent, claude: FakeAgent) -> None:
-    one = (await shell.run("status", "gemini", "--why", "--json")).json
-    assert (one["agent_id"], one["status"]) == (gemini.agent_id, "READY")
-    assert one["why"]["timeline"][0]["rule"] == "fake"  # type: ignore[index]
-    every = json.loads((await shell.run("status", "--json")).out)
-    assert {each["agent_id"] for each in every} == {gemini.agent_id, claude.agent_id}
-    assert "timeline" not in every[0]["why"]
-
-
 async def test_one_that_does_not_answer_hinders_no_other(shell: Shell, gemini: FakeAgent) -> None:
     gone = dead(shell, gemini)
     result = await shell.run("status")
@@ -98,13 +81,6 @@ async def test_one_that_does_not_answer_hinders_no_other(shell: Shell, gemini: F
         gone.agent_id: True,
     }
     assert (await shell.run("status", "bob")).code == 3
-
-
-async def test_nobody(shell: Shell) -> None:
-    result = await shell.run("status")
-    assert (result.code, result.out) == (0, "")
-    assert "no agent runs" in result.err
-    assert (await shell.run("status", "--json")).out == "[]\n"
 
 
 async def test_a_person_looks_into_all_inboxes_and_marks_nothing(

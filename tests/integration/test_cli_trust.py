@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from ptyprocess import PtyProcess
 
-from tests.integration.shell_kit import SYNAPSE, InnerShell, Shell
+from tests.integration.shell_kit import SYNAPSE, Shell
 
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
+    return Shell.scratch(tmp_path)
 
 
 def put(shell: Shell, name: str, content: str) -> Path:

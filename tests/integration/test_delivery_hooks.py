@@ -78,11 +78,3 @@ async def test_a_prompt_of_the_persons_own_holds_messages_before_the_screen_show
         rig.session.hooked(HookKind.IDLE)
         await rig.done(task)
         assert rig.submitted == ["behind it"]
-
-
-async def test_hooks_of_an_agent_that_has_ended_are_nothing(tmp_path: Path) -> None:
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        await rig.session.stop()
-        rig.session.hooked(HookKind.ASKED)
-        assert rig.session.report.state is AgentState.EXITED

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.errors import AgentExited
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import open_rig, until, with_profile
 
@@ -22,17 +21,6 @@ async def test_priority_5_stops_the_turn_and_is_delivered(tmp_path, turn):
         assert rig.submitted == [turn, "stop that"]
         assert len(rig.records("interrupt")) == 1
         assert rig.session.exit is None
-
-
-async def test_priority_5_goes_before_all_that_wait(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        rig.send("%%hang:60%%")
-        await rig.state(AgentState.PROCESSING)
-        waiting = rig.send("waiting", 4)
-        urgent = rig.send("urgent", 5)
-        await rig.done(urgent)
-        await rig.done(waiting)
-        assert rig.submitted == ["%%hang:60%%", "urgent", "waiting"]
 
 
 async def test_priority_5_dismisses_a_dialog_and_never_approves_it(tmp_path):
@@ -75,28 +63,6 @@ async def test_text_that_the_agent_puts_back_is_cleared(tmp_path):
         assert rig.submitted == ["%%hang:60%% with a text", "urgent"]
 
 
-async def test_an_idle_agent_gets_no_interrupt_key(tmp_path):
-    profile = with_profile()
-    profile = dataclasses.replace(profile, interrupt=dataclasses.replace(profile.interrupt, keys=(b"\x03",)))
-    async with open_rig(tmp_path, profile=profile) as rig:
-        await rig.ready()
-        outcome = await rig.session.interrupt("hello")
-        assert (outcome.stopped, outcome.alive) == (True, True)
-        await until(lambda: rig.submitted, "the message")
-        assert [record for record in rig.records("key") if record["key"] == "ctrl+c"] == []
-
-
-async def test_the_users_interrupt_without_a_text(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        task = rig.send("%%hang:60%%")
-        await rig.state(AgentState.PROCESSING)
-        outcome = await rig.session.interrupt()
-        assert outcome.stopped
-        assert outcome.seconds < 30, "long before its end"
-        assert (await rig.done(task)).reason == "interrupted by user"
-        assert len(rig.submitted) == 1
-
-
 async def test_escape_at_the_keyboard_cancels_the_task(tmp_path):
     async with open_rig(tmp_path) as rig:
         task = rig.send("%%hang:60%%")
@@ -104,15 +70,6 @@ async def test_escape_at_the_keyboard_cancels_the_task(tmp_path):
         rig.type("\x1b")
         done = await rig.done(task)
         assert (done.state, done.reason) == (TaskState.CANCELED, "interrupted at the keyboard")
-
-
-async def test_an_ended_agent_cannot_be_interrupted(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        rig.send("%%exit:3%%")
-        await until(lambda: rig.session.exit, "the end")
-        with pytest.raises(AgentExited):
-            await rig.session.interrupt()
 
 
 async def test_priority_5_while_a_dialog_covers_another_message(tmp_path):

@@ -92,16 +92,6 @@ async def test_other_messages_and_other_agents_wait(tmp_path, priority, profile)
         assert modes(rig) == ["now", "now"]
 
 
-async def test_a_second_message_waits_until_the_first_has_its_turn(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        running = rig.send("%%slow:2%% first")
-        await rig.state(AgentState.PROCESSING)
-        await into_turn(rig)
-        third = await rig.delivery(rig.send("third", 4), DeliveryState.HELD, "working")
-        await rig.until_ended(running, third)
-        assert rig.submitted[1:] == ["and this", "third"]
-
-
 async def test_a_draft_and_a_dialog_hold_it_all_the_same(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         rig.send("%%hang:1%% %%perm:make all%%")
@@ -145,29 +135,6 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         assert rig.session.tasks.get(queued).state is TaskState.COMPLETED
         turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
-
-
-async def test_an_interrupt_that_leaves_the_agents_queue_alone(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        first = rig.send("%%hang:60%% first")
-        await rig.state(AgentState.PROCESSING)
-        queued = await into_turn(rig)
-        assert (await rig.session.interrupt()).stopped
-        assert rig.session.tasks.get(first.id).state is TaskState.CANCELED
-        assert "and this" in (await rig.done(rig.session.tasks.get(queued))).artifacts[0].text
-
-
-async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        rig.send("%%slow:2%% first")
-        await rig.state(AgentState.PROCESSING)
-        queued = await into_turn(rig)
-        refused = await rig.session.cancel(queued)
-        assert (refused.state, refused.reason) == (
-            TaskState.SUBMITTED,
-            "not canceled: it waits in the agent's own queue",
-        )
-        assert (await rig.done(refused)).state is TaskState.COMPLETED
 
 
 async def test_an_agent_that_ends_fails_both(tmp_path):

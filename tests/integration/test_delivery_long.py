@@ -7,7 +7,6 @@ import signal
 from synapse_tui.agents.delivery.gate import UNREAD
 from synapse_tui.model import DeliveryState, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
-from tests.integration.typing_user import MINE
 
 QUICK = ("--word-delay", "0", "--reply", "ok")
 LONG = "\n".join(
@@ -65,15 +64,6 @@ async def test_one_makes_way_for_one_that_interrupts_and_follows_it_whole(tmp_pa
         assert rig.submitted == ["urgent", LONG]
 
 
-async def test_the_users_interrupt_in_the_middle(tmp_path):
-    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
-        task = rig.send(LONG)
-        await in_the_middle(rig)
-        assert (await rig.session.interrupt()).stopped
-        await rig.done(task)
-        assert rig.submitted == [LONG]
-
-
 async def test_a_user_who_types_in_the_middle(tmp_path):
     async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
         task = rig.send(LONG)
@@ -120,14 +110,6 @@ async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(
         assert rig.submitted == ["after it"]
 
 
-async def test_a_very_slow_reader_gets_each_by_itself(tmp_path):
-    async with open_rig(tmp_path, *QUICK, "--read-rate", "3") as rig:
-        first, second = rig.send(LONG[:5_000]), rig.send("second")
-        await rig.done(first)
-        await rig.done(second)
-        assert rig.submitted == [LONG[:5_000], "second"]
-
-
 async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restarted(tmp_path):
     async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
         task = rig.send(LONG)
@@ -137,13 +119,3 @@ async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restart
         await rig.session.restart()
         await rig.done(task)
         assert rig.submitted == [LONG]
-
-
-async def test_a_restart_in_the_middle(tmp_path):
-    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
-        task = rig.send(LONG)
-        await in_the_middle(rig)
-        await rig.session.restart()
-        await rig.done(task)
-        assert rig.submitted == [LONG]
-        assert [record["text"] for record in rig.records("draft") if MINE in record["text"]] == []

@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
+    return Shell.scratch(tmp_path, apart=True)
 
 
 def put_profile(shell: Shell, name: str, **changes: Any) -> None:
@@ -151,12 +151,3 @@ async def test_nobody_pays_unasked_and_what_is_wrong_is_told_before_anything_sta
     assert (await shell.run("doctor", "dummy", "missing", "--yes")).code == 9
     unknown = await shell.run("doctor", "dummy", "--check", "nope")
     assert (unknown.code, "there is no check 'nope'" in unknown.err) == (2, True)
-
-
-async def test_without_an_agent_nothing_is_started(shell: Shell) -> None:
-    result = await shell.run("doctor", "--json")
-    assert result.code == 0
-    found = {entry["agent"]: entry for entry in json.loads(result.out)}
-    assert found["dummy"]["version"]
-    assert "shell" in found
-    assert not (shell.home / ".synapse" / "doctor").exists()

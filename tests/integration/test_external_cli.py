@@ -3,61 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.cli.group import synapse
-from synapse_tui.cli.output import run_command
 from synapse_tui.messages.conversations import conversation_folder
 from synapse_tui.paths import find_project
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
-from tests.integration.shell_kit import Result, Shell
+from tests.integration.shell_kit import Shell
 from tests.integration.test_external_store import stored_task
 from tests.waiting import PATIENCE
 
 
-class Prompt:
-    """A person at a prompt, in this very process: starting one takes longer than what is tried here."""
-
-    def __init__(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.home, self.folder, self.registry = shell.home, shell.folder, shell.registry
-        self.shell = shell
-        self.environ = monkeypatch
-        for name in [name for name in os.environ if name.startswith("SYNAPSE_")]:
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("SYNAPSE_AGENT_ID", "")
-        monkeypatch.setenv("HOME", str(shell.home))
-        monkeypatch.chdir(shell.folder)
-
-    async def run(self, *words: str) -> Result:
-        out, err = io.StringIO(), io.StringIO()
-
-        def run() -> int:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                try:
-                    run_command(synapse, words, name="synapse")
-                except SystemExit as ended:
-                    return int(ended.code or 0)
-
-        code = await asyncio.to_thread(run)
-        assert "Traceback" not in err.getvalue()
-        return Result(code, out.getvalue(), err.getvalue())
-
-
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prompt:
-    return Prompt(Shell.scratch(tmp_path), monkeypatch)
+def shell(tmp_path: Path) -> Shell:
+    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
@@ -72,7 +37,7 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
     assert refused.code == 5
     assert "--token-env" in refused.err
 
-    shell.environ.setenv("ECHO_TOKEN", "sesame")
+    shell.environ["ECHO_TOKEN"] = "sesame"
     added = await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
     assert (added.code, added.out) == (0, "@echo: Echo Agent (1.0 JSONRPC)\n")
     path = shell.home / ".a2a" / "external" / "echo.json"
@@ -99,7 +64,7 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
 
 
 async def test_a_typo_suggests_the_closest_external_agent(shell, echo):
-    shell.environ.setenv("ECHO_TOKEN", "sesame")
+    shell.environ["ECHO_TOKEN"] = "sesame"
     await shell.run("external", "add", echo.url, "--alias", "weather-agent", "--token-env", "ECHO_TOKEN")
 
     for typed in ("weather", "@Weather-agnet", "wea"):
@@ -156,43 +121,14 @@ async def test_a_result_that_an_earlier_version_stored_is_found(shell):
     assert [path.name for path in folder.iterdir()] == ["docs.jsonl.imported"]
 
 
-async def test_errors_have_their_exit_codes(shell, echo, monkeypatch):
-    monkeypatch.setattr(transport, "PAUSES", (0.0,))
-    assert (await shell.run("external", "add", "ftp://x")).code == 2
-    assert (await shell.run("external", "add", echo.url, "--alias", "claude")).code == 2
-    assert (await shell.run("external", "info", "nobody")).code == 3
-    async with sdk_agent() as server:
-        await shell.run("external", "add", server.url, "--alias", "gone")
-        failed = await shell.run("external", "send", "gone", "fail", "--json")
-        assert (failed.code, failed.json["reason"]) == (6, "it broke")
-    unreachable = await shell.run("external", "send", "gone", "hello")
-    assert unreachable.code == 6
-    assert "cannot connect" in unreachable.err
-
-
-async def test_help_and_lists_load_nothing_heavy(shell):
-    script = (
-        "import sys\n"
-        "from synapse_tui.cli import main\n"
-        "try:\n    main()\n"
-        "finally:\n"
-        "    heavy = {'pydantic', 'httpx', 'a2a', 'fastapi', 'textual', 'sqlmodel'} & set(sys.modules)\n"
-        "    sys.stderr.write(f'HEAVY {sorted(heavy)}')\n"
-    )
-    program = (sys.executable, "-c", script)
-    for words in (("external", "add", "--help"), ("external", "list"), ("list",)):
-        result = await shell.shell.run(*words, program=program)
-        assert result.err.endswith("HEAVY []"), (words, result.err)
-
-
 async def test_a_host_that_knows_no_external_agents_is_passed_over(shell, echo):
     """A server of another kind or version: the command talks by itself."""
     sockets = bind_loopback(0)
     server = AgentServer(FakeAgent(sockets.port), sockets)
     await server.start()
     try:
-        shell.shell.register(FakeAgent(sockets.port))
-        shell.environ.setenv("ECHO_TOKEN", "sesame")
+        shell.register(FakeAgent(sockets.port))
+        shell.environ["ECHO_TOKEN"] = "sesame"
         await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
         assert (await shell.run("external", "send", "echo", "hello")).out == "hello\n"
     finally:
@@ -225,9 +161,9 @@ async def test_a_host_that_dies_with_the_message_is_not_replaced(shell, echo, an
 
     host = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with host:
-        shell.environ.setenv("ECHO_TOKEN", "sesame")
+        shell.environ["ECHO_TOKEN"] = "sesame"
         await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
-        shell.shell.register(FakeAgent(host.sockets[0].getsockname()[1]))
+        shell.register(FakeAgent(host.sockets[0].getsockname()[1]))
         result = await shell.run("external", "send", "echo", "hello")
     assert (result.code, result.out) == (5, "")
     assert said in result.err

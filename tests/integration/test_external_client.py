@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from synapse_tui.a2a.external import transport
-from synapse_tui.a2a.external.discovery import find_agent, has_changed_card
+from synapse_tui.a2a.external.discovery import find_agent
 from synapse_tui.a2a.external.peer import (
     ArtifactChunk,
     Budget,
@@ -214,26 +214,6 @@ async def test_cards_that_are_none(store, answer: Response, problem: str):
             await found(store, server.url)
 
 
-async def test_a_server_that_is_busy_is_asked_again_with_the_same_message(store):
-    calls = 0
-
-    async def busy(request: Request) -> Response:
-        nonlocal calls
-        calls += 1
-        if request.method == "POST" and calls < 4:
-            return Response(status_code=503)
-        return await old.handle(request)
-
-    old = OldAgent(streaming=False)
-    async with hand_made(busy, *V03_PATHS) as server:
-        agent = await found(store, server.url)
-        await told(agent, "hello")
-
-    sent = [body for body in server.bodies if body["method"] == "message/send"]
-    assert len(sent) == 1
-    assert sent[0]["params"]["message"]["messageId"] == "m-1"
-
-
 async def test_a_message_whose_fate_is_unknown_is_not_sent_again(store):
     calls = 0
 
@@ -261,22 +241,6 @@ async def test_a_message_whose_fate_is_unknown_is_not_sent_again(store):
     assert "not known whether the message arrived" in raised.value.hint
 
 
-async def test_a_changed_card_is_noticed(store):
-    name = "before"
-
-    async def card(request: Request) -> Response:
-        server: Running = request.app.state.server
-        from google.protobuf.json_format import MessageToDict
-
-        return JSONResponse(MessageToDict(card_v1(server.url, name=name)))
-
-    async with hand_made(card, "/.well-known/agent-card.json") as server:
-        agent = await found(store, server.url)
-        assert not await has_changed_card(agent, {})
-        name = "after"
-        assert await has_changed_card(agent, {})
-
-
 async def test_an_alias_is_nobody_elses(store):
     async with sdk_agent() as one, sdk_agent() as two:
         first = await found(store, one.url)
@@ -285,10 +249,3 @@ async def test_an_alias_is_nobody_elses(store):
         for taken in ("echo-agent", "claude", "all", "synapse-claude-8100", "a b"):
             with pytest.raises(InvalidValue):
                 await found(store, two.url, alias=taken)
-
-
-async def test_a_card_url_is_taken_as_it_is(store):
-    async with sdk_agent() as server:
-        agent = await found(store, f"{server.url}/.well-known/agent-card.json")
-        assert agent.card_url == f"{server.url}/.well-known/agent-card.json"
-        assert (await told(agent, "hi"))[-1]

@@ -15,17 +15,14 @@ import pytest
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.a2a.external import conversation as conversation_module
-from synapse_tui.a2a.external import service
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import AddRequest, ExternalStore
 from synapse_tui.a2a.external.service import at_rest
-from synapse_tui.errors import AgentNotFound, TaskEnded
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
-from tests.ports import free_ports
 from tests.waiting import PATIENCE
 
 
@@ -103,30 +100,6 @@ async def test_the_answer_to_a_question_goes_to_its_task(host, echo):
     assert (await rested(host, answered)).answer == "blue"
 
 
-async def test_failures_say_why(host, echo):
-    await add(host, echo.url)
-    failed = await rested(host, await host.externals.send("echo", "fail", sender=USER))
-    assert (failed.state, failed.delivery, failed.reason) == (
-        TaskState.FAILED,
-        DeliveryState.FAILED,
-        "it broke",
-    )
-    with pytest.raises(TaskEnded):
-        await host.externals.cancel("echo", failed.id)
-    with pytest.raises(AgentNotFound, match="no external agent"):
-        await host.externals.send("nobody", "hello", sender=USER)
-
-
-async def test_a_task_is_canceled_at_the_agent(host, echo):
-    await add(host, echo.url)
-    task = await host.externals.send("echo", "slow", sender=USER)
-    await until(lambda: bool(remote_id(host.externals.task("echo", task.id))))
-
-    canceled = await host.cancel_task("echo", task.id)
-
-    assert (canceled.state, canceled.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)
-
-
 async def test_text_of_an_agent_is_made_harmless(host, echo):
     await add(host, echo.url)
     task = await rested(host, await host.externals.send("echo", "nasty", sender=USER))
@@ -172,14 +145,6 @@ async def test_the_answer_reaches_the_hosted_agent_that_asked(host, echo):
     assert told.text.endswith("\nhello")
     assert told.metadata["in_reply_to"] == task.id
     assert host.externals.task("echo", task.id).reply is ReplyState.TOLD
-
-
-async def test_what_the_person_asked_in_a_pane_is_not_typed_there(host, echo):
-    await add(host, echo.url)
-    (pane,) = await open_ready(host, "one")
-    (receipt,) = await host.send("echo", "hello", sender=pane.agent_id)
-    ended = await rested(host, host.externals.task("echo", receipt.task_id))
-    assert (ended.state, ended.reply) == (TaskState.COMPLETED, ReplyState.NONE)
 
 
 async def test_conversations_outlive_the_host_and_go_on(tmp_path, echo):
@@ -267,15 +232,6 @@ def host_has_read(host: Host) -> int:
     return sum(len(talk.entries) for talk in talks if talk is not None)
 
 
-async def test_agents_added_by_others_appear(tmp_path, echo, monkeypatch):
-    monkeypatch.setattr(service, "INTERVAL", 0.05)
-    async with running(make_host(tmp_path)) as one, running(make_host(tmp_path, "other")) as other:
-        await add(one, echo.url)
-        await until(lambda: bool(other.externals.agents))
-        await one.externals.remove("echo")
-        await until(lambda: not other.externals.agents)
-
-
 class Caller:
     """Requests to the server of a hosted agent."""
 
@@ -295,20 +251,6 @@ async def call(host: Host) -> AsyncIterator[Caller]:
     caller = Caller(agent.port)
     yield caller
     await caller.close()
-
-
-async def test_to_discover_an_agent_registers_it(call, echo):
-    """As in the documents of synapse-a2a, whose answer has the agent's fields at its top."""
-    assert (await call("GET", "/external/agents")).json() == {"agents": []}
-    found = (await call("POST", "/external/discover", {"url": echo.url, "alias": None})).json()
-    assert (found["agent"]["alias"], found["agent"]["protocol"]) == ("echo-agent", "1.0 JSONRPC")
-    assert {name: found[name] for name in found["agent"]} == found["agent"]
-    (kept,) = (await call("GET", "/external/agents")).json()["agents"]
-    assert (kept["alias"], kept["url"]) == ("echo-agent", echo.url)
-    again = (await call("POST", "/external/discover", {"url": echo.url, "alias": "weather"})).json()
-    assert again["alias"] == "weather"
-    sent = await call("POST", "/external/agents/weather/send", {"message": "hello"})
-    assert sent.json()["task"]["metadata"]["target"] == "weather"
 
 
 async def test_routes_add_use_and_remove_an_agent(call, echo):
@@ -393,16 +335,6 @@ async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
     conversation = host.externals.conversation("echo")
     assert conversation is not None
     assert [each.id for each in conversation.tasks] == [task.id]
-
-
-async def test_an_agent_that_has_forgotten_the_task_is_told_anew(host, tmp_path):
-    port = free_ports()
-    async with sdk_agent(port=port) as before:
-        await add(host, before.url)
-        asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
-    async with sdk_agent(port=port):
-        answered = await rested(host, await host.externals.send("echo", "blue", sender=USER))
-    assert (answered.id, answered.state, answered.answer) == (asked.id, TaskState.COMPLETED, "blue")
 
 
 async def test_an_agent_that_waits_gets_the_answer_once(host, echo):

@@ -13,7 +13,7 @@ from synapse_tui.content import Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
 from synapse_tui.messages.streams import Chunk, Snapshot, Subscription, TaskEvent
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
-from tests.integration.session_rig import PEER, Rig, open_rig, until
+from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
 
 CALLER = Sender("someone", "external")
@@ -129,14 +129,6 @@ async def test_cancel_takes_the_waiting_messages_too(rig):
     assert len(typed(rig)) == 1
 
 
-async def test_a_message_that_interrupts_its_own_task_goes_on_with_it(rig):
-    task = await working(rig, "%%slow:30%%")
-    follow(rig, task, "rather this", priority=5)
-    final = await rig.done(task)
-    assert final.state is TaskState.COMPLETED
-    assert "rather this" in final.artifacts[-1].text
-
-
 async def test_a_task_whose_turn_is_over_waits_for_a_message_that_is_held(rig):
     task = await working(rig, "%%slow:0.5%%")
     _, own = follow(rig, task, "held")
@@ -148,15 +140,6 @@ async def test_a_task_whose_turn_is_over_waits_for_a_message_that_is_held(rig):
     await rig.session.control.cancel(own.id)
     final = rig.session.tasks.get(task.id)
     assert (final.state, final.artifacts) == (TaskState.COMPLETED, kept.artifacts)
-
-
-async def test_an_open_task_that_nobody_works_on_can_be_canceled(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    _, own = follow(rig, task, "held")
-    rig.session.control.hold(own.id)
-    await until(lambda: rig.session.tasks.get(task.id).artifacts, "the answer")
-    assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
-    assert rig.session.tasks.get(own.id).state is TaskState.CANCELED
 
 
 async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(rig):
@@ -184,19 +167,6 @@ async def test_a_question_of_the_agent_keeps_its_task_open_until_it_is_answered(
     assert rig.session.tasks.get(own.id).state is TaskState.COMPLETED
 
 
-async def test_a_question_whose_answer_is_taken_back_stays(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    rig.session.service.reply(task.id, Reply("which file?", TaskState.INPUT_REQUIRED))
-    await rig.ready()
-    slow = await working(rig, "%%slow:30%%")
-    _, own = follow(rig, task, "the blue one")
-    await rig.session.control.cancel(own.id)
-    asked = rig.session.tasks.get(task.id)
-    assert (asked.state, asked.reason) == (TaskState.INPUT_REQUIRED, "which file?")
-    assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
-    await rig.session.cancel(slow.id)
-
-
 async def test_a_question_ends_with_the_agent_that_asked_it(rig):
     asked, followed = await working(rig, "%%slow:0.5%% one"), rig.send("%%slow:0.5%% two")
     rig.session.service.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
@@ -213,30 +183,3 @@ async def test_a_question_ends_with_the_agent_that_asked_it(rig):
     await rig.ready()
     rig.session.control.release(own.id)
     assert "this one" in (await rig.done(followed)).answer
-
-
-async def test_an_answer_given_while_messages_wait_is_one_of_several(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    follow(rig, task, "and this")
-    replied = rig.session.service.reply(task.id, Reply("half is done"))
-    assert replied.state is TaskState.WORKING
-    final = await rig.done(task)
-    assert final.artifacts[0].text == "half is done"
-    assert len(final.artifacts) == 2, "what the first turn wrote is no answer any more"
-    assert "and this" in final.artifacts[1].text
-
-
-async def test_a_refusal_takes_the_waiting_messages_out(rig):
-    task = await working(rig, "%%slow:0.5%%")
-    _, own = follow(rig, task, "more")
-    rig.session.service.reply(task.id, Reply("not mine", TaskState.REJECTED))
-    assert rig.session.tasks.get(task.id).state is TaskState.REJECTED
-    gone = rig.session.tasks.get(own.id)
-    assert (gone.state, gone.reason) == (TaskState.CANCELED, f"task {task.short_id} has ended: rejected")
-
-
-async def test_the_agent_may_ask_its_peer_as_ever(rig):
-    task = rig.session.accept(MessageRequest("%%slow:0.5%%", PEER, metadata={"sender_task_id": "t"}))
-    await until(lambda: rig.session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
-    rig.session.service.reply("", Reply("which?", TaskState.INPUT_REQUIRED))
-    assert rig.session.tasks.get(task.id).reply == "due"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -145,20 +144,6 @@ async def test_guardian_holds_nothing_and_nobody_holds_its_pipe(children, tmp_pa
     assert not runs(pid)
 
 
-async def test_an_agent_that_ended_is_forgotten(tmp_path):
-    guardian = Guardian()
-    harness = Harness(tmp_path)
-    program = harness.spawn("/bin/sh", "-c", "trap '' HUP; sleep 1000 & echo $!", guardian=guardian)
-    await program.ends()
-    left = int(program.output)
-    pid = guardian.pid
-    assert pid
-    guardian.close()
-    await until(lambda: not runs(pid), "the end of the guardian")
-    assert runs(left), "what somebody left behind on purpose lives on"
-    os.kill(left, signal.SIGKILL)
-
-
 async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(children, tmp_path):
     guardian = Guardian()
     harness = Harness(tmp_path)
@@ -175,30 +160,6 @@ async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(children, tm
     assert (await deaf.ends()).signal == signal.SIGKILL
     assert (await other.ends()).signal == signal.SIGHUP
     await until(lambda: not children(), "no child")
-
-
-def guardians_of(pid: int) -> list[int]:
-    """The guardians that a process has started and that run."""
-    found = []
-    for row in read_table():
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{row.key.pid}/cmdline").read_bytes()
-            if row.parent == pid and not row.zombie and b"guardian_process.py" in words:
-                found.append(row.key.pid)
-    return found
-
-
-async def test_a_killed_guardian_is_replaced_at_once(start_owner):
-    owner, pids, first = start_owner(PLAIN, DEAF)
-    os.kill(first, signal.SIGKILL)
-    await until(lambda: guardians_of(owner.pid) not in ([], [first]), "another guardian")
-    (second,) = guardians_of(owner.pid)
-    await until(lambda: descriptors(second) == {0, 1, 2}, "a guardian that has started")
-    assert all(map(runs, pids)), "agents do not notice"
-    owner.kill()
-    finish(owner)
-    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
-    await until(lambda: not runs(second), "the end of the guardian")
 
 
 async def test_a_killed_guardian_that_was_handed_over_is_replaced(children, tmp_path):
@@ -233,15 +194,6 @@ async def test_a_guardian_that_never_stays_is_tried_ever_more_seldom_and_reporte
     await harness.close()
     assert len(reports) == 1
     assert [restart_delay(failures) for failures in (0, 1, 2, 3, 7, 8, 100)] == [0, 0.5, 1, 2, 32, 60, 60]
-
-
-async def test_without_an_interpreter_agents_start_all_the_same(tmp_path, caplog):
-    guardian = Guardian(python="/nowhere/python")
-    harness = Harness(tmp_path)
-    program = harness.spawn("/bin/sh", "-c", "exit 3", guardian=guardian)
-    assert (await program.ends()).code == 3
-    assert "no guardian" in caplog.text
-    guardian.close()
 
 
 def test_a_pid_that_was_used_again_is_not_touched():

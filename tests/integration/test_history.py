@@ -101,14 +101,6 @@ async def test_what_still_waited_is_held_until_it_is_released(tmp_path):
     assert submitted.index("first of two") < submitted.index("second of two")
 
 
-async def test_a_restored_agent_goes_on_by_itself(tmp_path):
-    port = await leave_two_waiting(tmp_path)
-    async with one_agent(tmp_path, port, restore=True) as (host, _, _):
-        ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
-        await until(lambda: rows(host, ended) == [(2,)], "the messages from before")
-    assert text_of(tmp_path, "submit").count("of two") == 2
-
-
 async def test_a_restored_agent_goes_on_with_what_an_earlier_start_held(tmp_path):
     port = await leave_two_waiting(tmp_path)
     async with one_agent(tmp_path, port) as (_, session, _):
@@ -169,20 +161,6 @@ async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
         told = f"2 from before wait for synapse-dummy-{port}: open it again with {again}"
         await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
         assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
-
-
-async def test_a_lost_workspace_tells_how_many_messages_wait_for_its_agents(tmp_path):
-    port = await leave_two_waiting(tmp_path)
-    agents = (
-        SavedAgent("dummy", f"synapse-dummy-{port}", port, "/"),
-        SavedAgent("dummy", "synapse-dummy-1", 1, "/"),
-    )
-    host = make_host(tmp_path)
-    saved = SavedWorkspace(str(host.project), "project", datetime.now(UTC), agents=agents)
-    async with running(host):
-        store = WorkspaceStore(tmp_path / "workspaces", "key")
-        offer = LostWorkspace(host, store, saved, lambda _view: None, ask=True).offer()
-        assert await offer.waiting() == 2
 
 
 async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):

@@ -21,7 +21,6 @@ from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
 from synapse_tui.process_times import process_name
 from synapse_tui.safety import handler as handler_module
-from synapse_tui.safety.changes import Snapshot, compare, take
 from synapse_tui.safety.handler import HookHandler, LockStore, Writer
 from synapse_tui.safety.locks import FileKeys, Lock, Modification
 from synapse_tui.safety.service import HookServer
@@ -99,14 +98,6 @@ async def test_a_write_takes_the_lock_and_its_end_gives_it_back(rig: Rig) -> Non
     assert [type(event) for event in rig.events] == [LocksChanged, FileChanged, LocksChanged]
 
 
-async def test_a_change_belongs_to_the_task_in_which_its_tool_was_begun(rig: Rig) -> None:
-    await rig.edit(CLAUDE, "pre", "a.py")
-    (rig.project / "a.py").write_text("1\n")
-    await rig.edit(Writer(CLAUDE.agent_id, ALIVE), "post", "a.py")
-    [change] = await rig.changes()
-    assert (change.task_id, change.intent) == (CLAUDE.task_id, CLAUDE.intent)
-
-
 @pytest.mark.parametrize("dialect", ["claude", "codex", "gemini", "opencode", "copilot"])
 async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialect: str) -> None:
     await rig.edit(CLAUDE, "pre", "a.py")
@@ -136,22 +127,6 @@ async def test_a_denial_tells_what_has_become_of_the_file_unless_that_is_known(r
     assert b"It was changed by synapse-claude-8100" in await rig.says(CODEX, "pre", "codex", **patch)
     await rig.says(CODEX, "prompt", "codex", prompt="what is new?")
     assert b"was changed" not in await rig.says(CODEX, "pre", "codex", **patch)
-
-
-async def test_a_patch_of_several_files_gets_all_or_none(rig: Rig) -> None:
-    await rig.edit(CLAUDE, "pre", "b.py")
-    patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"
-    about = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "p"}
-    assert b"b.py is locked" in await rig.says(CODEX, "pre", "codex", **about)
-    assert [lock.file for lock in await rig.locks()] == ["b.py"]
-    await rig.edit(CLAUDE, "post", "b.py")
-    assert await rig.says(CODEX, "pre", "codex", **about) == b""
-    (rig.project / "a.py").write_text("x\n")
-    await rig.says(CODEX, "post", "codex", **about)
-    assert [(change.file, change.change, change.lines) for change in await rig.changes()] == [
-        ("a.py", "CREATE", "1")
-    ]
-    assert await rig.locks() == []
 
 
 @pytest.mark.parametrize(
@@ -189,19 +164,11 @@ async def test_a_lock_that_the_agent_asked_for_by_itself_outlives_the_turn(rig: 
     from synapse_tui.safety.locks import Holder
 
     own = Holder(CLAUDE.agent_id, process=ALIVE)
-    await rig.keeper.ask(lambda store: store.acquire_lock("x", own))
+    await rig.keeper.ask(lambda store: store.acquire_locks(["x"], own))
     await rig.says(CLAUDE, "idle", "claude", hook_event_name="Stop")
     assert [lock.file for lock in await rig.locks()] == ["x"]
     await rig.desk.gone(CLAUDE)
     assert await rig.locks() == []
-
-
-async def test_a_failed_tool_gives_its_lock_back(rig: Rig) -> None:
-    await rig.edit(CLAUDE, "pre", "a.py")
-    about = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}, "tool_use_id": "c1"}
-    await rig.says(CLAUDE, "post", "claude", hook_event_name="PostToolUseFailure", **about)
-    assert await rig.locks() == []
-    assert await rig.changes() == []
 
 
 async def test_agents_are_told_what_others_changed(rig: Rig) -> None:
@@ -313,29 +280,6 @@ async def test_processes_of_other_users_are_not_heard(tmp_path: Path) -> None:
     await server.start()
     assert await hook(server.path, "pre", {}) == b""
     await server.stop()
-
-
-# -- snapshots ---
-
-
-def test_what_became_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    missing = take(file)
-    file.write_text("a\nb\n")
-    first = take(file)
-    created = compare(missing, first)
-    assert created is not None
-    assert (created.change, created.lines) == ("CREATE", "1-2")
-    assert compare(first, take(file)) is None
-    file.write_bytes(b"\xff\xfe")
-    binary = compare(first, take(file))
-    assert binary is not None
-    assert (binary.change, binary.lines) == ("MODIFY", "")
-    file.unlink()
-    deleted = compare(first, take(file))
-    assert deleted is not None
-    assert deleted.change == "DELETE"
-    assert compare(missing, Snapshot(exists=False)) is None
 
 
 # -- opencode's plugin ---

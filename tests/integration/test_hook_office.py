@@ -149,23 +149,6 @@ async def test_a_lock_ends_though_the_hook_that_ends_it_waited_too_long(
     assert not await office.host.safety.locks()
 
 
-async def test_agents_follow_when_file_safety_is_switched(office: Office) -> None:
-    safety = office.host.safety
-    session = await office.open()
-    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
-    await office.hook(session, "start", hook_event_name="SessionStart")
-    await office.switch(on=False)
-    assert safety.enforcement(session.agent_id) is Enforcement.OFF
-    await office.host.restart(session.agent_id)
-    assert "SYNAPSE_HOOKS" not in session.environ
-    await office.switch(on=True)
-    assert safety.unproved(session.agent_id)
-    await office.host.restart(session.agent_id)
-    await office.hook(session, "start", hook_event_name="SessionStart")
-    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
-    assert safety.enforcement(session.agent_id) is Enforcement.ON
-
-
 async def test_the_person_is_asked_for_hooks_once(office: Office) -> None:
     session = await office.open()
     assert await office.host.safety.asks_for_hooks(session.agent_id)

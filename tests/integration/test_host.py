@@ -21,8 +21,6 @@ from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
     AgentExited,
-    AgentNotFound,
-    AmbiguousAddress,
     CommandNotFound,
     ConfigError,
     FolderUnusable,
@@ -238,33 +236,6 @@ async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pyte
     assert alice.tasks.get(own.task_id).sender.verified
 
 
-async def test_answers_that_look_alike_are_all_whole(host: Host) -> None:
-    (alice,) = await open_ready(host, "alice")
-    for number in range(4):
-        (receipt,) = await host.send("alice", f"q{number}")
-        await until(lambda id_=receipt.task_id: alice.tasks.get(id_).state is TaskState.COMPLETED)  # type: ignore[misc]
-        (artifact,) = alice.tasks.get(receipt.task_id).artifacts
-        assert artifact.text == f"user says: q{number}\n(22 characters, 1 line)"
-        assert not artifact.truncated
-
-
-async def test_everyone_gets_a_copy_and_a_receipt_of_it(host: Host) -> None:
-    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
-    receipts = await host.send("all", "lunch", sender=alice.agent_id)
-    assert {receipt.target for receipt in receipts} == {bob.agent_id, carol.agent_id}
-    for agent in (bob, carol):
-        await until(lambda agent=agent: any(t.state is TaskState.COMPLETED for t in list(agent.tasks)))  # type: ignore[misc]
-    assert not list(alice.tasks)
-
-
-async def test_addresses_that_mean_nobody_or_several(host: Host) -> None:
-    await open_ready(host, "alice", "bob", "carol")
-    with pytest.raises(AmbiguousAddress):
-        await host.send("dummy", "which one?")
-    with pytest.raises(AgentNotFound):
-        await host.send("nobody", "hello")
-
-
 async def test_a_name_is_given_once(host: Host) -> None:
     alice, bob = await open_ready(host, "alice", "bob")
     with pytest.raises(ConfigError, match="already"):
@@ -341,30 +312,6 @@ async def test_a_restart_goes_by_the_profile_as_it_is_now(host: Host) -> None:
         assert agent.environ["SYNAPSE_AGENT_ID"] == agent.agent_id
     (receipt,) = await host.send("alice", "hello again")
     await until(lambda: agent.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
-
-
-async def test_the_last_port_is_taken_again(host: Host) -> None:
-    first, second = await open_ready(host, "alice", "bob")
-    await host.close(first.agent_id)
-    await host.close(second.agent_id)
-    (again,) = await open_ready(host, "bob")
-    assert again.agent_id == second.agent_id
-
-
-async def test_two_hosts_see_each_other_and_type_addresses_stay_at_home(tmp_path: Path) -> None:
-    one, two = make_host(tmp_path, "one"), make_host(tmp_path, "two")
-    async with running(one), running(two):
-        (here,) = await open_ready(one, "alice")
-        (there,) = await open_ready(two, "alice")
-        assert here.port != there.port
-        assert [target.agent_id for target in one.resolve("dummy")] == [here.agent_id]
-
-
-async def test_a_first_prompt_is_typed_when_the_agent_is_ready(host: Host) -> None:
-    agent = await host.open(AgentSpec("dummy", prompt="good morning"), columns=80, lines=24)
-    await until(lambda: any(task.state is TaskState.COMPLETED for task in list(agent.tasks)))
-    (task,) = list(agent.tasks)
-    assert "You said: good morning" in task.artifacts[0].text
 
 
 async def test_interrupting_all_stops_every_turn(host: Host) -> None:

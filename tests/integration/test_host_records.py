@@ -18,7 +18,7 @@ import pytest
 from synapse_tui.host import Host
 from synapse_tui.process_times import process_start
 from synapse_tui.registry import Registry
-from tests.integration.shell_kit import InnerShell
+from tests.integration.shell_kit import Shell
 from tests.integration.test_host import make_host, open_published, records, running
 from tests.waiting import until
 
@@ -31,14 +31,14 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
         yield started
 
 
-def inside(host: Host, agent_id: str) -> InnerShell:
+def inside(host: Host, agent_id: str) -> Shell:
     """A shell inside an agent."""
-    shell = InnerShell(host.paths.home, host.project)
+    shell = Shell(host.paths.home, host.project)
     shell.environ["SYNAPSE_AGENT_ID"] = agent_id
     return shell
 
 
-async def locks(shell: InnerShell) -> list[str]:
+async def locks(shell: Shell) -> list[str]:
     return [each["file_path"] for each in json.loads((await shell.run("file-safety", "locks", "--json")).out)]
 
 
@@ -62,16 +62,6 @@ async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, e
         await host.close(alice.agent_id)
     assert await locks(other) == []
     assert (await other.run("file-safety", "lock", "a.py")).code == 0
-
-
-async def test_an_agent_that_was_restarted_locks_again(host: Host) -> None:
-    (alice,) = await open_published(host, "alice")
-    before = records(host)[alice.agent_id]["pid"]
-    await host.restart(alice.agent_id)
-    await until(lambda: records(host)[alice.agent_id]["pid"] not in (before, None))
-    shell = inside(host, alice.agent_id)
-    assert (await shell.run("file-safety", "lock", "a.py")).code == 0
-    assert await locks(shell) == ["a.py"]
 
 
 async def test_a_signal_to_the_pid_of_a_record_ends_that_agent_alone(host: Host) -> None:
@@ -111,14 +101,6 @@ async def test_a_record_that_was_harmed_is_written_again(host: Host, harm: str) 
         alice.agent_id,
         bob.agent_id,
     }
-
-
-async def test_a_state_that_came_while_the_record_was_gone_stands_in_it(host: Host) -> None:
-    (alice,) = await open_published(host, "alice")
-    await until(lambda: readable(host).get(alice.agent_id, {}).get("status") == "READY")
-    (host.paths.registry / f"{alice.agent_id}.json").unlink()
-    host.rename(alice.agent_id, "alicia")
-    await until(lambda: readable(host).get(alice.agent_id, {}).get("name") == "alicia")
 
 
 async def test_a_record_of_another_process_is_taken_back_when_that_has_ended(host: Host) -> None:

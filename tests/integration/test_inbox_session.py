@@ -50,12 +50,6 @@ async def test_what_was_read_and_is_to_be_answered_ends_with_its_agent(tmp_path)
         assert rig.session.tasks.get(first.id).answer == "that"
 
 
-async def test_by_default_it_is_typed(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.done(rig.send("by the way", priority=1))
-        assert rig.submitted == ["by the way"]
-
-
 async def test_it_outlives_a_host_and_a_restart_of_the_agent(tmp_path):
     settings = tmp_path / "home" / ".synapse" / "settings.json"
     settings.parent.mkdir(parents=True)
@@ -102,12 +96,3 @@ async def test_timeline_and_inbox_go_on_in_another_host(tmp_path):
             assert len(second.session.timeline.passages) > len(passages)
         finally:
             await second.session.stop()
-
-
-async def test_a_new_process_goes_on_in_the_timeline(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        await rig.session.restart()
-        await rig.ready()
-        states = [passage.state.value for passage in rig.session.timeline.passages]
-        assert states == ["STARTING", "READY", "EXITED", "STARTING", "READY"]

@@ -16,7 +16,7 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
 from synapse_tui.agents.session import AgentSession, resumed_spec
-from synapse_tui.errors import AgentExited, MessageError
+from synapse_tui.errors import AgentExited
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
@@ -155,18 +155,6 @@ async def test_nothing_but_what_interrupts_goes_first_however_long_they_take(tmp
         assert rig.submitted[3] == "the prompt"
 
 
-async def test_everybody_who_is_there_is_named(tmp_path):
-    rig = Rig(tmp_path)
-    async with running(rig.host):
-        alice, bob = await rig.open(name="alice"), await rig.open(name="bob")
-        await until(lambda: len(rig.told) == 2, "both")
-        for agent, other in ((alice, bob), (bob, alice)):
-            (text,) = [text for text in rig.told if f"You are {agent.agent_id} " in text]
-            assert f"- {other.agent_id} (dummy, name {other.name})" in text
-            assert f"Others reach you as {agent.name} or {agent.agent_id}." in text
-            assert f"- {agent.agent_id}" not in text
-
-
 async def test_a_shell_is_not_named_among_those_to_write_to(tmp_path):
     rig = Rig(tmp_path)
     async with running(rig.host):
@@ -264,13 +252,6 @@ async def test_a_conversation_whose_host_was_killed_before_it_noted_that_is_not_
         await until(lambda: len(rig.told) == 3, "those of the next")
 
 
-async def test_under_another_id_it_is_told_who_it_is_now(tmp_path):
-    rig = Rig(tmp_path)
-    async with running(rig.host):
-        await rig.open(resume=True, told_as="synapse-dummy-1")
-        await until(lambda: rig.told, "the instructions")
-
-
 async def test_one_that_was_handed_over_is_not_told_twice(tmp_path):
     rig = Rig(tmp_path, delay=1.0)  # the second agent is still starting when it is handed over
     before = rig.host
@@ -362,22 +343,6 @@ async def test_a_person_may_take_them_back(tmp_path):
         agent.user_input(b"\x15")
         await until(rig.answered(agent), "the answer")
         assert rig.submitted == ["the prompt"]
-
-
-async def test_without_a_text_or_for_a_profile_without_them_nothing_is_said(tmp_path):
-    rig = Rig(tmp_path, instructions={"default": ""})
-    async with running(rig.host):
-        agent = await rig.open(prompt="the prompt")
-        shell = await rig.host.open(AgentSpec("shell"), columns=80, lines=24)
-        await until(rig.answered(agent), "the answer")
-        assert rig.submitted == ["the prompt"]
-        assert not agent.told_as
-        assert not shell.outbox.barrier
-        with pytest.raises(MessageError, match="no instructions"):
-            await rig.host.instructions.send(agent.agent_id)
-        (rig.home.synapse / "shell.md").write_text("x")
-        with pytest.raises(MessageError, match="takes no messages"):
-            await rig.host.instructions.send(shell.agent_id)
 
 
 async def test_one_that_ended_takes_none_and_is_told_after_its_restart(tmp_path):

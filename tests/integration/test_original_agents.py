@@ -17,10 +17,9 @@ from urllib.request import Request, urlopen
 import pytest
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.cli.output import ExitCode
 from synapse_tui.host import Host
 from synapse_tui.model import ReplyState, TaskState
-from tests.integration.shell_kit import InnerShell, Shell
+from tests.integration.shell_kit import Shell
 from tests.integration.test_host import make_host, open_published, running
 from tests.waiting import until
 
@@ -242,18 +241,6 @@ async def test_a_failure_of_our_agent_is_one_of_the_senders_task(host: Host, ori
     assert original.tasks[own]["error"]["message"] == "no such branch"
 
 
-async def test_an_answer_that_nobody_waits_for_is_a_message(host: Host, original: Original) -> None:
-    (alice,) = await open_published(host, "alice")
-    _, given = await asyncio.to_thread(
-        original.ask, alice, "%%hang:60%%", response_mode="silent", sender_task_id=None
-    )
-    assert not alice.tasks.get(given).response_expected
-    await until(lambda: alice.tasks.get(given).state is TaskState.WORKING, "the turn")
-    replied = await shell_of(host, alice).run("reply", "42", "--to", given)
-    assert replied.code == 0, replied.err
-    await until(lambda: "42" in original.typed, lambda: original.typed)
-
-
 # -- it is asked ---
 
 
@@ -275,15 +262,6 @@ async def test_its_answer_ends_our_waiting(host: Host, original: Original, *, ex
     assert [task for task in list(alice.tasks) if not task.outgoing] == [], "it is not typed too"
 
 
-async def test_a_turn_without_an_answer_ends_our_waiting(host: Host, original: Original) -> None:
-    (alice,) = await open_published(host, "alice")
-    original.on_message = lambda task: threading.Thread(
-        target=original.end_turn, args=(alice, task, "screen", "failed"), daemon=True
-    ).start()
-    asked = await shell_of(host, alice).run("send", KIND, "what is it?", "--response")
-    assert (asked.code, "no reply" in asked.err) == (ExitCode.TASK_FAILED, True), asked
-
-
 # -- it is busy ---
 
 
@@ -292,13 +270,6 @@ async def test_a_command_waits_for_a_busy_agent(host: Host, original: Original) 
     sent = await shell_of(host).run("send", KIND, "later", "--no-response")
     assert (sent.code, original.typed, original.refused) == (0, ["later"], 2), sent.err
     assert "busy" in sent.err
-
-
-async def test_a_command_gives_up_in_the_end(host: Host, original: Original) -> None:
-    original.busy = lambda: True
-    sent = await shell_of(host).run("send", KIND, "later", "--response", "--wait-timeout", "0.2")
-    assert (sent.code, "the message was not sent" in sent.err) == (5, True), sent.err
-    assert original.typed == []
 
 
 async def test_messages_of_the_host_wait_for_a_busy_agent_in_order(host: Host, original: Original) -> None:
@@ -323,7 +294,7 @@ async def test_messages_of_the_host_wait_for_a_busy_agent_in_order(host: Host, o
 async def test_an_agent_without_outbox_and_inbox_is_no_error(
     tmp_path: Path, original: Original, command: str
 ) -> None:
-    shell = InnerShell.scratch(tmp_path)
+    shell = Shell.scratch(tmp_path)
     original.register(shell.home / ".a2a" / "registry", shell.folder)
     listed = await shell.run(command)
     assert (listed.code, "refused" in listed.err) == (0, False), listed.err
@@ -331,12 +302,3 @@ async def test_an_agent_without_outbox_and_inbox_is_no_error(
     named = [original.agent_id] if command == "outbox" else ["--agent", original.agent_id]
     told = await shell.run(command, *named)
     assert (told.code, original.agent_id in told.err) == (0, True), told.err
-
-
-async def test_all_messages_are_canceled_beside_an_agent_without_outbox(
-    tmp_path: Path, original: Original
-) -> None:
-    shell = InnerShell.scratch(tmp_path)
-    original.register(shell.home / ".a2a" / "registry", shell.folder)
-    canceled = await shell.run("outbox", "cancel", "all")
-    assert (canceled.code, "no message to do that with" in canceled.err) == (0, True), canceled.err

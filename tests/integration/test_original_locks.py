@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.process_times import process_start
 from synapse_tui.registry import Record
-from tests.integration.shell_kit import InnerShell, Result, Shell
+from tests.integration.shell_kit import Result, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 OTHER = "synapse-gemini-8110"
@@ -129,7 +129,7 @@ def _runs(pid: int) -> bool:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return InnerShell.scratch(tmp_path)
+    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
@@ -213,38 +213,6 @@ async def test_locks_end_with_processes_and_leases_for_both(
     process.kill()
     await process.wait()
     assert (await lock(shell, "a.py", CODEX)).code == 0
-
-
-async def test_the_original_renews_a_lock_of_ours(shell: Shell, original: Original) -> None:
-    one, two = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(2)]
-    live(shell, CLAUDE, one.pid)
-    await lock(shell, "a.py", CLAUDE)
-    assert original.lock("a.py", CLAUDE, two.pid) == CLAUDE
-    one.kill()
-    await one.wait()
-    assert (await lock(shell, "a.py", CODEX)).code == 4, "the process that renewed it lives"
-    two.kill()
-    await two.wait()
-    assert (await lock(shell, "a.py", CODEX)).code == 0
-
-
-async def test_changes_of_files_are_seen_by_both(shell: Shell, original: Original) -> None:
-    original.record("a.py", OTHER)
-    assert (await shell.run("file-safety", "record", "a.py", "--agent", CODEX)).code == 0
-    assert original.history("a.py") == [CODEX, OTHER]
-    found = json.loads((await shell.run("file-safety", "history", "a.py", "--json")).out)
-    assert [each["agent_name"] for each in found] == [CODEX, OTHER]
-    assert (found[1]["intent"], found[1]["affected_lines"]) == ("", "")
-
-
-async def test_a_file_is_one_whatever_links_lead_to_it(shell: Shell, original: Original) -> None:
-    (shell.folder / "src").mkdir()
-    (shell.folder / "link").symlink_to("src")
-    original.lock("link/a.py", OTHER, os.getpid())
-    assert (await lock(shell, "src/a.py", CODEX)).code == 4
-    assert await locks(shell) == [("src/a.py", OTHER)]
-    assert (await shell.run("file-safety", "unlock", "src/a.py", "--force")).code == 0
-    assert original.locks() == {}
 
 
 async def test_a_file_of_an_earlier_version_is_shared_from_now_on(shell: Shell, original: Original) -> None:

@@ -118,32 +118,6 @@ def test_an_answer_in_small_pieces() -> None:
         assert get(connection) == (200, b"hello")
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
-    done = threading.Event()
-
-    def wait(_: socket.socket) -> None:
-        done.wait(10)
-
-    with serving(wait) as (_, connection):
-        with pytest.raises(TimeoutError):
-            connection.exchange("GET", "/", {}, b"", timeout=0.01, most=9)
-        done.set()
-
-
-def test_what_is_asked() -> None:
-    with serving(OK + b"Content-Length: 0\r\n\r\n") as (server, connection):
-        connection.exchange("POST", "/a?b=c", {"Content-Type": "x/y"}, b"body", timeout=10, most=9)
-    head, _, body = server.request.partition(b"\r\n\r\n")
-    assert head.split(b"\r\n") == [
-        b"POST /a?b=c HTTP/1.1",
-        b"Host: 127.0.0.1:%d" % server.port,
-        b"Connection: close",
-        b"Content-Length: 4",
-        b"Content-Type: x/y",
-    ]
-    assert body in (b"body", b"")  # it may have come after the head was read
-
-
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
 def test_an_address_in_brackets() -> None:
     with serving(OK + b"Content-Length: 0\r\n\r\n", "::1") as (server, connection):
@@ -158,12 +132,3 @@ def test_what_cannot_be_asked(target: str) -> None:
             get(connection, target)
         get(connection)
     assert server.request.startswith(b"GET / ")
-
-
-def test_nobody_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    connection = PlainConnection("127.0.0.1", port, 10)
-    with pytest.raises(ConnectionRefusedError):
-        connection.connect()
-    connection.close()

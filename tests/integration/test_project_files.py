@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.delivery.intake import MessageStyle
-from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec
@@ -84,25 +83,6 @@ async def test_a_profile_that_was_trusted_can_be_opened_at_once(tmp_path):
     files.trust(host)
     assert host.check(AgentSpec("cat"), {"PATH": "/bin"})[0].command == "/bin/cat"
     assert asked(files) == ["cat.md"], "now that there is such a type"
-
-
-async def test_the_home_folder_is_no_project(tmp_path):
-    home = UserPaths(tmp_path)
-    home.synapse.mkdir()
-    (home.synapse / "default.md").write_text("mine")
-    assert not ProjectFiles(tmp_path, home, {}).profiles.untrusted
-
-
-async def test_what_another_process_has_trusted_is_not_asked_about(tmp_path):
-    files = made(tmp_path)
-    host = files.new_host(files.folder)
-    path = put(files, "default.md", "written by synapse init")
-    store = TrustStore(files.paths.trusted)
-    written = store.check(path, path.read_bytes())
-    assert written is not None
-    store.trust([written])
-    await files.read_again(host)
-    assert not asked(files)
 
 
 async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):

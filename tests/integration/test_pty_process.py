@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import resource
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import CommandNotFound, FolderUnusable, MessageError, SpawnError
+from synapse_tui.errors import FolderUnusable, MessageError, SpawnError
 from synapse_tui.model import ExitStatus
 from synapse_tui.pty import PtyProcess
 from tests.integration.pty_harness import Harness, descriptors, runs, until
@@ -64,26 +61,6 @@ async def test_child_inherits_no_descriptor_and_no_signal_setting(harness):
     assert b"ignored [13, 25]" in program.output
 
 
-async def test_spawns_while_other_threads_hold_locks(harness):
-    stop = threading.Event()
-
-    def busy() -> None:
-        while not stop.is_set():
-            hashlib.sha256(os.urandom(64)).hexdigest()
-
-    threads = [threading.Thread(target=busy) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        programs = [harness.sh(f"exit {number}") for number in range(12)]
-        codes = [(await program.ends()).code for program in programs]
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert codes == list(range(12))
-
-
 @pytest.mark.parametrize(
     ("script", "status"),
     [
@@ -101,27 +78,11 @@ async def test_exit_status_and_signal(harness, script, status):
     assert program.process.fd == -1
 
 
-async def test_exit_is_noticed_without_pidfd(harness, monkeypatch):
-    def missing(_pid: int) -> int:
-        raise OSError("no such system call")
-
-    monkeypatch.setattr(os, "pidfd_open", missing)
-    program = harness.sh("exit 9")
-    assert await program.ends() == ExitStatus(code=9)
-    assert len(program.exits) == 1
-
-
 # -- what cannot be started
 
 
 def spawn(argv, cwd, **env):
     return PtyProcess.spawn(argv, cwd=cwd, env={"PATH": os.environ["PATH"], **env}, columns=80, lines=24)
-
-
-def test_command_that_is_not_on_the_path_of_the_child(tmp_path):
-    with pytest.raises(CommandNotFound) as caught:
-        spawn(["sh"], tmp_path, PATH=str(tmp_path))
-    assert caught.value.command == "sh"
 
 
 def test_unusable_folders(tmp_path):
@@ -151,30 +112,6 @@ def test_programs_that_cannot_be_executed_say_why(children, tmp_path, content, m
         spawn(["./tool"], tmp_path)
     assert descriptors() == before
     assert not children()
-
-
-@needs_proc
-def test_without_descriptors_left_it_says_so_and_leaks_none(tmp_path):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    fillers = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]
-    before = descriptors()
-    reasons = []
-    for spare in range(12):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(fillers) + 1 + spare, hard))
-        try:
-            process = spawn(["true"], tmp_path)
-            break
-        except SpawnError as error:
-            reasons.append(error.message)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert descriptors() == before
-    assert len(reasons) > 5
-    assert all("Too many open files" in reason for reason in reasons)
-    assert descriptors() - before <= {process.fd}
-    for descriptor in (process.fd, *fillers):
-        os.close(descriptor)
-    os.waitpid(process.pid, 0)
 
 
 # -- input
@@ -270,23 +207,6 @@ async def test_a_huge_burst_at_exit_is_not_lost(harness):
     assert program.output_at_exit == len(program.output)
 
 
-async def test_output_that_is_held_back_at_exit_is_not_lost(harness):
-    """The end is known at once, the output only within the budget of parse time."""
-    received = bytearray()
-
-    def parse(data: bytes) -> None:
-        received.extend(data)
-        due = time.perf_counter() + len(data) / 400_000
-        while time.perf_counter() < due:
-            pass
-
-    script = "stty -opost; head -c 60000 /dev/zero; printf end"
-    program = harness.spawn("/bin/sh", "-c", script, on_data=parse)
-    assert (await program.ends()).ok
-    assert len(received) == 60_003
-    assert received.endswith(b"end")
-
-
 async def test_the_end_is_told_although_a_left_process_keeps_the_terminal(harness):
     program = harness.sh("trap '' HUP; sleep 1000 & echo child $!; exit 6")
     assert await program.ends() == ExitStatus(code=6)
@@ -313,16 +233,6 @@ async def test_hang_up_of_a_living_program_is_no_end_and_no_busy_loop(harness):
     program.process.write(b"\n")
     assert await program.ends() == ExitStatus(code=3)
     assert calls < 5
-
-
-async def test_last_words_after_a_hang_up_are_not_lost(harness):
-    code = (
-        "import os,time\nfor fd in (0,1,2): os.close(fd)\ntime.sleep(0.1)\n"
-        "fd=os.open('/dev/tty',os.O_RDWR)\nos.write(fd,b'last words')\nos._exit(3)"
-    )
-    program = harness.python(code)
-    assert await program.ends() == ExitStatus(code=3)
-    assert program.output == b"last words"
 
 
 FOREVER = "while :; do sleep 1000; done"
@@ -370,12 +280,6 @@ async def test_terminate_prefers_a_polite_end(harness):
     await program.says(b"ready")
     assert await program.process.terminate(10) == ExitStatus(code=12)
     assert b"goodbye" in program.output
-
-
-async def test_terminate_wakes_a_stopped_program(harness):
-    program = harness.sh("echo ready; kill -STOP $$; echo never")
-    await program.says(b"ready")
-    assert await program.process.terminate(5) == ExitStatus(signal=signal.SIGHUP)
 
 
 @needs_proc

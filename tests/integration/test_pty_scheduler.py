@@ -87,17 +87,6 @@ async def test_echo_and_loop_stay_quick_while_four_programs_flood(harness):
     assert spent / elapsed < 0.5
 
 
-async def test_floods_share_fairly(harness):
-    parsers = [Parser() for _ in range(3)]
-    for parser in parsers:
-        harness.spawn("/bin/sh", "-c", FLOOD, on_data=parser)
-    await until(lambda: all(parser.bytes > 50_000 for parser in parsers), "three floods")
-    before = [parser.seconds for parser in parsers]
-    await until(lambda: sum(parser.seconds for parser in parsers) - sum(before) > 0.3, "some parsing")
-    shares = [parser.seconds - start for parser, start in zip(parsers, before, strict=True)]
-    assert max(shares) < 2 * min(shares), shares
-
-
 async def test_the_flood_in_focus_gets_more_and_starves_nobody(harness):
     parsers = [Parser() for _ in range(3)]
     programs = [harness.spawn("/bin/sh", "-c", FLOOD, on_data=parser) for parser in parsers]
@@ -109,31 +98,6 @@ async def test_the_flood_in_focus_gets_more_and_starves_nobody(harness):
     assert shares[0] > 1.5 * shares[1]
     assert shares[0] > 1.5 * shares[2]
     assert min(shares) > 0.02
-
-
-async def test_what_painting_costs_is_missing_for_reading():
-    now = 0.0
-    scheduler = ReadScheduler(clock=lambda: now)
-    read: dict[str, bytearray] = {"costly": bytearray(), "focused": bytearray()}
-    ends = {}
-    for name, data in read.items():
-        reader, ends[name] = os.pipe()
-        os.set_blocking(reader, False)
-        scheduler.add(reader, on_data=data.extend, on_hangup=lambda: None)
-        if name == "focused":
-            scheduler.focused = reader
-        else:
-            scheduler.charge(reader, 1.0)
-    os.write(ends["costly"], b"x")
-    os.write(ends["focused"], b"y")
-    await until(lambda: read["focused"], "the one in focus, which is not charged")
-    assert not read["costly"]
-    now = 10.0
-    await until(lambda: read["costly"], "the costly one, once its time is paid back")
-    for reader, writer in zip(list(scheduler._sources), ends.values(), strict=True):
-        scheduler.remove(reader)
-        os.close(reader)
-        os.close(writer)
 
 
 async def test_the_kernel_holds_a_flooder_back(harness):
@@ -151,16 +115,6 @@ async def test_the_kernel_holds_a_flooder_back(harness):
     parser, seen = Parser(), bytearray()
     harness.spawn("/usr/bin/env", "python3", "-S", "-c", code, on_data=parse)
     await until(lambda: b"<held back>" in seen, "the writer was held back")
-
-
-async def test_nothing_runs_while_nobody_writes(harness):
-    harness.sh("sleep 1000")
-    scheduler: ReadScheduler = harness.scheduler
-    flood = harness.spawn("/bin/sh", "-c", FLOOD, on_data=Parser())
-    await until(lambda: scheduler._waiting, "the flood over its budget")
-    await flood.process.terminate(0.2)
-    assert scheduler._timer is None
-    assert not scheduler._waiting
 
 
 @pytest.fixture
@@ -219,20 +173,3 @@ async def test_a_look_takes_in_one_portion_of_much_output(terminal, takes_in):
         assert [len(data) for data in seen] == [LOOK_READ] * (2 if takes_in else 1)
     finally:
         scheduler.remove(ours)
-
-
-async def test_an_error_of_the_receiver_stops_neither_it_nor_others(harness):
-    failures = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
-    seen = bytearray()
-
-    def fail_once(data: bytes) -> None:
-        seen.extend(data)
-        if len(failures) < 1:
-            raise ValueError("parser broke")
-
-    program = harness.spawn("/bin/sh", "-c", "echo one; read x; echo two", on_data=fail_once)
-    await until(lambda: failures, "the failure")
-    program.process.write(b"\n")
-    await until(lambda: b"two" in seen, "output after the failure")
-    assert (await program.ends()).ok

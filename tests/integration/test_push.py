@@ -9,7 +9,6 @@ import logging
 import ssl
 import subprocess
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ import pytest
 from synapse_tui.a2a.push import PushConfig, PushProtocol
 from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.subscriptions import WebhookRequest
-from synapse_tui.content import Artifact, Part
-from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.content import Artifact
+from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
 from synapse_tui.messages.records import PushState
 from synapse_tui.model import MessageRequest, Sender, TaskState
 from tests.fake_agent import FakeAgent
@@ -99,44 +98,6 @@ async def test_who_asks_later_begins_with_the_whole_task(agent):
         agent.finish(task, "Hi!")
         got = await receiver.until(3)
         assert [next(iter(each.json)) for each in got] == ["task", "artifactUpdate", "statusUpdate"]
-
-
-async def test_who_asks_after_the_end_is_told_nothing(agent):
-    async with receiving() as receiver, telling(agent) as desk:
-        task = ask(agent)
-        agent.finish(task, "Hi!")
-        await desk.create(config(agent, receiver.url()))
-        agent.tasks.change(task, reason="the sender was told")
-        await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
-        agent.accept(MessageRequest("more", ASKER))
-        (got,) = await receiver.until(1)  # one URL is told in order
-        assert got.json.get("event") == "task.submitted"
-
-
-async def test_a_question_is_told(agent):
-    async with receiving() as receiver, telling(agent) as desk:
-        await desk.create(config(agent, receiver.url()))
-        task = ask(agent)
-        for question in ("which?", "which one?"):
-            agent.tasks.change(task, state=TaskState.INPUT_REQUIRED, reason=question)
-        got = await receiver.until(3)
-        status = got[2].json["statusUpdate"]["status"]
-        assert status["state"] == "TASK_STATE_INPUT_REQUIRED"
-        assert status["message"]["parts"] == [{"text": "which one?"}]
-
-
-async def test_a_file_of_an_answer_goes_along(agent, tmp_path):
-    file = tmp_path / "output.txt"
-    file.write_bytes(b"content")
-    part = Part("file", path=str(file), name="output.txt", media_type="text/plain")
-    async with receiving() as receiver, telling(agent) as desk:
-        await desk.create(config(agent, receiver.url()))
-        task = ask(agent)
-        agent.tasks.change(task, artifacts=(Artifact("", parts=(part,)),))
-        got = await receiver.until(2)
-        assert got[1].json["artifactUpdate"]["artifact"]["parts"] == [
-            {"raw": "Y29udGVudA==", "filename": "output.txt", "mediaType": "text/plain"}
-        ]
 
 
 async def test_a_webhook_is_told_of_the_events_it_wants_signed(agent):
@@ -245,15 +206,6 @@ async def test_an_endless_answer_is_not_read(agent):
         got = await receiver.until(2)
         assert [next(iter(each.json)) for each in got] == ["task", "statusUpdate"]
         assert receiver.flooded < 32 * 1024 * 1024  # what the kernel takes, not what a second would bring
-
-
-@pytest.mark.parametrize("told", [b"what?\r\n\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-"])
-async def test_what_is_no_http_is_a_failed_attempt(agent, told):
-    async with receiving(told) as receiver, telling(agent) as desk:
-        await desk.create(config(agent, receiver.url()))
-        ask(agent)
-        first, second = await receiver.until(2)
-        assert first.headers["x-synapse-delivery"] == second.headers["x-synapse-delivery"]
 
 
 # -- what is never called ---
@@ -421,33 +373,6 @@ async def test_configurations_are_kept_by_their_ids(agent):
             await desk.create(config(agent, receiver.url()))
         with pytest.raises(PushLimit):
             await desk.create(config(agent, receiver.url()))
-
-
-async def test_what_cannot_be_written_down_is_not_promised(agent, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    async with receiving() as receiver, telling(agent) as desk:
-
-        async def fails() -> None:
-            raise HistoryError("the disk is full")
-
-        desk._journal.flush = fails
-        with pytest.raises(HistoryError):
-            await desk.create(config(agent, receiver.url()))
-        assert await desk.list(TASK) == ()
-
-
-async def test_configurations_end_with_their_task_after_a_day(agent):
-    now = [datetime(2026, 1, 2, tzinfo=UTC)]
-    async with receiving() as receiver, telling(agent, clock=lambda: now[0]) as desk:
-        await desk.create(config(agent, receiver.url()))
-        agent.finish(ask(agent), "Hi!")
-        await receiver.until(3)
-        await desk.sweep()
-        assert len(await desk.list(TASK)) == 1
-        now[0] = now[0].replace(day=3)
-        while await desk.list(TASK):  # the last answer may be on its way
-            await desk.sweep()
-            await asyncio.sleep(0.001)
 
 
 async def test_no_secret_is_in_a_log_or_an_error(agent, tmp_path, caplog):

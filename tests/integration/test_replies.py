@@ -103,21 +103,6 @@ async def works_on(session: AgentSession, task: Task) -> None:
     await until(lambda: session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
 
 
-async def test_the_text_of_a_turn_is_the_answer(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    asker = Person(alice)
-    own, given = await asker.ask(bob, "what is it?")
-    fetched = await asker.fetch(own)
-    assert fetched.state is TaskState.COMPLETED
-    assert "what is it?" in fetched.text
-    done = alice.tasks.get(own.id)
-    assert (done.metadata["in_reply_to"], done.metadata["explicit"]) == (given.id, False)
-    await until(lambda: bob.tasks.get(given.id).reply is ReplyState.TOLD, "the sender was told")
-    assert done.reply is ReplyState.TOLD
-    assert not messages(alice), "who has fetched the answer is not told again"
-    assert [task.id for task in host.tasks] == [given.id], "people see the message, not its shadow"
-
-
 async def test_what_the_agent_replies_by_itself_counts_and_stays(host):
     alice, bob = await open_ready(host, "alice", "bob")
     asker = Person(alice)
@@ -169,17 +154,6 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
     assert alice.tasks.get(own.id).reply is ReplyState.TOLD
     await until(lambda: alice.tasks.get(late.id).state is TaskState.COMPLETED, "alice has read it")
     assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"
-
-
-async def test_a_reply_to_a_message_that_expected_none_is_a_message(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    given = await Person(alice).send(bob, WORKS)
-    await works_on(bob, given)
-    await Person(bob).reply("by the way")
-    (told,) = await until(lambda: messages(alice), "the message")
-    assert (told.text, told.metadata["in_reply_to"]) == ("by the way", given.id)
-    assert not told.response_expected, "what alice says to it goes nowhere"
-    await until(lambda: f"(reply to {given.id[:8]}) by the way" in alice.recent_text(), "its text")
 
 
 async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path):
@@ -245,21 +219,6 @@ async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_pers
         again = await one.open(AgentSpec("dummy", port=port), columns=80, lines=24)
         (late,) = await until(lambda: messages(again), "the answer")
         assert (late.text, late.reason) == ("you had asked", "from before the restart")
-
-
-async def test_two_agents_do_not_wait_for_one_another(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    own, given = await Person(alice).ask(bob, WORKS)
-    await works_on(bob, given)
-    waiting = asyncio.ensure_future(Person(alice).fetch(own))
-    await until(lambda: bob.agent_id in alice.service.awaited())
-    with pytest.raises(PeerRefused, match="waits for an answer") as refused:
-        await Person(bob).send(alice, "what do you mean?", expected=True)
-    assert (refused.value.status, "synapse reply" in refused.value.hint) == (409, True)
-    assert (await Person(bob).send(alice, "by the way")).target == alice.agent_id
-    await Person(bob).reply("here you are", given.id)
-    assert (await waiting).text == "here you are"
-    assert not alice.service.awaited()
 
 
 async def test_three_agents_do_not_wait_in_a_ring(host):

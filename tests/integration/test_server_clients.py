@@ -78,30 +78,6 @@ async def test_a_sender_with_a_token_is_verified(make: Make) -> None:
         assert [request.sender.verified for request in agent.requests] == [True, True]
 
 
-async def test_the_user_of_another_host_is_not_verified_but_heard(make: Make) -> None:
-    client = make(token_of=TOKENS.get)
-    async with running(token_of={"user": "another"}.get) as (agent, _):
-        await client.call(agent.endpoint, calls.send("a", sender=USER))
-        assert agent.requests[0].sender == Sender("user", "user", "", verified=False)
-
-
-async def test_the_status_of_an_agent(make: Make) -> None:
-    async with running() as (agent, _):
-        agent.state = AgentState.PROCESSING
-        assert await make().call(agent.endpoint, calls.status()) == {"status": "PROCESSING", "context": "> "}
-
-
-async def test_card_and_cancel_of_the_host_client() -> None:
-    client = AsyncClient()
-    async with running() as (agent, _):
-        assert (await client.call(agent.endpoint, calls.card()))["name"] == "Synapse Claude"
-        sent = await client.call(agent.endpoint, calls.send("a"))
-        assert (await client.call(agent.endpoint, calls.cancel(sent.task_id))).state is TaskState.CANCELED
-        with pytest.raises(PeerRefused, match="canceled already"):
-            await client.call(agent.endpoint, calls.cancel(sent.task_id))
-    await client.close()
-
-
 async def test_a_proxy_of_the_environment_is_not_used(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -191,18 +167,6 @@ def ok(body: bytes) -> bytes:
 async def test_odd_answers_are_errors(make: Make, answer: bytes, error: type[Exception], words: str) -> None:
     async with peer(says(answer)) as endpoint:
         with pytest.raises(error, match=words):
-            await make().call(endpoint, calls.send("a"))
-
-
-async def test_an_answer_without_end_is_cut_off(make: Make) -> None:
-    async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
-        while True:
-            writer.write(b" " * 1_000_000)
-            await writer.drain()
-
-    async with peer(flood) as endpoint:
-        with pytest.raises(PeerRefused, match="is over"):
             await make().call(endpoint, calls.send("a"))
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import resource
 import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
 from synapse_tui.a2a import bodies
-from synapse_tui.a2a.server import OVERFLOW, ConnectionLimits, Timeouts, room_of_process
+from synapse_tui.a2a.server import OVERFLOW, ConnectionLimits, Timeouts
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.waiting import PATIENCE, until
@@ -131,15 +130,6 @@ async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.
             assert (await connection.reader.read()).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_connection_may_rest_between_requests(stack: contextlib.AsyncExitStack) -> None:
-    agent, _ = await stack.enter_async_context(running(room=ConnectionLimits(timeouts=IMPATIENT)))
-    [resting] = await opened(stack, agent.port, 1)
-    assert await asked(resting, agent.port) == 200
-    [silent] = await opened(stack, agent.port, 1)
-    await silent.reader.read()  # by now it is over with those that never asked
-    assert await asked(resting, agent.port) == 200
-
-
 async def test_a_request_that_is_worked_on_is_not_given_up(stack: contextlib.AsyncExitStack) -> None:
     agent, _ = await stack.enter_async_context(running(room=ConnectionLimits(timeouts=IMPATIENT)))
     [busy] = await opened(stack, agent.port, 1)
@@ -195,17 +185,3 @@ async def test_a_refused_caller_with_a_whole_body_keeps_its_connection(
     request = http("POST", "/tasks/send", agent.port, BODY, {"Origin": "https://evil.example"})
     assert [(await caller.ask(request))[0] for _ in range(2)] == [403, 403]
     assert (await caller.ask(http("POST", "/tasks/send", agent.port, BODY)))[0] == 200
-
-
-def test_room_is_what_the_process_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = [(1024, 4096)]
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: limits[-1])
-    assert room_of_process() == 1024 - 256 - OVERFLOW
-    limits.append((65_536, 65_536))
-    assert room_of_process() == 65_536 - 256 - OVERFLOW
-    limits.append((resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert room_of_process() > 100_000
-    limits.append((300, 300))
-    room = ConnectionLimits()
-    assert not room.crowded(1)
-    assert room.crowded(OVERFLOW)

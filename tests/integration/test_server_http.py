@@ -76,17 +76,6 @@ async def test_every_loopback_address_is_served(host: str) -> None:
         await connection.close()
 
 
-async def test_requests_share_a_connection() -> None:
-    async with running() as (agent, _):
-        connection = await Connection.open(agent.port)
-        for _ in range(3):
-            assert (await connection.ask(http("POST", "/tasks/send", agent.port, BODY)))[0] == 200
-        assert (await connection.ask(http("POST", "/tasks/send", agent.port, b"{")))[0] == 400
-        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
-        await connection.close()
-        assert len(agent.requests) == 3
-
-
 async def test_the_owner_is_looked_up_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     from synapse_tui.a2a.peers import Address, Owner
 
@@ -106,14 +95,6 @@ async def test_the_owner_is_looked_up_once_a_connection(monkeypatch: pytest.Monk
         await connection.close()
     await server.stop()
     assert len(asked) == len(set(asked)) == 2
-
-
-async def test_the_caller_of_a_real_connection_is_known() -> None:
-    """The kernel's tables are read: our own process is let in."""
-    async with running() as (agent, _):
-        connection = await Connection.open(agent.port)
-        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
-        await connection.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can call as somebody else")
@@ -241,22 +222,6 @@ async def test_stopping_one_server_leaves_the_connections_of_the_others() -> Non
             await connection.close()
 
 
-async def test_ten_servers_in_one_loop() -> None:
-    async with contextlib.AsyncExitStack() as stack:
-        agents = [(await stack.enter_async_context(running()))[0] for _ in range(10)]
-        connections = [await Connection.open(agent.port) for agent in agents]
-        answers = await asyncio.gather(
-            *(
-                c.ask(http("POST", "/tasks/send", a.port, BODY))
-                for c, a in zip(connections, agents, strict=True)
-            )
-        )
-        assert [status for status, _ in answers] == [200] * 10
-        assert [len(agent.requests) for agent in agents] == [1] * 10
-        for connection in connections:
-            await connection.close()
-
-
 async def test_a_request_under_way_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
     slow = Slow()
     async with running(agent=slow) as (_, server):
@@ -303,25 +268,6 @@ async def test_callers_wait_in_the_queue_until_the_server_runs() -> None:
     assert (await connection.answer())[0] == 200
     await connection.close()
     await server.stop()
-
-
-async def test_sockets_that_are_closed_cannot_be_served() -> None:
-    sockets = bind_loopback(0)
-    sockets.close()
-    server = AgentServer(FakeAgent(sockets.port), sockets)
-    with pytest.raises((OSError, ValueError)):
-        await server.start()
-    await server.stop()
-
-
-def test_a_port_belongs_to_one() -> None:
-    taken = bind_loopback(0)
-    try:
-        with pytest.raises(PortsExhausted, match=f"port {taken.port} is taken"):
-            bind_loopback(taken.port)
-    finally:
-        taken.close()
-    bind_loopback(taken.port).close()
 
 
 @ipv6
@@ -390,25 +336,6 @@ def test_threads_that_race_for_a_range_get_different_ports() -> None:
     finally:
         for sockets in found:
             sockets.close()
-
-
-async def test_answers_are_not_delayed() -> None:
-    """Nagle's algorithm and a delayed acknowledgement would add 40 ms to each answer."""
-    async with running() as (agent, server):
-        connection = await Connection.open(agent.port)
-        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
-        [protocol] = server._server.server_state.connections
-        accepted = protocol.transport.get_extra_info("socket")
-        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        await connection.close()
-
-
-def test_child_processes_do_not_inherit_the_port() -> None:
-    sockets = bind_loopback(0)
-    try:
-        assert not any(sock.get_inheritable() for sock in sockets.sockets)
-    finally:
-        sockets.close()
 
 
 async def test_a_long_poll_ends_when_the_caller_leaves() -> None:

@@ -13,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.errors import AgentExited, CommandNotFound, InvalidValue, MessageError, TaskNotFound
+from synapse_tui.errors import AgentExited
 from synapse_tui.events import (
     AgentBell,
     AgentProcessExited,
@@ -21,11 +21,11 @@ from synapse_tui.events import (
     AgentTitleChanged,
     ClipboardRequested,
 )
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, MessageRequest, TaskState
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from synapse_tui.terminal import Damage
-from tests.integration.session_rig import PEER, open_rig, until, with_profile
+from tests.integration.session_rig import open_rig, until, with_profile
 
 
 async def test_states_are_published_in_order(tmp_path):
@@ -91,15 +91,6 @@ async def test_death_with_a_queue_and_restart(tmp_path):
         assert rig.submitted == ["%%hang:60%%", "first", "second"]
 
 
-async def test_restart_of_a_running_agent(tmp_path):
-    async with open_rig(tmp_path, prompt="first prompt") as rig:
-        await until(lambda: rig.submitted, "the prompt")
-        await rig.session.restart()
-        await rig.done(rig.send("after"))
-        assert rig.submitted == ["first prompt", "after"]
-        assert len(rig.records("start")) == 2
-
-
 async def test_a_message_left_in_the_composer_goes_after_a_restart(tmp_path):
     async with open_rig(tmp_path, "--dialog-after-paste", "0") as rig:
         task = await rig.delivery(rig.send("covered"), DeliveryState.HELD, "permission dialog open")
@@ -108,15 +99,6 @@ async def test_a_message_left_in_the_composer_goes_after_a_restart(tmp_path):
         await rig.answer("\x1b")
         await rig.done(task)
         assert rig.submitted == ["covered"]
-
-
-async def test_resize_reaches_the_process(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        rig.session.resize(60, 20)
-        await until(lambda: rig.records("resize"), "the resize")
-        assert (rig.records("resize")[-1]["columns"], rig.records("resize")[-1]["lines"]) == (60, 20)
-        assert (rig.session.terminal.columns, rig.session.terminal.lines) == (60, 20)
 
 
 async def test_what_the_terminal_tells_is_published(tmp_path):
@@ -164,34 +146,6 @@ async def test_a_lost_focus_is_told_unless_the_composer_is_known_by_the_cursor(t
         assert written == ([b"\x1b[I", b"\x1b[O"] if told else [b"\x1b[I"])
 
 
-async def test_focus_gives_its_output_precedence(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        rig.session.focus(True)
-        assert rig.scheduler.focused == rig.session.console.process.fd
-        rig.session.focus(False)
-        assert rig.scheduler.focused is None
-
-
-async def test_what_it_costs_to_paint_an_agent_is_charged_to_its_terminal(tmp_path, monkeypatch):
-    charged = []
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        monkeypatch.setattr(rig.scheduler, "charge", lambda *cost: charged.append(cost))
-        rig.session.charge(0.002)
-        assert charged == [(rig.session.console.process.fd, 0.002)]
-
-
-async def test_the_damage_listener_is_called_with_output(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        calls: list[int] = []
-        rig.session.damage_listener = lambda: calls.append(1)
-        rig.type("x")
-        await until(lambda: calls, "damage")
-        assert rig.session.terminal.take_damage()
-
-
 async def test_the_output_is_logged_privately(tmp_path):
     async with open_rig(tmp_path) as rig:
         await rig.done(rig.send("hello log"))
@@ -199,48 +153,6 @@ async def test_the_output_is_logged_privately(tmp_path):
     assert b"hello log" in path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-
-
-async def test_messages_that_cannot_be_taken(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        with pytest.raises(InvalidValue):
-            rig.send("hello", 9)
-        with pytest.raises(MessageError):
-            rig.send(" \n ")
-        with pytest.raises(MessageError):
-            rig.send("x" * 1_000_001)
-        with pytest.raises(TaskNotFound):
-            rig.session.tasks.get("nothing here")
-        with pytest.raises(TaskNotFound):
-            await rig.session.cancel("nothing here")
-        assert list(rig.session.tasks) == []
-
-
-async def test_an_agent_that_takes_no_messages(tmp_path):
-    async with open_rig(tmp_path, profile=with_profile(receives=False)) as rig:
-        with pytest.raises(MessageError):
-            rig.send("hello")
-
-
-async def test_a_command_that_is_not_there(tmp_path):
-    with pytest.raises(CommandNotFound):
-        async with open_rig(tmp_path, profile=with_profile(command="no-such-command-here")):
-            pass
-
-
-async def test_the_state_is_told_as_text_too(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.done(rig.send("hello"))
-        assert "says: hello" in rig.session.recent_text()
-        assert len(rig.session.recent_text()) <= 4000
-
-
-async def test_a_task_is_found_by_its_prefix_and_kept_with_its_sender(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        task = rig.session.accept(MessageRequest("hello", PEER, response_expected=True, metadata={"k": "v"}))
-        assert rig.session.tasks.get(task.short_id).sender == PEER
-        assert list(rig.session.tasks) == [rig.session.tasks.get(task.id)]
-        assert (await rig.done(task)).metadata == {"k": "v"}
 
 
 async def test_nothing_of_a_session_is_left_when_it_stops(tmp_path):

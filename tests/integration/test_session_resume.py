@@ -55,12 +55,6 @@ async def test_a_restart_that_fails_leaves_a_session_that_can_be_restarted(tmp_p
         await rig.session.stop()
 
 
-async def test_an_agent_is_not_resumed_unasked(tmp_path):
-    async with open_rig(tmp_path) as rig:
-        await rig.ready()
-        assert "Resumed" not in rig.session.recent_text()
-
-
 async def test_the_lines_of_before_stand_above(tmp_path):
     async with open_rig(tmp_path) as first:
         task = await first.done(first.send("hello"))
@@ -111,17 +105,6 @@ def seeded(history: bytes, columns: int = 60, height: int = 5, scrollback: int =
     return terminal
 
 
-def test_the_terminal_is_as_good_as_new():
-    terminal = seeded("漢字\r\n\x1b[0;31mred".encode())
-    fresh = Terminal(60, 5, 100)
-    assert lines(terminal) == ["漢字", "red", MARK]
-    assert terminal.display == fresh.display
-    assert terminal.cursor == fresh.cursor
-    assert terminal.modes == fresh.modes
-    terminal.feed(b"plain")
-    assert terminal.cell(0, 0).style.fg == -1
-
-
 def test_nothing_but_lines_is_taken_from_the_file():
     terminal = seeded(b"a\x1b[?1049hb\x1b]2;title\x07\x1b[5nc\x1b[2J\x07\r\nd\x1b[31")
     assert not terminal.modes.alternate_screen
@@ -137,8 +120,3 @@ def test_only_as_many_lines_as_are_kept():
     back = lines(terminal)
     assert len(back) == 50
     assert back[-2:] == ["line 499", MARK]
-
-
-def test_a_history_shorter_than_the_screen_and_an_empty_one():
-    assert lines(seeded(b"x", height=30)) == ["x", MARK]
-    assert lines(seeded(b"")) == ["", MARK]

@@ -25,7 +25,6 @@ from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
-from tests.integration.shell_kit import Shell
 from tests.integration.spool_kit import SYNAPSE_OFFLINE, SpoolRig, changed, forbidden, spool_rig
 from tests.integration.test_host import make_host, open_ready, until
 from tests.integration.test_host import running as running_host
@@ -179,20 +178,6 @@ async def test_many_wait_at_once_and_others_pass_them(
     assert not rig.left(codex)
 
 
-async def test_more_than_are_carried_at_once_wait_in_the_folder(
-    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host_spool, "MAX_AT_ONCE", 2)
-    answers = await asyncio.gather(
-        *(
-            rig.put(codex, rig.request(codex, claude.endpoint).encode(), f"{number:032x}")
-            for number in range(9)
-        )
-    )
-    assert [answer.status for answer in answers] == [200] * 9
-    assert len(claude.requests) == 9
-
-
 async def test_only_agents_of_this_host_are_believed(
     rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
 ) -> None:
@@ -266,13 +251,6 @@ async def test_what_is_no_request_does_no_harm(rig: SpoolRig, codex: FakeAgent, 
     assert len(claude.requests) == 1
 
 
-async def test_errors_are_those_of_the_server(rig: SpoolRig, codex: FakeAgent, claude: FakeAgent) -> None:
-    missing = signed(rig, codex, SpoolRequest("GET", claude.endpoint, "/tasks/00000000", b"", {}, 5.0))
-    answer = await rig.put(codex, changed(missing, expires=2.0**33))
-    assert answer.status == 404
-    assert json.loads(answer.body)["error"]["code"] == "task_not_found"
-
-
 async def test_a_spool_that_the_agent_sweeps_away_is_made_again(
     rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
 ) -> None:
@@ -281,26 +259,6 @@ async def test_a_spool_that_the_agent_sweeps_away_is_made_again(
     answer = await asyncio.to_thread(rig.spool_client(codex).exchange, rig.request(codex, claude.endpoint))
     assert answer.status == 200
     assert len(claude.requests) == 1
-
-
-async def test_spools_go_with_their_agents(rig: SpoolRig, codex: FakeAgent, claude: FakeAgent) -> None:
-    await rig.keeper.remove(codex.agent_id)
-    assert not rig.spool(codex).exists()
-    assert rig.spool(claude).exists()
-    await rig.keeper.remove(claude.agent_id)
-    assert not rig.spool(claude).parent.exists()
-    assert (rig.shell.folder / FOLDER).exists(), "it was there before"
-
-
-async def test_a_folder_that_was_made_for_the_spool_alone_goes_with_it(tmp_path: Path) -> None:
-    shell = Shell.scratch(tmp_path)
-    (shell.folder / FOLDER).rmdir()
-    (shell.folder / ".git").mkdir()
-    async with spool_rig(tmp_path, shell) as rig:
-        codex = await rig.open("codex")
-        assert rig.spool(codex).parent == shell.folder / FOLDER / "spool"
-        rig.keeper.unmake("nobody")
-    assert not (shell.folder / FOLDER).exists()
 
 
 async def test_the_next_version_of_a_host_goes_on_with_the_spools(

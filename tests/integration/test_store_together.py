@@ -72,7 +72,7 @@ def lock_something(safety: LockDatabase, who: str, count: int) -> None:
     from datetime import UTC, datetime
 
     file = f"f{count % 3}"
-    if safety.acquire_lock(file, Holder(who)).allowed:
+    if safety.acquire_locks([file], Holder(who)).allowed:
         safety.record_modification(Modification(file, ChangeType.MODIFY, who, "t", datetime.now(UTC)))
         safety.release_lock(file, who)
 

@@ -11,14 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
-from sqlmodel import SQLModel
 
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.database.naming import naming_of
-from synapse_tui.database.schema import POSTGRES_STEPS
-from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import History
 from synapse_tui.messages.records import AgentKey
@@ -157,38 +153,6 @@ def test_several_hosts_make_the_tables_at_once(team_url: str, tmp_path: Path) ->
     for thread in threads:
         thread.join()
     assert not failed
-
-
-def test_the_steps_lead_to_the_tables_of_the_models(team_url: str, tmp_path: Path) -> None:
-    engine, _ = backend_of(TeamDatabase(team_url, "m", tmp_path), busy=5).open()
-    try:
-        found = inspect(engine)
-        ours = {"projects", "search_docs", "search_stale"}
-        tables = {
-            name: table
-            for name, table in SQLModel.metadata.tables.items()
-            if table.schema is None and not table.info.get("local")
-        }
-        assert set(found.get_table_names("synapse")) - ours == set(tables)
-        for name, table in tables.items():
-            columns = {column["name"]: column for column in found.get_columns(name, "synapse")}
-            assert columns.keys() == {column.name for column in table.columns}
-            for column in table.columns:
-                # A team's database may demand more: the original leaves columns of a shared file empty.
-                assert column.nullable or not columns[column.name]["nullable"], (name, column.name)
-    finally:
-        engine.dispose()
-
-
-def test_tables_of_a_newer_version_are_left_alone(team_url: str, tmp_path: Path) -> None:
-    location = TeamDatabase(team_url, "m", tmp_path)
-    engine, _ = backend_of(location, busy=5).open()
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE schema_version SET version = 999"))
-    engine.dispose()
-    with pytest.raises(HistoryError, match="newer synapse-tui"):
-        backend_of(location, busy=5).open()
-    assert len(POSTGRES_STEPS) < 999
 
 
 async def test_two_hosts_of_a_machine_settle_what_a_third_left_once(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.safety.database import LockDatabase
-from synapse_tui.safety.locks import Holder, ModificationQuery, denial
+from synapse_tui.safety.locks import ModificationQuery
 from tests.integration.team_kit import CLAUDE, Machine, checkout
 
 Make = Callable[..., Machine]
@@ -35,7 +34,7 @@ def machine(team_url: str, tmp_path: Path) -> Iterator[Make]:
 def test_a_file_of_a_repository_has_one_lock_wherever_it_lies(machine: Make) -> None:
     one, two = machine("one"), machine("two")
     assert one.take("src/Main.py")
-    verdict = two.safety.acquire_lock("src/Main.py", two.holder())
+    verdict = two.safety.acquire_locks(["src/Main.py"], two.holder())
     assert not verdict.allowed
     assert verdict.reason == f"locked by {CLAUDE}@one"
     assert verdict.lock is not None
@@ -76,35 +75,6 @@ def test_leases_are_counted_by_the_clock_of_the_server(machine: Make) -> None:
     assert timedelta(minutes=4) < lock.expires_at - two.clock() < timedelta(minutes=6)
 
 
-def test_a_lease_that_has_ended_is_free(machine: Make, team_url: str) -> None:
-    one, two = machine("one"), machine("two")
-    short = LockDatabase(one.location, alive=lambda _: True, lease=timedelta(), busy=5)
-    assert short.acquire_lock("a", Holder(CLAUDE)).allowed
-    short.close()
-    assert two.safety.locks() == []
-    assert two.take("a")
-
-
-def test_files_of_no_repository_belong_to_their_machine(machine: Make, tmp_path: Path) -> None:
-    one, two = machine("one", remote=""), machine("two", project=tmp_path / "one" / "home" / "app")
-    assert one.take("a", "/etc/hosts")
-    assert two.take("a", "/etc/hosts"), "the same path on another machine is another file"
-    assert [lock.file for lock in one.safety.locks()] == ["a"], "those of the project"
-    assert {lock.file for lock in one.safety.locks(CLAUDE)} == {"a", "/etc/hosts"}
-
-
-def test_working_copies_and_folders_of_one_repository_share_names(machine: Make, tmp_path: Path) -> None:
-    one = machine("one")
-    folder = tmp_path / "one" / "home" / "app" / "service"
-    folder.mkdir()
-    inner = machine("one", project=folder)
-    assert one.take("service/x.py", agent="synapse-codex-8120")
-    verdict = inner.safety.acquire_lock("x.py", inner.holder())
-    assert verdict.reason == "locked by synapse-codex-8120"
-    assert verdict.lock is not None
-    assert verdict.lock.file == "x.py"
-
-
 def test_other_repositories_are_not_seen(machine: Make) -> None:
     one, other = machine("one"), machine("two", remote="https://user:token@github.com/team/other")
     assert one.take("a")
@@ -127,17 +97,6 @@ def test_changes_on_other_machines_are_news(machine: Make) -> None:
     by_name = two.safety.modifications(ModificationQuery(agent_id=f"{CLAUDE}@one"))
     assert [each.file for each in by_name] == ["Src/a.py"]
     assert [each.id for each in two.safety.modifications(ModificationQuery(file="src/A.py"))] == [first]
-
-
-def test_a_holder_of_another_machine_is_not_asked(machine: Make) -> None:
-    one, two = machine("one"), machine("two")
-    one.take("a")
-    verdict = two.safety.acquire_lock("a", two.holder())
-    assert verdict.lock is not None
-    told = denial(verdict.lock, two.clock())
-    assert f"locked by {CLAUDE}@one" in told
-    assert "SYNAPSE_BIN send" not in told, "messages do not reach other machines"
-    assert "one" in told
 
 
 def test_all_or_none_of_several_in_any_order(machine: Make) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.messages.archive import Archive, Wanted
-from tests.integration.shell_kit import InnerShell
+from tests.integration.shell_kit import Shell
 from tests.postgres_kit import PASSWORD, Server
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -92,34 +92,8 @@ def test_changes_and_removals_reach_the_index(shelf: Shelf) -> None:
     assert shelf.found("answer") == []
 
 
-def test_pages_go_on_where_the_one_before_ended(shelf: Shelf) -> None:
-    for number in range(5):
-        shelf.put(f"text {number}")
-    for query in ("", "text"):
-        shelf.archive.index()
-        first = shelf.archive.page(Wanted(query=query, limit=2))
-        second = shelf.archive.page(Wanted(query=query, limit=2, after=first.after))
-        third = shelf.archive.page(Wanted(query=query, limit=2, after=second.after))
-        texts = [record.task.text for page in (first, second, third) for record in page.records]
-        assert texts == [f"text {number}" for number in (4, 3, 2, 1, 0)]
-        assert third.after == ""
-
-
-def test_filters_and_counts(shelf: Shelf) -> None:
-    shelf.put("of one")
-    shelf.put("of two", machine="two")
-    assert shelf.found("of", project=str(shelf.location.project)) == ["of one"]
-    assert shelf.found("of", agent="claude", since=NOW + timedelta(minutes=2)) == ["of two"]
-    assert shelf.found("", agent="synapse-claude-8100@two") == ["of two"]
-    assert shelf.found("", until=NOW) == []
-    stats = shelf.archive.stats(Wanted())
-    assert (stats["tasks"], stats["mean_seconds"]) == (2, 10.0)
-    assert stats["first"] == (NOW + timedelta(minutes=1)).isoformat()
-    assert shelf.archive.clean(NOW + timedelta(days=1), dry=True) == 2
-
-
 async def test_commands_use_the_database_of_the_settings(team_url: str, tmp_path: Path) -> None:
-    shell = InnerShell.scratch(tmp_path)
+    shell = Shell.scratch(tmp_path)
     shell.environ["SYNAPSE_DATABASE_URL"] = team_url
     assert (await shell.run("file-safety", "lock", "a.py", "--intent", "mine")).code == 0
     (lock,) = json.loads((await shell.run("file-safety", "locks", "--json")).out)
@@ -138,7 +112,7 @@ async def test_commands_use_the_database_of_the_settings(team_url: str, tmp_path
 
 
 async def test_a_command_says_what_is_wrong_with_the_database(tmp_path: Path) -> None:
-    shell = InnerShell.scratch(tmp_path)
+    shell = Shell.scratch(tmp_path)
     shell.environ["SYNAPSE_DATABASE_URL"] = "postgresql://ann:s3cret@127.0.0.1:1/team"
     for words in (("history", "list"), ("file-safety", "locks"), ("file-safety", "lock", "a")):
         result = await shell.run(*words)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,10 +15,8 @@ import pytest
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
-from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
-from synapse_tui.safety.database import opened_file_safety
 from synapse_tui.safety.handler import LockStore
 from tests.integration.team_kit import Machine
 from tests.postgres_kit import PASSWORD, Server
@@ -82,13 +79,6 @@ def test_a_url_that_cannot_be_read(tmp_path: Path, url: str, told: str) -> None:
     assert "SYNAPSE_DATABASE_URL" in error.message
 
 
-def test_the_driver_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    error = refused(TeamDatabase("postgresql://ann@127.0.0.1:1/team", "m", tmp_path))
-    assert "driver is missing" in error.message
-    assert "pip install 'synapse-tui[postgres]'" in error.hint
-
-
 def test_nobody_listens(tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
     error = refused(TeamDatabase("postgresql://ann:p%40ss@127.0.0.1:1/team", "m", tmp_path))
@@ -112,12 +102,6 @@ def test_a_wrong_login(
     assert hint in error.hint
 
 
-def test_no_such_database(postgres: Server, tmp_path: Path) -> None:
-    error = refused(TeamDatabase(postgres.url("nowhere"), "m", tmp_path))
-    assert "has no such database" in error.message
-    assert "docs/database.md" in error.hint
-
-
 @pytest.fixture
 def database(team_url: str) -> str:
     """The name of a new database."""
@@ -132,39 +116,6 @@ def test_a_user_without_rights(postgres: Server, database: str, team_url: str, t
     assert "grant what is missing" in error.hint
     Machine(team_url, "m", tmp_path).safety.close()  # makes the tables
     assert "permission denied for schema synapse" in refused(guest).message
-
-
-def test_who_may_only_read_can_read(postgres: Server, database: str, team_url: str, tmp_path: Path) -> None:
-    one = Machine(team_url, "m", tmp_path)
-    assert one.take("a")
-    one.safety.close()
-    postgres.sql(
-        "DROP ROLE IF EXISTS reader",
-        "CREATE ROLE reader LOGIN PASSWORD 'reader'",
-        "GRANT USAGE ON SCHEMA synapse TO reader",
-        "GRANT SELECT ON ALL TABLES IN SCHEMA synapse TO reader",
-        database=database,
-    )
-    location = TeamDatabase(postgres.url(database, "reader", "reader"), "m", tmp_path)
-    archive = Archive(location)
-    assert archive.select(Wanted()) == []
-    archive.close()
-    with opened_file_safety(location, alive=lambda _: True) as safety:
-        assert [lock.file for lock in safety.locks()] == ["a"]
-        with pytest.raises(HistoryError, match="does not permit it to this user"):
-            safety.release_agent("synapse-claude-8100")
-    postgres.sql("DROP OWNED BY reader", database=database)
-
-
-def test_a_database_that_is_read_only(postgres: Server, database: str, team_url: str, tmp_path: Path) -> None:
-    Machine(team_url, "m", tmp_path).safety.close()
-    postgres.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
-    with (
-        opened_file_safety(TeamDatabase(team_url, "m", tmp_path), alive=lambda _: True) as safety,
-        pytest.raises(HistoryError, match="is read-only") as caught,
-    ):
-        safety.release_lock("a", "b")
-    assert "primary" in caught.value.hint
 
 
 def test_the_members_of_a_team_have_logins_of_their_own(postgres: Server, tmp_path: Path) -> None:
@@ -222,23 +173,6 @@ async def test_messages_wait_while_the_server_is_away(
     assert told[-1] == "the history is written again; messages go on"
     assert PASSWORD not in caplog.text
     assert "p%40ss" not in caplog.text
-
-
-async def test_tables_that_were_removed_are_made_anew(
-    postgres: Server, team_url: str, database: str, tmp_path: Path
-) -> None:
-    told: list[str] = []
-    location = TeamDatabase(team_url, "m", tmp_path)
-    history = History(
-        location, owner="1:1", alive=lambda _: False, notify=lambda text, _level: told.append(text), busy=2
-    )
-    book, outbox, journal = make_book(history, AgentKey("m:/p", "synapse-codex-8120", "codex"))
-    await journal.waiting("first")
-    postgres.sql("DROP SCHEMA synapse CASCADE", database=database)
-    send(book, outbox, "hello")
-    await journal.flush()
-    await history.close()
-    assert told == [f"the tables of {location} were gone; a new history begins"]
 
 
 @frozen

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.errors import HandoverError
-from synapse_tui.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
+from synapse_tui.pty import Guardian, GuardianHandle, PtyProcess, ReadScheduler
 from tests.integration.pty_harness import Harness, runs, until
 
 HOST = Path(__file__).with_name("upgrade_host.py")
@@ -126,15 +125,6 @@ async def test_no_descriptor_is_left_over(start):
     assert counts[2] <= len(first["descriptors"])
 
 
-async def test_an_adopted_program_is_ended_and_reaped(start):
-    host = await start("/bin/sh", "-c", "trap '' HUP TERM; echo up; while :; do sleep 1000; done")
-    first = await host.shows("up")
-    await host(exec=True)
-    told = await host(end=True)
-    assert told["exit"] == {"code": None, "signal": signal.SIGKILL}
-    assert not runs(first["pid"])
-
-
 async def test_the_guardian_still_watches_after_the_upgrade(start):
     host = await start("/bin/sh", "-c", "trap '' HUP; echo up; while :; do sleep 1000; done")
     first = await host.shows("up")
@@ -173,37 +163,6 @@ async def test_input_that_was_not_taken_follows(tmp_path):
     again.start(ReadScheduler(), on_data=output.extend, on_exit=lambda _status: None)
     await until(lambda: b"500000" in output, lambda: repr(bytes(output[-200:])))
     await again.terminate()
-
-
-async def test_a_program_that_has_ended_is_not_handed_over(tmp_path):
-    harness = Harness(tmp_path)
-    program = harness.sh("echo last words; exit 4")
-    await program.ends()
-    assert program.process.hand_over() is None
-    other = harness.sh("echo last words; exit 4")
-    options = os.WEXITED | os.WNOWAIT
-    os.waitid(os.P_PID, other.process.pid, options)  # noqa: ASYNC222 - the loop must not see it
-    handle = other.process.hand_over()
-    assert handle is not None, "it was not seen to end: whoever adopts it sees that"
-    again = PtyProcess.adopt(handle)
-    output, ended = bytearray(), []
-    again.start(ReadScheduler(), on_data=output.extend, on_exit=ended.append)
-    await until(lambda: ended, "the end")
-    assert (bytes(output), ended[0].code) == (b"last words\r\n", 4)
-
-
-async def test_what_was_not_handed_over_is_told(tmp_path):
-    harness = Harness(tmp_path)
-    program = harness.sh("sleep 1000")
-    with pytest.raises(HandoverError, match="Bad file descriptor"):
-        PtyProcess.adopt(Handle(program.process.pid, "1", 98765))
-    with pytest.raises(HandoverError, match="is not the agent"):
-        PtyProcess.adopt(Handle(program.process.pid, "1", 0))
-    with pytest.raises(HandoverError, match="is not the agent"):
-        PtyProcess.adopt(Handle(os.getpid(), "1", 0))
-    with pytest.raises(HandoverError, match="pipe was not handed over"):
-        Guardian.adopt(GuardianHandle(1, 98765))
-    await harness.close()
 
 
 async def test_without_a_guardian_another_one_is_told_everything(tmp_path):

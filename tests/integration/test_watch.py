@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
 from synapse_tui.agents.watcher import WatchedProcess
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
-from synapse_tui.model import Reply, TaskState
+from synapse_tui.model import AgentSpec, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running as serving
 from tests.integration.session_rig import open_rig
@@ -68,16 +69,6 @@ async def test_an_agent_is_nudged_until_its_answer_matches(host: Host) -> None:
     assert "END-OF-SLOW" in task.artifacts[0].text
     assert f"[A2A:{task.short_id}:user] %%slow:0.3%% go on" in agent.recent_text()
     assert not host._watchdog._watched
-
-
-async def test_an_agent_that_replies_is_done(host: Host) -> None:
-    (agent,) = await open_ready(host, "alice")
-    task_id = await watched(host, agent, "begin")
-    await until(lambda: reported(agent).sent == 1)
-    agent.service.reply(task_id[:8], Reply("all is done"))
-    await until(lambda: not agent.watcher.on)
-    assert agent.tasks.get(task_id).answer == "all is done"
-    assert reported(agent).state is WatchState.DONE
 
 
 async def test_a_watch_that_gives_up_tells_it(host: Host) -> None:
@@ -131,6 +122,37 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
             await second.session.stop()
 
 
+@pytest.mark.parametrize("restore", [True, False])
+async def test_a_watch_of_a_killed_host_goes_on_if_its_agent_is_restored(
+    tmp_path: Path, restore: bool
+) -> None:
+    first = make_host(tmp_path)
+    async with running(first):
+        (agent,) = await open_ready(first, "alice")
+        task_id = await watched(first, agent, "begin", every=1.0)
+        await until(lambda: reported(agent).sent == 1)
+    with closing(sqlite3.connect(first.paths.history)) as connection:  # as kill -9 leaves it
+        connection.execute("UPDATE tasks SET status = 'working', delivery = 'submitted', finished_at = NULL")
+        connection.execute("DELETE FROM tasks WHERE id <> ?", (task_id,))
+        connection.execute("UPDATE watches SET state = 'on'")
+        connection.commit()
+    second = make_host(tmp_path)
+    async with running(second):
+        spec = AgentSpec("dummy", "alice", port=agent.port, restore=restore)
+        again = await second.open(spec, columns=80, lines=24)
+        await until(lambda: again.watcher.report is not None)
+        texts = [step.text for step in reported(again).steps]
+        assert "nudge 1 of 5 was sent" in texts
+        if restore:
+            assert (reported(again).task_id, reported(again).sent) == (task_id, 1)
+            await until(lambda: reported(again).sent == 2)
+        else:
+            assert (reported(again).state, texts[-1]) == (WatchState.FAILED, "the agent was not restored")
+            task = again.tasks.get(task_id)
+            assert (task.state, task.reason) == (TaskState.FAILED, "the agent was not restored")
+            assert not len(again.outbox)
+
+
 # -- the command ---
 
 
@@ -178,22 +200,6 @@ async def test_ctrl_c_ends_the_watch(shell: Shell, gemini: FakeAgent) -> None:
     assert await process.wait() == 130
     assert gemini.watcher.report is not None
     assert gemini.watcher.report.state is WatchState.STOPPED
-
-
-async def test_detached_listed_and_stopped(shell: Shell, gemini: FakeAgent) -> None:
-    task = gemini.wait("a long job")
-    result = await shell.run("watch", "gemini", "--detach", "--every", "1")
-    assert result.out == f"{gemini.agent_id}: watched (task {task.short_id}, every 1 s, at most 5 nudges)\n"
-    listed = (await shell.run("watch", "--list")).out.splitlines()
-    assert listed[0].split()[:3] == ["AGENT", "TASK", "NUDGES"]
-    assert [gemini.agent_id, task.short_id, "0/5"] == listed[1].split()[:3]
-    (found,) = json.loads((await shell.run("watch", "--list", "--json")).out)
-    assert found["task"] == task.id
-    stopped = await shell.run("watch", "gemini", "--stop")
-    assert stopped.out == f"{gemini.agent_id}: stopped by you\n"
-    again = await shell.run("watch", "gemini", "--stop")
-    assert (again.code, "is not watched" in again.err) == (5, True)
-    assert "no watches" in (await shell.run("watch", "--list")).err
 
 
 async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) -> None:

@@ -1,6 +1,5 @@
 """Tabs, titles and the status bar at every width: never too wide, never an error, nothing important lost."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, ExitStatus
-from synapse_tui.widgets.bars import StatusBar, TabBar, fit_hints
-from synapse_tui.widgets.pane import Delivery, PaneTitle
-from synapse_tui.widgets.segment_bar import Piece, cut, width_of
+from synapse_tui.widgets.bars import TabBar
+from synapse_tui.widgets.segment_bar import width_of
 from synapse_tui.widgets.text import one_line, pad, printable, shorten
-from synapse_tui.widgets.views import AgentView, state_mark
+from synapse_tui.widgets.views import AgentView
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 labels = st.text(st.sampled_from("abcXYZ-_.09日本語ａ"), min_size=1, max_size=20)
@@ -76,51 +73,6 @@ def test_tabs_fit_and_the_active_one_is_there(views, width, data):
     assert any(piece.target == "new" for piece in left)
 
 
-@given(agents, st.integers(20, 250), st.booleans(), texts | st.just("held: " + "why " * 90), texts)
-def test_titles_fit_and_keep_their_buttons(view, width, focused, delivery, scrolled):
-    title = bar(
-        PaneTitle,
-        agent=view,
-        focused_pane=focused,
-        delivery=Delivery(state_mark(AgentState.READY), delivery, "t"),
-        scrolled=scrolled[:20],
-    )
-    left, right = title.pieces(width)
-
-    assert width_of(right) <= max(width, 60)
-    assert [piece.target for piece in right][-2:] == ["zoom", "close"]
-    if width >= 80:
-        assert width_of(left) + width_of(right) <= width
-
-
-@given(st.integers(0, 300))
-def test_hints_fit_in_the_order_of_their_keys(width):
-    leader = [Piece(" ^] menu ")]
-    row = fit_hints(leader, Keymap(), width)
-
-    assert width_of(row) <= max(width, width_of(leader))
-    keys = [int(piece.text.strip()[1:]) for piece in row[1:] if piece.text.strip().startswith("F")]
-    assert all(a < b for a, b in pairwise(keys))
-
-
-def test_all_hints_are_shown_where_there_is_room():
-    text = "".join(piece.text for piece in fit_hints([], Keymap(), 300))
-    assert all(f"F{n}" in text for n in range(1, 11))
-
-
-@given(texts, st.integers(40, 200))
-def test_notices_leave_room_for_the_leader(text, width):
-    left, right = bar(StatusBar, notice=one_line(text), level="error").pieces(width)
-
-    assert width_of(left) + width_of(right) <= width
-    assert left
-
-
-@given(st.lists(st.builds(Piece, labels), max_size=8), st.integers(0, 60))
-def test_cut_pieces_fit(pieces, width):
-    assert width_of(cut(pieces, width)) <= width
-
-
 @pytest.mark.parametrize(
     ("status", "text"),
     [
@@ -132,13 +84,3 @@ def test_cut_pieces_fit(pieces, width):
 )
 def test_how_a_process_ended(status, text):
     assert status.words == text
-
-
-def test_marks_differ_without_colour():
-    glyphs = [state_mark(state).glyph for state in AgentState] + [
-        state_mark(AgentState.READY, unseen=True).glyph
-    ]
-    assert len(set(glyphs)) == len(glyphs)
-    assert all(cell_len(glyph) == 1 for glyph in glyphs)
-    frames = {state_mark(AgentState.PROCESSING, frame=n).glyph for n in range(10)}
-    assert len(frames) == 4

@@ -35,14 +35,6 @@ async def test_the_bottom_bar_names_who_asks_for_what_and_the_key(size):
         assert "alice: rm" not in bottom(app), "its dialog is on the screen"
 
 
-async def test_further_agents_that_ask_are_counted():
-    host = three_agents()
-    async with running(host) as (app, _pilot):
-        host.agents[CODEX].become(AgentState.WAITING, "question: Which database?")
-        host.agents[GEMINI].become(AgentState.WAITING, ASKS)
-        await until(lambda: "▲ codex: Which database? +1" in bottom(app))
-
-
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_tab_counts_the_messages_that_are_held(size):
     host = three_agents()
@@ -77,12 +69,3 @@ async def test_what_the_person_holds_does_not_call():
         hold(host, GEMINI, minutes=30, reason="held by you")
         await until(lambda: "║1" in text_of(app).splitlines()[0])
         assert "held" not in bottom(app)
-
-
-async def test_who_asks_comes_before_a_held_message():
-    host = three_agents()
-    async with running(host) as (app, _pilot):
-        hold(host, GEMINI, minutes=5.5)
-        await until(lambda: "║ alice: held 5m" in bottom(app))
-        host.agents[CODEX].become(AgentState.WAITING, ASKS)
-        await until(lambda: "▲ codex: rm -rf build" in bottom(app))

@@ -8,14 +8,12 @@ import pytest
 from synapse_tui.agents.session import KEYS_KEPT
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
-from synapse_tui.errors import ProfileError, SynapseError
-from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import AgentBell, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
-from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -71,40 +69,6 @@ async def test_without_agents_the_launcher_asks():
         assert [spec.profile for spec in host.opened] == ["claude", "gemini"]
 
 
-async def test_launcher_opens_the_marked_row_when_nothing_is_marked():
-    host = FakeHost()
-    async with running(host) as (app, pilot):
-        await pilot.press("space", "down", "space", "down", "space", "down", "enter")
-        await until(lambda: len(app.main.deck.panes) == 1)
-        assert host.opened[-1].profile == "dummy"
-
-
-async def test_the_same_type_twice_is_told_apart_by_port():
-    host = FakeHost()
-    host.add(AgentSpec("claude"))
-    host.add(AgentSpec("claude"))
-    async with running(host) as (app, _pilot):
-        assert [agent.label for agent in app.main.agents] == ["claude-8100", "claude-8101"]
-        host.rename("synapse-claude-8101", "bob")
-        await until(lambda: app.main.agents[1].label == "bob")
-        assert app.main.agents[0].label == "claude-8100", "@claude would still mean both"
-
-
-async def test_states_are_shown_in_tab_and_title(bells):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].become(AgentState.PROCESSING)
-        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
-        await pilot.pause()
-        first = text_of(app).splitlines()[0]
-        assert "◐" in first
-        assert "▲" in first
-        assert "working" in text_of(app).splitlines()[1]
-        assert len(bells) == 1, "an agent that waits rings"
-        await pilot.press("f4")
-        assert "needs you: permission: Bash" in text_of(app).splitlines()[1]
-
-
 @pytest.mark.parametrize("looks", [True, False])
 async def test_an_agent_that_waits_in_focus_rings_only_when_nobody_looks_at_the_terminal(bells, looks):
     host = three_agents()
@@ -155,27 +119,6 @@ async def test_bells_are_not_passed_on_without_end(bells):
         assert len(bells) == 2
 
 
-async def test_titles_are_plain_text():
-    host = three_agents()
-    async with running(host) as (app, _pilot):
-        host.agents[CLAUDE].feed("\x1b]2;[red]fix[/] the parser\x07")
-        host.events.publish(AgentTitleChanged(CLAUDE, "[red]fix[/] the parser"))
-        await until(lambda: "fix" in text_of(app).splitlines()[1])
-        assert "· [red]fix[/] the parser" in text_of(app).splitlines()[1]
-
-
-async def test_a_spinner_in_a_title_draws_nothing():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        drawn = []
-        for glyph in "⠋⠙⠹◐✳":
-            host.agents[CLAUDE].feed(f"\x1b]2;{glyph} Fix 日本語\x07")
-            host.events.publish(AgentTitleChanged(CLAUDE, ""))
-            await pilot.pause(0.3)
-            drawn.append(app.main.agents[0])
-        assert {view.title for view in drawn} == {"Fix 日本語"}
-
-
 async def test_clipboard_of_an_agent_is_copied_and_told(monkeypatch):
     copied = []
     monkeypatch.setattr(
@@ -218,26 +161,6 @@ async def test_a_notice_about_a_dialog_fits_and_goes_with_the_dialog():
         await until(lambda: app.main.status_bar.notice == "")
 
 
-async def test_the_end_of_a_dialog_leaves_other_notices():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CODEX].become(AgentState.WAITING)
-        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
-        host.events.publish(Notice("port 8100 taken", agent_id=CODEX))
-        host.agents[CODEX].become(AgentState.READY)
-        await pilot.pause(0.1)
-        assert app.main.status_bar.notice == "port 8100 taken"
-
-
-async def test_an_agent_that_ends_elsewhere_is_told():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[GEMINI].end(ExitStatus(code=3))
-        await pilot.pause()
-        assert app.main.status_bar.notice == "alice exited with status 3"
-        assert "×" in text_of(app).splitlines()[0]
-
-
 async def test_an_end_calls_for_attention_until_it_was_looked_at():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -271,18 +194,6 @@ async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
         assert "→ alice: done" in text_of(app).splitlines()[1]
         await pilot.press("f4")
         assert "alice" not in text_of(app).splitlines()[1]
-
-
-async def test_a_mention_typed_in_a_pane_is_sent_in_the_name_of_its_agent():
-    host = three_agents()
-    host.agents[CLAUDE].composer = True
-    async with running(host) as (app, pilot):
-        await pilot.press(*"@ali", "tab")
-        await pilot.press(*"look here", "enter")
-        await until(lambda: any(call[0] == "send" for call in host.calls))
-        assert host.calls[-1] == ("send", GEMINI, "look here", CLAUDE, 3)
-        assert not host.agents[CLAUDE].typed
-        await until(lambda: "→ alice: queued" in text_of(app).splitlines()[1])
 
 
 async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
@@ -344,20 +255,6 @@ async def test_mention_to_all_shows_a_receipt_of_each_receiver():
         assert app.messages.summary(receipts[:1]) == "codex: queued"
 
 
-async def test_an_open_message_follows_its_delivery():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you are typing")
-        app.perform("show", task.id)
-        await until(lambda: isinstance(app.screen, MessageDetail))
-        await pilot.pause()
-        assert "you are typing" in text_of(app)
-        assert "Send now" in text_of(app)
-        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
-        await until(lambda: "Send again" in text_of(app))
-        assert "Send now" not in text_of(app)
-
-
 def newest(host: FakeHost, task: Task) -> Task:
     return next(each for each in host.tasks if each.id == task.id)
 
@@ -377,34 +274,6 @@ async def test_a_waiting_message_is_held_and_released():
         await pilot.press("escape")
         app.perform(*offered["Release messages to codex"].action)
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
-
-
-async def test_a_waiting_message_is_moved_from_the_sidebar():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        first, second, third = (host.message(CODEX, text) for text in ("one", "two", "three"))
-        app.perform("sidebar")
-        messages = app.main.query_one(MessageList)
-        await until(lambda: messages.option_count == 3)
-        messages.focus()
-        messages.highlighted = messages.get_option_index(third.id)
-        await pilot.press("shift+up", "shift+up", "shift+up")
-        waiting = host.agents[CODEX].outbox.waiting
-        await until(lambda: waiting == [third.id, first.id, second.id])
-        assert "1 of 3" in app.main.status_bar.notice
-        await pilot.press("shift+down")
-        await until(lambda: waiting == [first.id, third.id, second.id])
-
-
-async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
-    host = three_agents()
-    async with running(host) as (app, _):
-        reason = "uncertain whether it was sent: the host ended"
-        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
-        app.perform("show", task.id)
-        await until(lambda: "Send again now (s)" in text_of(app))
-        assert "Release" not in text_of(app)
-        assert "Hold" not in text_of(app)
 
 
 async def test_an_event_that_cannot_be_shown_does_not_end_the_application(caplog, monkeypatch):
@@ -446,16 +315,6 @@ async def test_a_command_that_fails_is_told(caplog):
         app.perform("close_agent", CODEX)
         await until(lambda: "boom" in app.main.status_bar.notice)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR]
-
-
-async def test_broken_profiles_are_told_and_can_be_read(tmp_path):
-    host = three_agents()
-    host.profiles.problems.append(ProfileError(tmp_path / "bad.yaml", 7, "'ports' [must] be two numbers"))
-    async with running(host) as (app, _pilot):
-        await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
-        app.perform("problems")
-        await until(lambda: "bad.yaml:7:" in text_of(app))
-        assert "[must]" in text_of(app)
 
 
 async def test_colours_follow_the_outer_terminal():

@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 from textual.events import Key, Paste
-from textual.widgets import Input, OptionList, TextArea
+from textual.widgets import Input, TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound, CommandNotFound
 from synapse_tui.host.routing import Receipt
-from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
-from synapse_tui.screens.agents import InterruptDialog, Rename
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.new_agent import NewAgent
@@ -148,26 +146,6 @@ async def test_leader_goes_to_an_agent_by_number():
         assert not host.agents[CODEX].typed
 
 
-async def test_leader_shows_its_keys_until_one_is_pressed():
-    async with running(three_agents()) as (app, pilot):
-        await pilot.press(LEADER)
-        assert app.main.which_key.display
-        assert "restart agent" in text_of(app)
-        await pilot.press("escape")
-        assert not app.main.which_key.display
-        await pilot.press(LEADER, "ö")
-        assert not app.main.which_key.display
-        assert "means nothing" in app.main.status_bar.notice
-
-
-async def test_leader_twice_goes_to_the_agent():
-    host = three_agents()
-    async with running(host) as (_app, pilot):
-        await pilot.press(LEADER, LEADER)
-
-        assert bytes(host.agents[CLAUDE].typed) == b"\x1d"
-
-
 @pytest.mark.parametrize(
     ("key", "sent"),
     [("f10", b"\x1b[21~"), ("f3", b"\x1bOR"), ("f12", b"\x1b[24~"), ("shift+f3", b"\x1b[1;2R")],
@@ -182,18 +160,6 @@ async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent)
         assert not app.main.which_key.display
         await pilot.press("f4")
         assert active(app) == CODEX, "the next one is the application's again"
-
-
-async def test_a_key_of_the_settings_goes_to_the_agent_too():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.use_keys(Keymap.of("ctrl+]", read_bindings({"layout": "alt+l"})))
-        await pilot.press("alt+l")
-        assert app.main.deck.arrangement != "tabs"
-        before = app.main.deck.arrangement
-        await pilot.press(LEADER, "alt+l")
-        assert bytes(host.agents[CLAUDE].typed) == b"\x1bl"
-        assert app.main.deck.arrangement == before
 
 
 async def test_next_agent_that_needs_a_person():
@@ -221,32 +187,6 @@ async def test_new_agent_is_asked_for_and_gets_the_focus():
         spec = AgentSpec("codex", "bob", host.folder / "lib", ("--fast", "a b"), port=8127, prompt="go")
         assert ("open", spec) in host.calls
         assert active(app) == "synapse-codex-8127"
-
-
-async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        for keys in ((LEADER, "n", "tab"), (LEADER, "r")):
-            await pilot.press(*keys)
-            await pilot.press(*"parser-" * 5, "enter")
-            await until(lambda: "a name has at most 32" in text_of(app))
-            await pilot.press("escape")
-            await until(lambda: at_main(app))
-
-
-async def test_errors_of_a_new_agent_stay_in_the_dialog():
-    host = three_agents()
-    host.fail["open"] = CommandNotFound("claude", "claude", "npm install -g claude")
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, "n", "enter")
-        await until(lambda: "not on PATH" in text_of(app))
-        assert "npm install" in text_of(app)
-        await pilot.press("tab", "tab", "tab", *"'open", "enter")
-        await until(lambda: "quotation" in text_of(app))
-        del host.fail["open"]
-        await pilot.press("backspace", "backspace", "backspace", "backspace", "backspace", "enter")
-        await until(lambda: at_main(app))
-        assert len(host.agents) == 4
 
 
 async def test_closing_asks_only_while_the_agent_works():
@@ -290,54 +230,6 @@ async def test_an_ended_agent_keeps_its_screen_and_restarts():
         assert bytes(session.typed) == b"y"
 
 
-async def test_an_ended_agent_is_closed():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].end(ExitStatus(code=3))
-        await pilot.pause()
-        assert "exited with status 3" in text_of(app)
-        bar = exit_bar(app)
-        bar._clock, bar._since = (lambda: 0.0), -10.0
-        await pilot.press("x")
-        await until(lambda: CLAUDE not in host.agents)
-
-
-async def test_restart_of_a_live_agent_is_asked_about():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, "R")
-        assert isinstance(app.screen, Confirm)
-        await pilot.press("n")
-        await pilot.press(LEADER, "R", "y")
-        await until(lambda: ("restart", CLAUDE) in host.calls)
-
-
-async def test_rename_shows_why_it_cannot_be():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, "r")
-        assert isinstance(app.screen, Rename)
-        await pilot.press(*"alice", "enter")
-        await until(lambda: "already called" in text_of(app))
-        await pilot.press("2", "enter")
-        await until(lambda: at_main(app))
-        await until(lambda: app.main.agents[0].label == "alice2")
-        assert "alice2" in text_of(app)
-
-
-async def test_why_this_state():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].become(AgentState.WAITING, "permission: [bold]Bash[/bold]", rule="dialog-box")
-        await pilot.press(LEADER, "w")
-        assert isinstance(app.screen, Report)
-        await pilot.pause()
-        assert "dialog-box" in text_of(app)
-        assert "[bold]Bash[/bold]" in text_of(app), "text of agents is never markup"
-        await pilot.press("escape")
-        assert at_main(app)
-
-
 async def test_composer_completes_the_receiver_and_sends_with_priority():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -348,19 +240,6 @@ async def test_composer_completes_the_receiver_and_sends_with_priority():
 
         assert host.calls[-1] == ("send", "alice", "stop\nthat", "", 5)
         assert "alice: queued" in app.main.status_bar.notice
-
-
-async def test_composer_keeps_the_text_when_it_cannot_be_sent():
-    host = three_agents()
-    host.fail["send"] = AgentNotFound("no agent answers to '@bob'", "did you mean '@alice'?")
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *"bob", "tab", *"hello", "enter")
-        await until(lambda: "did you mean" in text_of(app))
-        assert isinstance(app.screen, Composer)
-        del host.fail["send"]
-        await pilot.press("shift+tab", "shift+tab", "home", *"alice", *["delete"] * 3, "enter", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "alice", "hello", "", 3)
 
 
 def two_agents() -> FakeHost:
@@ -404,19 +283,6 @@ async def test_composer_begins_with_whom_was_written_to_last():
         assert fields(app) == ("", ""), "alice is gone, and there are two others"
 
 
-async def test_composer_offers_every_receiver_when_one_is_preset():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *"ali", "tab", *"one", "enter")
-        await until(lambda: at_main(app))
-        await pilot.press("f2", "shift+tab", "shift+tab")
-        await pilot.pause()
-        assert app.screen.query_one("#recipients", OptionList).option_count == 4
-        await pilot.press("tab", *"two", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "alice", "two", "", 3), "the one that is preset is the marked one"
-
-
 @pytest.mark.parametrize("leave", [["escape"], ["tab", "tab", "enter"]])
 async def test_composer_keeps_the_draft_of_a_message_that_was_not_sent(leave):
     host = three_agents()
@@ -433,21 +299,6 @@ async def test_composer_keeps_the_draft_of_a_message_that_was_not_sent(leave):
         assert host.calls[-1] == ("send", "alice", "half\ndone!", "", 4)
         await pilot.press("f2")
         assert fields(app) == ("alice", ""), "what was sent is a draft no more"
-
-
-async def test_composer_keeps_a_draft_to_one_agent_while_another_is_written_to():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *"ali", "tab", *"later", "escape")
-        await until(lambda: at_main(app))
-        app.perform("compose", "codex")
-        await until(lambda: isinstance(app.screen, Composer) and app.screen.ready)
-        assert fields(app) == ("codex", "")
-        await pilot.press(*"now", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "codex", "now", "", 3)
-        await pilot.press("f2")
-        assert fields(app) == ("alice", "later")
 
 
 async def test_composer_forgets_the_draft_of_a_message_on_its_way_once_it_is_sent():
@@ -473,44 +324,6 @@ async def test_composer_forgets_the_draft_of_a_message_on_its_way_once_it_is_sen
         assert fields(app) == ("alice", "")
 
 
-@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])
-async def test_composer_refuses_an_empty_message(keys):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *keys, "enter")
-        await pilot.pause()
-        assert isinstance(app.screen, Composer)
-        assert "empty" in text_of(app)
-        assert not any(call[0] == "send" for call in host.calls)
-
-
-async def test_interrupt_with_and_without_a_text():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f8")
-        assert isinstance(app.screen, InterruptDialog)
-        await pilot.press("enter")
-        await until(lambda: ("interrupt", CLAUDE, "") in host.calls)
-        await until(lambda: at_main(app))
-        await pilot.press("f4", "f8", *"wait", "enter")
-        await until(lambda: ("interrupt", CODEX, "wait") in host.calls)
-
-
-async def test_interrupt_says_when_it_denies_a_permission():
-    host = three_agents()
-    async with running(host, size=(80, 24)) as (app, pilot):
-        await pilot.press("f8")
-        await pilot.pause()
-        assert "denies" not in text_of(app)
-        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash rm -rf build")
-        await until(lambda: "It asks for something: interrupting denies it." in text_of(app))
-        assert "Now: needs you: permission: Bash rm -rf build" in text_of(app)
-        await pilot.press("enter")
-        await until(lambda: at_main(app))
-        await pilot.press("f9")
-        assert "interrupt 3 agents; what 1 of them asks for is denied" in app.main.status_bar.notice
-
-
 async def test_interrupt_all_wants_a_second_press():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -522,20 +335,6 @@ async def test_interrupt_all_wants_a_second_press():
         app.agents._interrupt_all_until = 0.0
         await pilot.press("f9")
         assert host.calls.count(("interrupt_all",)) == 1
-
-
-@pytest.mark.parametrize(("keys", "key"), [({}, "f1"), ({"help": "f11"}, "f11")])
-async def test_the_key_of_help_closes_it(keys, key):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.use_keys(Keymap.of("ctrl+]", read_bindings(keys)))
-        await pilot.press(key)
-        assert isinstance(app.screen, Report)
-        await pilot.press(key, "x")
-        assert at_main(app)
-        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"x")
-        await pilot.press(LEADER, "w", key)
-        assert isinstance(app.screen, Report), "it closes help alone"
 
 
 async def test_palette_finds_actions_agents_and_receivers():
@@ -585,44 +384,6 @@ async def test_closing_and_quitting_tell_of_messages_that_wait():
         app.perform("close_agent", CODEX)
         await pilot.press("y")
         await until(lambda: CODEX not in host.agents)
-
-
-async def test_quit_without_live_agents_does_not_ask():
-    host = FakeHost()
-    async with running(host) as (app, pilot):
-        await pilot.press("escape")
-        await pilot.press(LEADER, "q")
-        await until(lambda: app._exit)
-
-
-async def test_actions_without_an_agent_do_no_harm():
-    host = FakeHost()
-    async with running(host) as (app, pilot):
-        await pilot.press("escape")
-        for keys in (
-            ["f3"],
-            ["f4"],
-            ["f5"],
-            ["f7"],
-            ["f8"],
-            ["f9"],
-            [LEADER, "x"],
-            [LEADER, "r"],
-            [LEADER, "R"],
-        ):
-            await pilot.press(*keys)
-        for keys in ([LEADER, "w"], [LEADER, "z"], [LEADER, "a"], [LEADER, "!"], [LEADER, "enter"]):
-            await pilot.press(*keys)
-        assert at_main(app)
-
-
-async def test_function_keys_do_nothing_below_a_dialog():
-    async with running(three_agents()) as (app, pilot):
-        await pilot.press("f2", "f4", "f5", LEADER)
-        assert isinstance(app.screen, Composer)
-        assert active(app) == CLAUDE
-        assert app.main.deck.arrangement == "tabs"
-        assert not app.main.which_key.display
 
 
 async def test_messages_are_handled_by_keys_in_the_sidebar():

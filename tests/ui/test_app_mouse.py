@@ -4,17 +4,14 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from textual.events import MouseDown
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus
+from synapse_tui.model import DeliveryState
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft, Recipient
-from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
-from synapse_tui.screens.palette import Palette
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 
@@ -66,17 +63,6 @@ async def test_plus_and_cross():
         await until(lambda: len(host.agents) == 3)
 
 
-async def test_middle_click_on_a_tab_closes_it():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CODEX].become(AgentState.PROCESSING)
-        await pilot.pause()
-        await click(app, pilot, "codex", row=0, button=2)
-        assert isinstance(app.screen, Confirm)
-        await click(app, pilot, "Close it")
-        await until(lambda: CODEX not in host.agents)
-
-
 async def test_zoom_by_button_and_by_double_click():
     async with running(three_agents(), layout="grid") as (app, pilot):
         assert sum(pane.display for pane in app.main.deck.panes) == 3
@@ -84,17 +70,6 @@ async def test_zoom_by_button_and_by_double_click():
         assert app.main.deck.zoomed
         await click(app, pilot, "claude", row=1, times=2)
         assert not app.main.deck.zoomed
-
-
-async def test_state_in_the_title_explains_itself():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash")
-        await pilot.pause()
-        await click(app, pilot, "needs you", row=1)
-        assert isinstance(app.screen, Report)
-        await click(app, pilot, "Close")
-        assert at_main(app)
 
 
 async def test_hints_of_the_status_bar_are_buttons():
@@ -112,28 +87,6 @@ async def test_hints_of_the_status_bar_are_buttons():
         await pilot.pause()
         await click(app, pilot, "layout", row=39)
         assert app.main.deck.arrangement == "columns"
-
-
-async def test_leader_panel_by_mouse():
-    async with running(three_agents(), size=(120, 40)) as (app, pilot):
-        await click(app, pilot, "menu", row=39)
-        assert app.main.which_key.display
-        await click(app, pilot, "zoom")
-        assert app.main.deck.zoomed
-        assert not app.main.which_key.display
-        await click(app, pilot, "menu", row=39)
-        app.post_message(MouseDown(None, 60, 10, 0, 0, 1, False, False, False))
-        await pilot.pause()
-        assert not app.main.which_key.display, "a click elsewhere closes it"
-
-
-async def test_palette_by_mouse():
-    async with running(three_agents()) as (app, pilot):
-        await click(app, pilot, "palette", row=39)
-        assert isinstance(app.screen, Palette)
-        await pilot.pause()
-        await click(app, pilot, "Next agent")
-        assert app.main.active == CODEX
 
 
 async def test_sidebar_by_mouse():
@@ -185,19 +138,6 @@ async def test_receivers_are_offered_only_while_one_is_asked_for():
         await until(lambda: not receivers.display)
 
 
-async def test_an_ended_agent_by_mouse():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].end(ExitStatus(code=0))
-        await pilot.pause()
-        await click(app, pilot, "restart")
-        await until(lambda: ("restart", CLAUDE) in host.calls)
-        host.agents[CLAUDE].end(ExitStatus(code=1))
-        await pilot.pause()
-        await click(app, pilot, " close", row=38)
-        await until(lambda: CLAUDE not in host.agents)
-
-
 @pytest.mark.parametrize("how", ["detach", "attach elsewhere", "theme"])
 @pytest.mark.parametrize("dragging", [True, False])
 async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging):
@@ -220,22 +160,3 @@ async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging
             app.attach(SimpleNamespace(environ={}))  # type: ignore[arg-type]
         assert view.selection is None
         assert app.mouse_captured is None
-
-
-async def test_what_can_be_clicked_is_underlined_below_the_pointer():
-    async with running(three_agents()) as (app, pilot):
-        await pilot.hover(offset=find(app, "codex", row=0))
-        await pilot.pause()
-        assert app.main.tab_bar.hovered == CODEX
-        await pilot.hover(offset=(60, 20))
-        await pilot.pause()
-        assert app.main.tab_bar.hovered == ""
-
-
-async def test_the_count_of_waiting_agents_leads_to_them():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[GEMINI].become(AgentState.WAITING)
-        await pilot.pause()
-        await click(app, pilot, "needs you")
-        assert app.main.active == GEMINI

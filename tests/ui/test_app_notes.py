@@ -1,9 +1,8 @@
 """What stays on the screen, and for how long."""
 
-from synapse_tui.model import AgentSpec, DeliveryState, ExitStatus, TaskState
+from synapse_tui.model import DeliveryState, TaskState
 from synapse_tui.widgets import pane as pane_module
-from tests.ui.app_kit import LEADER, exit_bar, running, text_of, three_agents, until
-from tests.ui.fakes import FakeHost
+from tests.ui.app_kit import running, three_agents, until
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
@@ -42,30 +41,3 @@ async def test_a_message_to_another_process_shows_no_state_that_would_stay(monke
         assert pane.delivery is not None
         assert pane.delivery.text == "synapse-dummy-8190: sent"
         await until(lambda: pane.delivery is None)
-
-
-async def test_why_nothing_could_be_opened_stays_in_the_empty_deck():
-    host = FakeHost()
-    specs = [AgentSpec("claude", name="missing"), AgentSpec("codex", name="missing")]
-    async with running(host, size=(80, 24), specs=specs) as (app, pilot):
-        await until(lambda: "^] n opens one" in text_of(app))
-        await pilot.pause()
-        shown = text_of(app)
-        assert "claude" in shown
-        assert "codex" in shown
-        assert shown.count("PATH") >= 2
-        await pilot.press(LEADER, "n", "enter")
-        await until(lambda: host.agents)
-        await pilot.pause()
-        assert "opens one" not in text_of(app)
-
-
-async def test_a_narrow_exit_bar_shortens_its_hints_first():
-    host = three_agents()
-    async with running(host, size=(48, 20)) as (app, pilot):
-        host.agents[CLAUDE].end(ExitStatus(code=137))
-        await until(lambda: app.main.deck.panes[0].ended)
-        await pilot.pause()
-        row = next(row for row in text_of(app).splitlines() if "×" in row and " x " in row)
-        assert "claude exited with status 137" in row
-        assert exit_bar(app) is not None

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.events import SettingsChanged
-from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.model import AgentState
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.settings_kit import Files
@@ -77,21 +77,6 @@ async def test_changed_colours_layout_and_sidebar_are_shown_at_once() -> None:
         assert app.main.deck.arrangement == "grid"
 
 
-@pytest.mark.usefixtures("same_everywhere")
-async def test_next_colours_are_for_this_session_and_the_settings_end_them() -> None:
-    host = host_with(**{"tui.theme": "dark"})
-    async with running(host, theme=None) as (app, pilot):
-        assert app.theme == "synapse-dark"
-        await pilot.press(LEADER, "t")
-        assert app.theme == "synapse-light"
-        await pilot.press(LEADER, "t")
-        assert app.theme == "synapse-high-contrast"
-        change(host, **{"tui.theme": "nord"})
-        await until(lambda: app.theme == "synapse-nord")
-        await pilot.press(LEADER, "t")
-        assert app.theme == "synapse-dark", "one that is not in the row leads to its beginning"
-
-
 async def choose(app: SynapseApp, theme: str) -> None:
     app.perform("keep_theme", theme)
     await until(lambda: f"colours: {theme}" in app.main.status_bar.notice)
@@ -146,25 +131,3 @@ async def test_an_agent_that_goes_on_at_once_has_not_finished(told: list[tuple[s
         codex.become(AgentState.WAITING, "permission: [b]Bash[/b]\x1b]0;x\x07")
         await until(lambda: told)
         assert told == [("synapse: codex", "permission: [b]Bash[/b] ]0;x")]
-
-
-async def test_an_agent_that_fails_or_ends_calls_too(told: list[tuple[str, str]]) -> None:
-    host = host_with(**{"tui.notifications": "desktop"})
-    async with running(host) as (app, _pilot):
-        host.agents[CODEX].become(AgentState.ERROR)
-        await until(lambda: told == [("synapse: codex", "has failed")])
-        app.attention._notified_at = float("-inf")
-        next(each for each in host.agents.values() if each.name == "alice").end(ExitStatus(code=3))
-        await until(lambda: told[1:] == [("synapse: alice", ExitStatus(code=3).words)])
-
-
-async def test_off_means_off(told: list[tuple[str, str]]) -> None:
-    host = host_with(**{"tui.notifications": "off"})
-    async with running(host) as (app, pilot):
-        app.app_focus = False
-        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
-        await pilot.pause(0.05)
-        assert not told
-        change(host, **{"tui.notifications": "both"})
-        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash")
-        await until(lambda: told)

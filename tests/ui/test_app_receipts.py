@@ -7,7 +7,6 @@ from datetime import timedelta
 from textual.widgets import OptionList
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.errors import HistoryError
 from synapse_tui.messages.records import Change
 from synapse_tui.model import DeliveryState, TaskState
 from synapse_tui.screens.dialog import ListDialog
@@ -43,15 +42,6 @@ async def test_a_message_tells_its_steps():
         assert "→ working    the agent works on it" in text_of(app)
 
 
-async def test_steps_that_cannot_be_read_say_why():
-    host = three_agents()
-    task = host.message(CODEX, "look")
-    host.fail["changes"] = HistoryError("history cannot be read: disk is gone")
-    async with running(host) as (app, _pilot):
-        app.perform("show", task.id)
-        await until(lambda: "history cannot be read: disk is gone" in text_of(app))
-
-
 async def test_a_message_to_several_has_a_receipt_of_each():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -69,15 +59,6 @@ async def test_a_message_to_several_has_a_receipt_of_each():
         assert app.screen.query_one(OptionList).highlighted == 1
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, MessageDetail) and "I have seen it" in text_of(app))
-
-
-async def test_the_title_leads_to_the_receipts():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.messages.send_mention(CLAUDE, "all", "look", 3)
-        await until(lambda: "codex: queued" in text_of(app).splitlines()[1])
-        await pilot.click(offset=(text_of(app).splitlines()[1].index("codex: queued"), 1))
-        await until(lambda: isinstance(app.screen, ListDialog))
 
 
 async def test_the_last_message_of_a_pane():

@@ -5,12 +5,10 @@ import asyncio
 import pytest
 
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.widgets.bars import TabBar
 from synapse_tui.widgets.text import distinct
-from synapse_tui.widgets.views import AgentView, still_title
-from tests.ui.app_kit import make_app, running, text_of, until
+from synapse_tui.widgets.views import still_title
+from tests.ui.app_kit import make_app, text_of, until
 from tests.ui.fakes import FakeHost
-from tests.ui.test_app_bars import bar
 
 TEN = tuple(f"dummy-{port}" for port in range(8190, 8200))
 
@@ -60,30 +58,6 @@ def test_names_stay_different_when_they_are_cut(width):
     assert all(name.endswith(full[-2:]) for name, full in zip(names, TEN, strict=True))
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 200])
-def test_ten_tabs_can_be_told_apart(width):
-    agents = [
-        AgentView(name, number, name, "dummy", state=AgentState.READY) for number, name in enumerate(TEN, 1)
-    ]
-    left, _right = bar(TabBar, agents=agents, active=TEN[0]).pieces(width)
-    text = "".join(piece.text for piece in left)
-    assert "dumm…" not in text or len({piece.text for piece in left if "…" in piece.text}) > 1
-    shown = [piece.text for piece in left if piece.text.strip().startswith("dum")]
-    assert len(shown) == len(set(shown))
-
-
-def test_calm_tabs_lose_their_names_first():
-    agents = [
-        AgentView(name, number, name, "dummy", state=AgentState.WAITING if number == 6 else AgentState.READY)
-        for number, name in enumerate(TEN, 1)
-    ]
-    left, _right = bar(TabBar, agents=agents, active=TEN[0]).pieces(80)
-    text = "".join(piece.text for piece in left)
-    assert "dummy-8190" in text
-    assert "dummy-8195 ▲" in text
-    assert "8191" not in text
-
-
 @pytest.mark.parametrize(
     ("title", "rest"),
     [
@@ -96,15 +70,3 @@ def test_calm_tabs_lose_their_names_first():
 )
 def test_a_window_title_says_only_what_does_not_stand_beside_it(title, rest):
     assert still_title(title, ("dummy-8192", "Claude Code")) == rest
-
-
-async def test_the_name_stands_once_in_the_title_of_a_pane():
-    host = FakeHost()
-    session = host.add(AgentSpec("dummy"))
-    host.add(AgentSpec("dummy"))
-    async with running(host) as (app, _pilot):
-        session.feed("\x1b]0;✳ Ready · dummy-8190\x07")
-        session.become(AgentState.READY)
-        await until(lambda: "● ready" in text_of(app).splitlines()[1])
-        assert text_of(app).splitlines()[1].count("dummy-8190") == 1
-        assert "Ready" not in text_of(app).splitlines()[1]

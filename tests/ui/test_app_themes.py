@@ -2,10 +2,10 @@
 
 import pytest
 from rich.color import Color, ColorSystem
-from textual.theme import BUILTIN_THEMES, Theme
+from textual.theme import Theme
 
 from synapse_tui.model import THEMES
-from synapse_tui.themes import CYCLE, choose_theme
+from synapse_tui.themes import choose_theme
 
 PLACES = ("chrome", "raised", "dialog", "field", "field-focus", "focus")
 READABLE = 4.5
@@ -80,11 +80,3 @@ def test_rounding_changes_no_hue(name):
 )
 def test_the_theme_suits_the_terminal(name, colours, dark, theme):
     assert choose_theme(name, colours, dark=dark).name == theme
-
-
-def test_every_theme_of_textual_can_be_chosen():
-    left_out = {"textual-dark", "textual-light", "ansi-dark", "ansi-light"}
-    assert set(BUILTIN_THEMES) - set(THEMES) == left_out
-    assert set(CYCLE) <= set(THEMES)
-    for name in THEMES:
-        assert choose_theme(name, "truecolor").dark in (True, False)

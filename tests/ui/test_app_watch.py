@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from textual.widgets import Input
-
 from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.model import AgentState
 from synapse_tui.screens.agents import WatchForm, WatchView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, FakeWatcher
@@ -35,25 +33,6 @@ async def test_a_watch_is_asked_for_by_keys():
         assert (order.every, order.times, order.nudge, order.until) == (90.0, 3, "go on", "DONE")
         await until(lambda: "watched 0/3" in title(app))
         assert "claude is watched" in app.main.status_bar.notice
-
-
-async def test_what_cannot_be_is_said_in_the_dialog():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, "W")
-        await until(lambda: isinstance(app.screen, WatchForm) and app.screen.ready)
-        for field, value, said in (
-            ("every", "soon", "'soon' is no seconds of rest"),
-            ("every", "0", "every 0 s is not valid"),
-            ("times", "1.5", "'1.5' is no number of times"),
-            ("until", "(", "is not a pattern"),
-        ):
-            fields = {"every": "60", "times": "5", "until": ""} | {field: value}
-            for name, text in fields.items():
-                app.screen.query_one(f"#{name}", Input).value = text
-            await pilot.press("enter")
-            await until(lambda said=said: said in text_of(app))  # type: ignore[misc]
-        assert not host.agents[CLAUDE].watcher.on
 
 
 async def test_the_mark_follows_the_watch(monkeypatch):
@@ -97,22 +76,3 @@ async def test_a_watch_is_looked_at_and_ended():
         assert not watcher.on
         assert "no longer watched" in app.main.status_bar.notice
         assert "watched" not in title(app)
-
-
-async def test_the_title_leads_to_the_watch():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        watched(host)
-        await until(lambda: "watched 0/5" in title(app))
-        await pilot.click(offset=(title(app).index("watched") + 1, 1))
-        await until(lambda: isinstance(app.screen, WatchView))
-
-
-async def test_an_agent_that_has_ended_is_not_watched():
-    host = three_agents()
-    async with running(host) as (app, _pilot):
-        host.agents[CLAUDE].end(ExitStatus(code=0))
-        await until(lambda: (agent := app.main.find(CLAUDE)) is not None and agent.exit is not None)
-        app.perform("watch_agent", CLAUDE)
-        assert at_main(app)
-        assert app.main.status_bar.notice == "claude has ended"

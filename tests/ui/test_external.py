@@ -145,61 +145,6 @@ async def test_the_view_stays_where_the_person_went():
         await until(lambda: "line 61" in text_of(app))
 
 
-async def test_what_was_said_is_copied():
-    async with talking() as (app, pilot, host, view):
-        await pilot.press(*"go", "enter")
-        await until(lambda: host.externals.tasks)
-        host.externals.say("echo", piece("the answer", last=True))
-        host.externals.say("echo", ended())
-        await until(lambda: "the answer" in text_of(app))
-        await pilot.press("f7", "c")
-        assert app.clipboard == "the answer"
-        await pilot.press("f7", "up", "y")
-        assert app.clipboard == "go"
-        assert not view.composer.choosing
-        await pilot.press("x")
-        assert view.composer.text == "x"
-
-
-async def test_what_goes_on_is_canceled():
-    async with talking() as (_app, pilot, host, _view):
-        await pilot.press(*"go", "enter")
-        await until(lambda: host.externals.tasks)
-        await pilot.press("f8")
-        await until(lambda: host.externals.tasks[0].state is TaskState.CANCELED)
-
-
-async def test_a_message_for_another_agent_goes_there():
-    async with talking() as (_app, pilot, host, _view):
-        await pilot.press(*"@claude", "space", *"look", "enter")
-        await until(lambda: ("send", "claude", "look", "", 3) in host.calls)
-        await pilot.press(*"@nobody", "space", *"look", "enter")
-        await until(lambda: host.externals.tasks)
-        assert host.externals.tasks[0].text == "@nobody look", "what is no address is text"
-
-
-async def test_what_cannot_be_sent_stays_in_the_line():
-    from synapse_tui.errors import MessageTooLarge
-
-    async with talking() as (app, pilot, host, view):
-        host.fail["external_send"] = MessageTooLarge("the message is too large")
-        await pilot.press(*"go", "enter")
-        await until(lambda: view.composer.text == "go")
-        assert "the message is too large" in app.main.status_bar.notice
-
-
-async def test_closing_keeps_the_conversation():
-    async with talking() as (app, pilot, host, _view):
-        await pilot.press(*"go", "enter")
-        await until(lambda: host.externals.tasks)
-        await pilot.press(LEADER, "x")
-        await until(lambda: app.main.deck.pane("echo") is None)
-        assert app.main.active == "synapse-claude-8100"
-        app.perform("open_external", "echo")
-        await until(lambda: app.main.active == "echo")
-        await until(lambda: " go " in text_of(app))
-
-
 async def test_card_tasks_new_and_remove():
     async with talking() as (app, pilot, host, _view):
         await pilot.press(LEADER, "w")
@@ -245,24 +190,8 @@ async def test_an_agent_is_added_after_its_card_was_seen():
         assert ("external_keep", "docs") in host.calls
 
 
-async def test_the_sidebar_lists_external_agents():
-    async with talking((130, 40)) as (app, pilot, host, _view):
-        host.externals.add("docs", name="Docs [b]Agent[/b]")
-        app.main.go_to("synapse-claude-8100")
-        await pilot.press("f6")
-        await until(lambda: "Docs [b]Agent[/b]" in text_of(app))
-        await pilot.press("tab", "down", "enter")
-        await until(lambda: app.main.active == "docs")
-
-
 @pytest.mark.parametrize("action", ["rename_agent", "watch_agent", "send_instructions"])
 async def test_what_is_for_hosted_agents_says_so(action):
     async with talking() as (app, _pilot, _host, _view):
         app.perform(action)
         await until(lambda: "is an external agent" in app.main.status_bar.notice)
-
-
-async def test_quitting_counts_only_agents_that_run_here():
-    async with talking() as (app, pilot, _host, _view):
-        await pilot.press(LEADER, "q")
-        await until(lambda: "This stops 1 agent: claude." in text_of(app))

@@ -32,12 +32,3 @@ def test_scene(snap_compare, name):
 @pytest.mark.parametrize("name", ["talk", "typing", "dialog", "sidebar"])
 def test_small(snap_compare, name):
     compare(snap_compare, name, SMALL)
-
-
-def test_light(snap_compare):
-    compare(snap_compare, "talk", USUAL, theme="synapse-light")
-
-
-def test_without_colour(snap_compare, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, "choosing", SMALL)

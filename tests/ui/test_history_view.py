@@ -149,18 +149,6 @@ async def test_new_tasks_appear_and_the_place_stays() -> None:
         assert len(view.rows) == 51
 
 
-async def test_more_news_than_a_page_are_no_gap() -> None:
-    host = three_agents()
-    host.history.put("old")
-    async with shown(host) as (_app, _pilot, view):
-        await until(lambda: view.rows)
-        for number in range(60):
-            task = host.history.put(f"new {number}")
-        host.events.publish(TaskChanged(task))
-        await until(lambda: len(view.rows) == 50)
-        assert texts(view)[0] == "new 59"
-
-
 async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
     host = three_agents()
     host.history.put("read me", "the answer", metadata={"note": "[b]x[/b]"})
@@ -175,38 +163,6 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         await until(lambda: view.has_focus)
         await pilot.press("escape")
         await until(lambda: at_main(app))
-
-
-async def test_by_mouse() -> None:
-    host = three_agents()
-    host.history.put("one", "first answer")
-    host.history.put("two", "second answer")
-    async with shown(host, size=(80, 24)) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.click(HistoryList, offset=(9, 2))
-        assert marked(view) == "one"
-        await pilot.click(HistoryList, offset=(9, 2), times=2)
-        await until(lambda: "first answer" in text_of(app))
-        await pilot.click("#close")
-        await until(lambda: at_main(app))
-
-
-async def test_texts_are_copied() -> None:
-    host = three_agents()
-    host.history.put("a [b]message[/b]", "an answer")
-    host.history.put("no answer yet", state=TaskState.WORKING)
-    async with shown(host) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.press("tab", "c")
-        await until(lambda: "there is no answer to copy" in text_of(app))
-        await pilot.press("m")
-        assert app.clipboard == "no answer yet"
-        view.focus()
-        await pilot.press("down", "m")
-        assert app.clipboard == "a [b]message[/b]"
-        await pilot.press("c")
-        assert app.clipboard == "an answer"
-        await until(lambda: "copied 9 characters" in text_of(app))
 
 
 async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
@@ -266,15 +222,6 @@ async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
     host.add(AgentSpec("claude"))
     async with shown(host) as (app, _pilot, _view):
         await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))
-
-
-async def test_what_is_not_indexed_yet_is_told() -> None:
-    host = three_agents()
-    host.history.put("one")
-    host.history.left = 1200
-    async with shown(host) as (app, pilot, _view):
-        await pilot.press("o")
-        await until(lambda: "1200 not indexed yet" in text_of(app))
 
 
 async def test_a_slow_history_holds_up_nobody() -> None:

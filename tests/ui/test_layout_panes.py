@@ -4,9 +4,7 @@ import pytest
 from textual.geometry import Region
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
-from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
 
@@ -38,13 +36,6 @@ async def test_the_agents_get_the_size_of_their_panes(layout):
             assert (terminal.columns, terminal.lines) == (region.width, region.height - 1)
 
 
-async def test_hidden_agents_have_the_size_they_will_be_shown_in():
-    host = three_agents()
-    async with running(host, size=(100, 30)) as (_app, pilot):
-        await pilot.resize_terminal(90, 25)
-        await until(lambda: all((90, 22) in session.sizes for session in host.agents.values()))
-
-
 async def test_hidden_agents_follow_every_change_of_the_deck():
     host = three_agents()
     async with running(host, layout="grid", size=(160, 40)) as (_app, pilot):
@@ -52,13 +43,6 @@ async def test_hidden_agents_follow_every_change_of_the_deck():
         await until(lambda: all(s.terminal.columns == 160 for s in host.agents.values()))
         await pilot.press("f6")
         await until(lambda: all(s.terminal.columns == 120 for s in host.agents.values()))
-
-
-async def test_an_empty_deck_says_how_to_begin():
-    async with running(FakeHost()) as (app, pilot):
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "no agents here yet: ^] n opens one" in text_of(app)
 
 
 async def test_zoom_gives_one_pane_the_deck():
@@ -72,12 +56,6 @@ async def test_zoom_gives_one_pane_the_deck():
         await pilot.press(LEADER, "z")
         await pilot.pause()
         assert len(regions(app)) == 3
-
-
-async def test_main_pane_is_chosen():
-    async with running(three_agents(), layout="main") as (app, pilot):
-        await pilot.press("f4", LEADER, "enter")
-        await until(lambda: regions(app)[CODEX].width > regions(app)[CLAUDE].width)
 
 
 async def test_panes_that_do_not_fit_are_shown_when_they_get_the_focus():
@@ -125,19 +103,6 @@ async def test_a_terminal_that_is_too_small_says_so(size):
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert "too small" not in text_of(app)
-
-
-async def test_ten_agents_in_a_narrow_terminal():
-    host = three_agents()
-    for name in ("d", "e", "f", "g", "h", "i", "jj"):
-        host.add(type(host.agents[CLAUDE].spec)("dummy", name=f"agent-{name}"))
-    async with running(host, size=(80, 24)) as (app, pilot):
-        first = text_of(app).splitlines()[0]
-        assert "›" in first or all(str(n) in first for n in range(1, 11))
-        host.agents["synapse-dummy-8196"].become(AgentState.WAITING)
-        await pilot.press("f3")
-        await pilot.pause()
-        assert "10" in text_of(app).splitlines()[0], "the tab in focus is in view"
 
 
 async def test_restart_puts_the_new_terminal_into_the_pane():

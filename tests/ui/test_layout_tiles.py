@@ -68,14 +68,3 @@ def test_no_tile_is_too_small_to_use(layout, count, width, height, data):
 )
 def test_layouts(layout, count, size, expected):
     assert arrange(layout, count, *size, focused=1) == expected
-
-
-def test_panes_that_do_not_fit_come_when_they_get_the_focus():
-    assert list(arrange("columns", 6, 80, 21, focused=0)) == [0, 1]
-    assert list(arrange("columns", 6, 80, 21, focused=3)) == [2, 3]
-    assert list(arrange("columns", 5, 80, 21, focused=4)) == [3, 4]
-
-
-def test_nothing_is_arranged_without_panes_or_room():
-    assert arrange("grid", 0, 80, 24) == {}
-    assert arrange("grid", 2, 0, 24) == {}

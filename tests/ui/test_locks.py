@@ -3,12 +3,10 @@
 import pytest
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.errors import HistoryError
 from synapse_tui.events import LocksChanged, SettingsChanged
 from synapse_tui.hooks.install import Consent
 from synapse_tui.model import AgentSpec
 from synapse_tui.safety.locks import ChangeType
-from synapse_tui.widgets.key_hints import SidebarKeys
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -75,43 +73,9 @@ async def test_the_panel_comes_and_goes_with_the_setting() -> None:
         assert "take" not in hints(app)
 
 
-async def test_where_nothing_is_locked_the_palette_says_so() -> None:
-    async with running(safe(), sidebar=True) as (app, pilot):
-        await pilot.press("f10", *"locks", "enter")
-        await until(lambda: "no file is locked" in app.main.status_bar.notice)
-
-
 def hints(app: SynapseApp) -> str:
     """The keys at the bottom of the sidebar."""
     return "\n".join(row[app.main.sidebar.region.x :] for row in text_of(app).splitlines()[-3:-1])
-
-
-async def test_the_keys_at_the_bottom_are_those_of_the_list_in_focus() -> None:
-    host = safe()
-    host.safety.lock("src/lexer.py", CODEX)
-    async with running(host, sidebar=True) as (app, pilot):
-        await until(lambda: "lexer" in panel(app))
-        assert "hold/release" in hints(app), "before any list had the focus"
-        await pilot.press("f6")
-        await until(lambda: "Enter go to" in hints(app))
-        assert "hold" not in hints(app)
-        await pilot.press("tab")
-        await until(lambda: "Enter open  r release  t take" in hints(app))
-        [first, _second] = app.main.sidebar.query(SidebarKeys)
-        await pilot.click(first, offset=(hints(app).index("take"), 0))
-        await until(lambda: "Lock src/lexer.py yourself?" in text_of(app))
-
-
-async def test_long_paths_and_wide_letters_are_cut_in_the_middle() -> None:
-    host = safe()
-    host.safety.lock(LONG, CODEX)
-    async with running(host, sidebar=True, size=(80, 24)) as (app, pilot):
-        await until(lambda: "packages" in panel(app))
-        await pilot.pause()
-        [row] = [row for row in panel(app).splitlines() if "packages" in row]
-        assert "…" in row
-        assert "テスト.py" in row.replace(" ", "")
-        assert "4m48s" in row
 
 
 async def test_nobody_looks_while_the_sidebar_is_closed() -> None:
@@ -133,24 +97,6 @@ async def test_nobody_looks_while_the_sidebar_is_closed() -> None:
         host.events.publish(LocksChanged(CODEX))
         await pilot.pause()
         assert host.safety.looks == looks
-
-
-async def test_a_hundred_changes_are_not_a_hundred_looks() -> None:
-    host = safe()
-    async with running(host, sidebar=True) as (app, pilot):
-        await until(lambda: "no file" in panel(app))
-        looks = host.safety.looks
-        for _ in range(100):
-            host.events.publish(LocksChanged(CODEX))
-        await pilot.pause()
-        assert looks < host.safety.looks < looks + 60
-
-
-async def test_locks_that_cannot_be_read_say_why() -> None:
-    host = safe()
-    host.safety.fail = HistoryError("the database [b]is broken[/b]", "")
-    async with running(host, sidebar=True) as (app, _pilot):
-        await until(lambda: "the database [b]is" in panel(app))
 
 
 async def test_enter_shows_the_file_and_a_person_releases_it() -> None:
@@ -211,25 +157,6 @@ async def test_a_person_takes_a_lock_from_an_agent_after_a_question() -> None:
         await until(lambda: "locked by you for 5 minutes; codex held it" in app.main.status_bar.notice)
         await until(lambda: "you" in panel(app))
         assert [lock.agent_id for lock in await host.safety.locks()] == ["user"]
-
-
-async def test_a_file_that_nobody_holds_is_locked_without_a_question() -> None:
-    host = safe()
-    async with running(host) as (app, pilot):
-        app.perform("show_file", "b.py")
-        await until(lambda: "not locked" in text_of(app))
-        await pilot.press("t")
-        await until(lambda: "b.py is locked by you" in app.main.status_bar.notice)
-        assert [lock.agent_id for lock in await host.safety.locks()] == ["user"]
-
-
-async def test_a_lock_that_is_gone_by_then_is_told() -> None:
-    host = safe()
-    async with running(host) as (app, pilot):
-        app.perform("release_lock", "gone.py")
-        await until(lambda: "Release gone.py?" in text_of(app))
-        await pilot.press("y")
-        await until(lambda: "not locked any more" in app.main.status_bar.notice)
 
 
 async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.finding import UntrustedFile
-from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.questions import RestoreOffer, RestoreQuestion, TrustQuestion
 from tests.ui.app_kit import at_rest, running, text_of, until
@@ -45,33 +44,6 @@ async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
         await until(lambda: told in text_of(app))
         assert ("wait" in text_of(app)) == bool(told)
         assert "last conversation" in text_of(app)
-
-
-async def test_messages_that_cannot_be_counted_are_told_too():
-    async def waiting() -> int:
-        raise HistoryError("history cannot be read: the disk is gone", "look at the disk")
-
-    async with running(FakeHost(), restore=offer(waiting)) as (app, _pilot):
-        await until(lambda: "the disk is gone" in text_of(app))
-
-
-async def test_it_is_answered_before_they_are_counted():
-    left = []
-
-    async def waiting() -> int:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            left.append(True)
-        return 0
-
-    async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
-        at_rest(app)
-        await pilot.press("tab", "n")
-        await until(
-            lambda: left,
-        )
-        assert not isinstance(app.screen, RestoreQuestion)
 
 
 @pytest.mark.parametrize(("wanted", "opened"), [(True, ["dummy"]), (False, ["dummy", "shell", "codex"])])

@@ -10,16 +10,12 @@ import pytest
 from synapse_tui.actions import ACTIONS
 from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.errors import SynapseError
-from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, DeliveryState
-from synapse_tui.screens.application import help_text
-from synapse_tui.screens.composer import Recipient, matching, recipients
-from synapse_tui.screens.new_agent import split_installed
-from synapse_tui.screens.palette import Offer, search
+from synapse_tui.screens.composer import recipients
 from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import at_main, at_rest, make_app, running, text_of, three_agents, until
-from tests.ui.fakes import FakeHost, fake_profiles, find_command
+from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
@@ -88,13 +84,6 @@ async def test_files_that_have_changed_are_asked_about_before_instructions_are_s
         await until(lambda: "the project's files are read" in text_of(app))
 
 
-def test_profiles_are_split_by_what_is_installed():
-    usable, missing = split_installed(list(fake_profiles().profiles.values()), find_command)
-
-    assert [p.name for p in usable] == ["claude", "codex", "gemini", "dummy", "shell"]
-    assert [p.name for p in missing] == ["copilot", "opencode"]
-
-
 def test_recipients_are_offered_by_their_shortest_address():
     host = three_agents()
     host.add(AgentSpec("codex"))
@@ -114,43 +103,6 @@ def test_recipients_are_offered_by_their_shortest_address():
         "all",
         "synapse-claude-8105",
     ]
-
-
-def test_recipients_that_begin_with_what_was_typed_come_first():
-    found = [Recipient(a, a, "t", "") for a in ("malice", "alice", "bob")]
-
-    assert [r.address for r in matching(found, "@ALI")] == ["alice", "malice"]
-    assert [r.address for r in matching(found, "＠")] == ["malice", "alice", "bob"]
-
-
-def test_palette_finds_by_title_before_words():
-    def offer(title: str, words: str = "") -> Offer:
-        return Offer(title, (), words=words)
-
-    every = [offer("Zoom", "layout"), offer("Next layout"), offer("Quit")]
-
-    assert [o.title for o, _ in search(every, "layout")] == ["Next layout", "Zoom"]
-    assert [o.title for o, _ in search(every, " ")] == ["Zoom", "Next layout", "Quit"]
-    assert search(every, "xyzzy") == []
-
-
-@pytest.mark.parametrize("width", [20, 60, 76, 100, 200])
-def test_help_keeps_to_its_width(width):
-    lines = help_text(Keymap(), width).plain.splitlines()
-
-    assert "^] ?" in "\n".join(lines)
-    indented = [line for line in lines if line.startswith("    ") and len(line) > width]
-    assert not indented or width < 60
-
-
-@pytest.mark.parametrize("leader", ["ctrl+]", "ctrl+alt+space"])
-def test_help_parts_every_key_from_what_it_does(leader):
-    keymap = Keymap.of(leader, read_bindings({"zoom": "shift+f11, leader z"}))
-    text = help_text(keymap, 120).plain
-
-    for action in keymap.actions:
-        assert f" {action.title} " in text, action.id
-    assert " Shift+F11 " in text
 
 
 async def test_every_action_can_be_done_in_the_smallest_terminal():
@@ -219,18 +171,6 @@ async def test_every_dialog_fits_a_small_terminal():
         await pilot.pause()
         for button in app.screen.query("Button"):
             assert app.screen.region.contains_region(button.region)
-
-
-async def test_keys_of_lists_in_the_new_agent_dialog():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.perform("new_agent")
-        await until(lambda: not at_main(app))
-        await pilot.press("end", "enter")
-        await pilot.pause()
-        assert host.opened[-1].profile == "opencode", (
-            "one that is not installed can be tried: the error says why"
-        )
 
 
 def test_every_action_of_the_table_can_be_done():

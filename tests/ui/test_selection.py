@@ -6,7 +6,7 @@ import pytest
 
 from synapse_tui.terminal import Terminal
 from synapse_tui.widgets.scroll_mode import Selection, Unit
-from synapse_tui.widgets.viewport import Point, Viewport, text_between
+from synapse_tui.widgets.viewport import Point, Viewport
 
 
 @pytest.fixture
@@ -27,12 +27,6 @@ def test_both_ends_belong_to_the_selection(terminal):
     terminal.feed(b"abcdef")
     assert select(terminal, (0, 1), (0, 3)).text == "bcd"
     assert select(terminal, (0, 3), (0, 1)).text == "bcd"
-
-
-def test_a_press_without_a_move_selects_nothing(terminal):
-    terminal.feed(b"abcdef")
-    viewport = Viewport(terminal)
-    assert not Selection(viewport, Point(viewport.top, 1))
 
 
 def test_wide_characters_are_taken_whole_from_either_half(terminal):
@@ -81,10 +75,3 @@ def test_output_under_the_selection_is_noticed(terminal):
     assert not selection.changed()
     terminal.feed(b"\x1b[1;2Hx")
     assert selection.changed()
-
-
-def test_lines_that_are_gone_are_left_out():
-    terminal = Terminal(10, 2, 3)
-    terminal.feed(b"\r\n".join(b"%d" % number for number in range(20)))
-    viewport = Viewport(terminal)
-    assert text_between(viewport, Point(0, 0), Point(viewport.last, 10)) == "15\n16\n17\n18\n19"

@@ -100,13 +100,6 @@ def test_escape_takes_the_search_back(reader):
     assert reader.keys("escape") is Outcome.LEAVE
 
 
-def test_keys_are_text_while_a_search_is_typed(reader):
-    reader.keys("/")
-    reader.type("qyvgGn")
-    assert reader.mode.prompt == "qyvgGn"
-    assert "none" in reader.mode.status
-
-
 def test_capitals_matter_only_when_there_are_any():
     reader = Reader(["Error one", "error two", "ERROR"])
     viewport = reader.viewport
@@ -160,20 +153,3 @@ def test_select_and_copy(reader):
     assert reader.keys("y") is Outcome.COPY
     assert reader.mode.selection is not None
     assert reader.mode.selection.text == "line 37\nline"
-
-
-def test_enter_without_a_selection_and_q_leave(reader):
-    assert reader.keys("enter") is Outcome.LEAVE
-    assert reader.keys("q") is Outcome.LEAVE
-
-
-def test_whole_lines_are_selected_by_capital_v(reader):
-    reader.keys("up", "V", "up")
-    assert reader.mode.selection is not None
-    assert reader.mode.selection.text == "line 37\nline 38"
-
-
-def test_the_wheel_keeps_the_pointer_in_view(reader):
-    reader.mode.scroll(15)
-    assert reader.viewport.offset == 15
-    assert 0 <= reader.viewport.row(reader.mode.pointer.line) < 10

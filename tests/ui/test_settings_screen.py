@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.screens.settings import SettingEditor, SettingsScreen
@@ -107,23 +107,6 @@ async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> N
         assert files.read(files.user) == {"tui": {"layout": "grid"}}
         await until(lambda: "grid" in row(app, "tui.layout"))
         assert "changed outside" not in said(app)
-
-
-async def test_a_boolean_is_toggled_and_unset_by_the_mouse(files: Files) -> None:
-    async with running(three_agents(), settings_files=files) as (app, pilot):
-        editor = await open_editor(app, pilot, "tui.sidebar")
-        assert not editor.query_one("#unset", Button).display
-        await pilot.click("#value", offset=(2, 0))
-        assert app.screen is editor, "a click only marks"
-        await pilot.click("#save")
-        await closed(app, pilot)
-        assert files.read(files.user) == {"tui": {"sidebar": True}}
-        await until(lambda: "true" in row(app, "tui.sidebar"))
-        await pilot.click("#change")
-        await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
-        await pilot.click("#unset")
-        assert await closed(app, pilot) == "tui.sidebar was taken out of ~/.synapse/settings.json"
-        assert files.read(files.user) == {}
 
 
 async def test_the_file_that_counts_now_is_marked_and_another_can_be_chosen(files: Files) -> None:
@@ -253,40 +236,6 @@ async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(
         await until(lambda: f"your file nord {why}" in text_of(app))
 
 
-async def test_what_waits_for_trust_stands_beside_what_holds(files: Files) -> None:
-    files.write(files.user, {"tui": {"layout": "grid"}})
-    files.write(files.shared, {"tui": {"layout": "main"}})
-    files.held = files().load()
-    files.write(files.shared, {"tui": {"layout": "columns"}}, trusted=False)
-    async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
-        await open_screen(app, pilot)
-        await pilot.press(*"tui.layout")
-        await until(lambda: "project file main as before: the file waits for your trust" in text_of(app))
-        assert "project file columns (not trusted yet)" in text_of(app)
-        await open_editor(app, pilot, "tui.layout")
-        await pilot.press("tab", "up")
-        await until(lambda: ".synapse/settings.json wins: main" in text_of(app))
-
-
-async def test_a_file_that_cannot_be_read_is_told(files: Files) -> None:
-    files.user.mkdir(parents=True)
-    async with running(three_agents(), settings_files=files) as (app, pilot):
-        await open_screen(app, pilot)
-        await until(lambda: "~/.synapse/settings.json cannot be read" in text_of(app))
-        editor = await open_editor(app, pilot, "tui.layout")
-        await pilot.press("enter")
-        await until(lambda: "cannot be read" in error(editor))
-
-
-async def test_a_folder_that_cannot_be_written_is_told(files: Files) -> None:
-    (files.project / ".synapse").write_text("a file in the way")
-    async with running(three_agents(), settings_files=files) as (app, pilot):
-        editor = await open_editor(app, pilot, "tui.layout")
-        await pilot.press("tab", "down", "enter")
-        await until(lambda: "cannot be made" in error(editor))
-        assert app.screen is editor
-
-
 async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> None:
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
@@ -312,20 +261,3 @@ async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(file
         await pilot.press("enter")
         assert "counts once you have trusted it" in await closed(app, pilot)
         assert files().load().text("tui.layout") == "tabs"
-
-
-async def test_without_files_a_person_is_told_of_the_command() -> None:
-    async with running(three_agents()) as (app, pilot):
-        await pilot.press(LEADER, ",")
-        await until(lambda: "synapse config" in app.main.status_bar.notice)
-        assert at_main(app)
-
-
-@pytest.mark.parametrize("size", [(40, 10), (200, 60)])
-async def test_a_setting_of_each_kind_can_be_opened_at_any_size(files: Files, size: tuple[int, int]) -> None:
-    async with running(three_agents(), settings_files=files, size=size) as (app, pilot):
-        screen = await open_screen(app, pilot)
-        for key in {entry.setting.kind: entry.key for entry in screen._shown}.values():
-            await open_editor(app, pilot, key)
-            await pilot.press("escape")
-            await until(lambda: app.screen is screen)

@@ -72,20 +72,6 @@ def test_editor(snap_compare, files, key):
     compare(snap_compare, files, USUAL, key=key)
 
 
-@pytest.mark.parametrize("key", ["tui.theme", "tui.keys"])
-def test_small_editor(snap_compare, files, key):
-    compare(snap_compare, files, SMALL, key=key)
-
-
-def test_sixteen_colours(snap_compare, files):
-    compare(snap_compare, files, SMALL, theme="synapse-16")
-
-
-def test_without_colour(snap_compare, files, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    compare(snap_compare, files, SMALL, key="tui.layout")
-
-
 @pytest.mark.parametrize("name", ["high-contrast-light", "nord"])
 def test_chosen_colours(snap_compare, files, name):
     host = FakeHost(**{"tui.theme": name})

@@ -1,12 +1,10 @@
 """The sidebar: what it shows, how it is entered and left, how it follows."""
 
 import pytest
-from rich.cells import cell_len
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList
-from synapse_tui.widgets.text import markdown_line
 from tests.ui.app_kit import running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -78,14 +76,6 @@ async def test_over_the_panes_it_makes_way_for_a_composer_that_moves_under_it():
         assert app.main.sidebar.display
 
 
-async def test_it_is_open_at_the_start_when_the_settings_say_so():
-    async with running(three_agents(), sidebar=True) as (app, pilot):
-        await pilot.pause()
-        assert app.main.sidebar.display
-        assert "needs" not in text_of(app)
-        assert "claude" in "".join(rows(app)[2:4])
-
-
 async def test_markdown_of_an_answer_is_rendered():
     host = three_agents()
     host.message(
@@ -98,38 +88,6 @@ async def test_markdown_of_an_answer_is_rendered():
     async with running(host, sidebar=True) as (app, pilot):
         await pilot.pause()
         assert "↳ Result Done: __init__ • more" in "\n".join(rows(app))
-
-
-@pytest.mark.parametrize(
-    ("text", "runs"),
-    [
-        (
-            "a **b** *c* `d`",
-            [("a ", "I"), ("b", "bold I"), (" ", "I"), ("c", "italic I"), (" ", "I"), ("d", "C")],
-        ),
-        ("[see](https://a.example) <b>\x1b[31m 3 * 4", [("see", "I"), (" <b> [31m 3 * 4", "I")]),
-        ("1. one\n2. two", [("1. ", "I"), ("one", "I"), (" ", "I"), ("2. ", "I"), ("two", "I")]),
-        ("```sh\nls  -l\n```", [("ls -l ", "C")]),
-        ("", []),
-    ],
-)
-def test_markdown_on_one_line(text, runs):
-    found = list(markdown_line(text, "I", "C"))
-    assert [run for run in found if run != (" ", "I")] == [run for run in runs if run != (" ", "I")]
-    assert cell_len("".join(run[0] for run in markdown_line("**x** " * 10_000, "I", "C"))) < 1000
-
-
-async def test_agents_with_state_folder_port_and_age():
-    host = three_agents()
-    async with running(host, sidebar=True) as (app, pilot):
-        host.clock = lambda: 15.0
-        host.agents[GEMINI].become(AgentState.WAITING, "permission: [red]rm[/red]")
-        await pilot.pause()
-        shown = "\n".join(rows(app))
-        assert "alice  needs you: permission" in shown
-        assert "1m" in shown
-        assert "/home/me/code/parser" in shown
-        assert ":8110" in shown
 
 
 async def test_messages_with_state_reason_and_answer():
@@ -185,21 +143,6 @@ async def test_a_change_keeps_the_mark_where_it_is():
         assert view.highlighted == 1
 
 
-async def test_commands_on_messages_that_are_gone_are_told():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        done = host.message(CODEX, "x", delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
-        host.agents[CODEX].outbox.waiting.clear()
-        for command, told in (
-            ("cancel", "ended already"),
-            ("send_now", "does not wait"),
-            ("show", "no longer kept"),
-        ):
-            app.perform(command, done.id if command != "show" else "gone")
-            await pilot.pause()
-            assert told in app.main.status_bar.notice
-
-
 async def test_messages_in_an_inbox_are_counted_and_typed_only_when_a_person_says_so():
     host = three_agents()
     async with running(host, sidebar=True) as (app, pilot):
@@ -237,21 +180,3 @@ async def test_peers_are_listed_and_written_to():
         await pilot.pause()
         await pilot.press(*"hi", "enter")
         await until(lambda: host.calls[-1] == ("send", "synapse-claude-8105", "hi", "", 3))
-
-
-async def test_tab_goes_round_the_lists_and_enter_goes_to_the_agent():
-    host = three_agents()
-    async with running(host, sidebar=True) as (app, pilot):
-        host.message(CODEX, "x")
-        await pilot.pause()
-        await pilot.press("f6", "tab", "down", "enter")
-        assert app.main.active == CODEX
-        await pilot.press("w")
-        assert bytes(host.agents[CODEX].typed) == b"w"
-
-
-async def test_an_empty_list_of_messages_says_how_to_begin():
-    async with running(three_agents(), sidebar=True) as (app, pilot):
-        await pilot.pause()
-        assert "press F2" in text_of(app)
-        await pilot.press("f6", "s", "c", "enter")

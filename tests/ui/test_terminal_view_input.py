@@ -35,14 +35,6 @@ async def test_keys_reach_the_child(keys, sent):
         assert session.taken() == sent
 
 
-async def test_keys_are_encoded_for_the_childs_modes():
-    session = FakeSession()
-    async with running(PanesApp(session)) as pilot:
-        session.output("\x1b[?1h")
-        await pilot.press("up")
-        assert session.taken() == b"\x1bOA"
-
-
 async def test_the_bytes_of_a_terminal_key_pass_unchanged():
     async with pane() as (app, session, pilot):
         app.post_message(TerminalKey(KeyEvent("enter", alt=True), b"\x1b\r"))
@@ -84,16 +76,6 @@ async def test_a_paste_is_one_piece_without_controls():
         assert session.taken() == b"\x1b[200~one\rtwo\x1b[201~"
 
 
-async def test_focus_is_told():
-    first, second = FakeSession(20), FakeSession(20)
-    app = PanesApp(first, second)
-    async with running(app) as pilot:
-        app.views[1].focus()
-        await settle(pilot)
-        assert first.focused == [True, False]
-        assert second.focused == [True]
-
-
 async def test_a_click_that_gives_the_focus_is_not_for_the_child():
     first, second = FakeSession(20), FakeSession(20)
     app = PanesApp(first, second)
@@ -119,22 +101,6 @@ async def test_the_wheel_scrolls_back_and_typing_returns():
         await settle(pilot)
         assert app.view.scrolled == 0
         assert app.picture().display[0].rstrip() == "line 20"
-
-
-async def test_the_wheel_is_the_childs_when_it_asked_for_the_mouse():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[?1000h\x1b[?1006h")
-        await _wheel(app.view, up=False)
-        await settle(pilot)
-        assert session.taken() == b"\x1b[<65;6;3M"
-
-
-async def test_the_wheel_sends_arrow_keys_on_the_alternate_screen():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[?1049h\x1b[?1007h")
-        await _wheel(app.view, up=True)
-        await settle(pilot)
-        assert session.taken() == b"\x1b[A" * 3
 
 
 async def _wheel(view: TerminalView, *, up: bool) -> None:
@@ -186,16 +152,6 @@ async def test_shift_selects_although_the_child_has_the_mouse():
         await pilot.mouse_up(app.view, offset=(3, 0), shift=True)
         assert app.clipboard == "hell"
         assert session.taken() == b""
-
-
-async def test_double_and_triple_clicks():
-    async with pane() as (app, session, pilot):
-        session.output("one two three")
-        await settle(pilot)
-        await pilot.click(app.view, offset=(5, 0), times=2)
-        assert app.clipboard == "two"
-        await pilot.click(app.view, offset=(5, 0))
-        assert app.clipboard == "one two three"
 
 
 async def test_a_click_on_a_link_with_ctrl_is_told():

@@ -16,7 +16,7 @@ from synapse_tui.widgets.mention_overlay import (
     room_for_mention,
 )
 from synapse_tui.widgets.terminal_view import TerminalView
-from synapse_tui.widgets.text import wrap_at_cursor, wrap_words
+from synapse_tui.widgets.text import wrap_at_cursor
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
 from tests.waiting import until
 
@@ -114,16 +114,6 @@ async def test_the_cursor_stands_in_what_is_typed():
         assert session.taken() == b"@gemini hi"
 
 
-async def test_the_overlay_flips_above_and_leaves_the_line_of_the_cursor():
-    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
-        session.output("\x1b[1;1H\x1b[19;1Hprompt> ")
-        await pilot.press("@")
-        await settle(pilot)
-        picture = app.picture()
-        assert picture.display[18].startswith("prompt>")
-        assert "╰" in picture.display[17]
-
-
 @pytest.mark.parametrize("size", [(80, 24), (40, 9), (140, 50)])
 async def test_it_stays_in_sight_when_the_window_has_another_size(size):
     session = FakeSession(120, 40)
@@ -202,17 +192,6 @@ async def test_a_focus_that_moved_while_the_window_was_away_gives_back():
         assert app.views[0].mention.drawn is None
 
 
-async def test_a_click_on_a_completion_takes_it():
-    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
-        await pilot.press("@")
-        await settle(pilot)
-        row = next(y for y, text in enumerate(app.picture().display) if "alice" in text)
-        await pilot.click(offset=(8, row))
-        await settle(pilot)
-        assert "→ alice" in shown(app)
-        assert session.taken() == b""
-
-
 async def test_a_paste_goes_into_the_message():
     async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press(*"@gemini ")
@@ -272,31 +251,6 @@ def test_every_line_is_as_wide_as_the_frame_and_the_cursor_is_in_it(width, heigh
     assert picture.size.region.shrink((1, 2, 1, 2)).grow((0, 1, 0, 0)).contains_point(picture.cursor)
 
 
-def test_markup_of_agents_and_people_stays_text():
-    picture = draw_mention(view(text="[bold]x[/]", cursor=0, target="[red]y"), 40, 10)
-    assert "[bold]x[/]" in picture.lines[1].plain
-    assert "[red]y" in picture.lines[0].plain
-
-
-def test_an_error_is_read_whole_over_two_rows():
-    picture = draw_mention(view(problem="synapse-dummy-8193 has ended; restart it in its pane"), 40, 10)
-    rows = [line.plain.strip("│ ") for line in picture.lines]
-    assert rows[2:4] == ["synapse-dummy-8193 has ended;", "restart it in its pane"]
-    assert "Enter sends" not in rows[-1]
-    assert wrap_words("a bb ccc", 4, 2) == ["a bb", "ccc"]
-    assert wrap_words("a bb ccc dddd", 4, 2) == ["a bb", "ccc…"]
-    assert wrap_words("a", 4, 0) == []
-
-
-def test_an_ambiguous_address_says_what_chooses():
-    choices = tuple(Completion(agent.agent_id, (agent,)) for agent in AGENTS)
-    asked = draw_mention(view(target="", completions=choices), 60, 12).lines[-1].plain
-    assert "Tab" in asked
-    assert "Enter sends" not in asked
-    chosen = draw_mention(view(target="alice", completions=choices, selected=2), 60, 12).lines[-1].plain
-    assert "Enter sends" in chosen
-
-
 @pytest.mark.parametrize(
     ("text", "cursor", "rows", "place"),
     [
@@ -323,11 +277,3 @@ def test_the_overlay_stays_in_the_pane_and_off_the_line_of_the_cursor(line):
     row, _ = place_mention(pane, anchor, height)
     assert 0 <= row <= row + height <= pane.height
     assert not row <= line < row + height
-
-
-def test_the_overlay_stays_on_its_side_while_there_is_room():
-    pane, anchor = Size(40, 20), Offset(0, 12)
-    _, above = place_mention(pane, anchor, 9)
-    assert above
-    assert place_mention(pane, anchor, 4, above=True) == (8, True)
-    assert place_mention(pane, anchor, 4) == (13, False)

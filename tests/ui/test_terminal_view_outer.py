@@ -61,10 +61,3 @@ async def test_a_child_that_asked_for_pixels_gets_those_of_the_outer_terminal():
         assert session.taken() == b"\x1b[<0;71;106m"
         session.output("\x1b[16t")
         assert session.terminal.take_replies() == b"\x1b[6;42;20t"
-
-
-async def test_cells_of_a_terminal_that_tells_no_pixels_have_a_usual_size():
-    session = FakeSession()
-    async with on_terminal(session, (0, 0)) as (_outer, app):
-        assert app.stage.cell_pixels is None
-        assert session.terminal.cell_pixels == (8, 16)

@@ -54,18 +54,6 @@ async def test_an_outer_terminal_with_other_widths_keeps_its_columns(direct):
                 assert outer.cell(x, 0).text == inner, (x, outer.display[0])
 
 
-async def test_direct_paint_writes_only_the_changed_row():
-    async with pane(FakeSession(40, 10)) as (app, session, pilot):
-        session.output("\x1b[5;1Hbefore")
-        await settle(pilot)
-        app.outer.written.clear()
-        session.output("\x1b[5;1Hafter ")
-        await settle(pilot)
-        written = "".join(app.outer.written)
-        assert "after" in written
-        assert len(written) < 200
-
-
 @pytest.mark.parametrize("seed", range(6))
 async def test_random_output_in_two_panes_under_a_coming_and_going_overlay(seed):
     chooser = random.Random(seed)
@@ -167,17 +155,6 @@ async def test_a_child_in_reverse_video_is_shown_reversed():
         assert not app.picture().cell(0, 0).style.reverse
 
 
-async def test_a_restarted_session_is_shown_with_its_new_terminal():
-    async with pane(FakeSession(40, 10)) as (app, session, pilot):
-        session.output("old")
-        await settle(pilot)
-        session.terminal = Terminal(20, 5, 100)
-        session.output("new")
-        await settle(pilot)
-        assert app.picture().display[0].rstrip() == "new"
-        assert session.terminal.columns == 40
-
-
 LOG = "".join(f"\r\n\x1b[3{number % 8}mline {number} 漢 ⚠️\x1b[0m" for number in range(40))
 
 
@@ -214,15 +191,3 @@ async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
         session.output("\x1b[1;6r\x1b[6;1H\nnew\x1b[r\x1b[10;1Hstatus")
         await settle(pilot)
         assert app.picture().display == session.terminal.display
-
-
-async def test_rows_are_not_moved_beside_another_pane():
-    first, second = FakeSession(20, 12), FakeSession(20, 12)
-    app = PanesApp(first, second)
-    async with running(app, (40, 12)) as pilot:
-        second.output("\x1b[?25l" + LOG)
-        for _ in range(4):
-            first.output("\x1b[12;1H\r\nmore")
-            await settle(pilot)
-        picture = app.picture()
-        assert [[picture.cell(x, y) for x in range(20, 40)] for y in range(12)] == looks(second.terminal)

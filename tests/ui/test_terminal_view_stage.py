@@ -40,16 +40,6 @@ async def test_the_outer_cursor_follows_the_child():
         assert app.cursor_position == Offset(6, 3)
 
 
-async def test_a_hidden_cursor_is_hidden_but_still_followed():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[?25l\x1b[2;5H")
-        await settle(pilot)
-        picture = app.picture()
-        assert not picture.cursor.visible
-        assert (picture.cursor.x, picture.cursor.y) == (4, 1)
-        assert app.cursor_position == Offset(4, 1)
-
-
 async def test_a_pane_without_focus_shows_a_block():
     first, second = FakeSession(20), FakeSession(20)
     app = PanesApp(first, second)
@@ -201,16 +191,6 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
         assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
 
 
-async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_the_pane(monkeypatch):
-    monkeypatch.setattr(terminal_view, "SETTLE_TIME", 0.01)
-    async with pane(FakeSession(80, 24)) as (_, session, pilot):
-        await until(lambda: session.sizes[-1] == (40, 10))
-        await settle(pilot)
-        session.resize(80, 20)
-        session.output("drawn for the wrong width")
-        await until(lambda: session.sizes[-1] == (40, 10))
-
-
 async def test_no_color_leaves_attributes_and_marks_without_colours():
     async with pane(no_color=True) as (app, session, pilot):
         session.output("\x1b[1;31;44mloud\x1b[0m \x1b[38;2;1;2;3mquiet")
@@ -235,21 +215,6 @@ async def test_sixteen_colours_are_enough():
         assert "4:3" not in written
         assert app.picture().cell(0, 0).style.fg in (1, 9)
         assert app.picture().cell(7, 0).style.underline == 1
-
-
-async def test_both_panes_of_a_tick_are_one_write():
-    first, second = FakeSession(20), FakeSession(20)
-    app = PanesApp(first, second)
-    async with running(app) as pilot:
-        first.output("warm")
-        second.output("warm")
-        await settle(pilot)
-        app.outer.written.clear()
-        first.output("one")
-        second.output("two")
-        await settle(pilot)
-        frames = [text for text in app.outer.written if "one" in text or "two" in text]
-        assert len(frames) == 1
 
 
 async def test_frames_are_synchronized_when_the_outer_terminal_can():
@@ -387,30 +352,6 @@ def test_keys_are_heard_between_the_frames_of_costly_panes(clock, cost, writes):
     assert all(pane.frames == [0.0] for pane in panes)
 
 
-def test_a_pane_answers_for_the_cost_of_its_frames(clock):
-    cpu = [0.0]
-    frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
-    pane, other = Pane(clock), Pane(clock)
-
-    def costs():
-        cpu[0] += 0.02
-
-    pane.before = costs
-    frames.request(pane)
-    frames.request(other)
-    clock.advance(0.05)
-    assert pane.charged == pytest.approx(0.02)
-    assert not other.charged
-
-
-async def test_painting_a_pane_is_charged_to_its_agent():
-    async with pane() as (_, session, pilot):
-        before = session.charged
-        session.output("hello")
-        await settle(pilot)
-        assert session.charged > before
-
-
 def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
     written = []
     frames = FrameClock(written.append, interval=0.025, loop=clock)
@@ -426,31 +367,6 @@ def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
     frames.request(panes[2], at_once=True)
     clock.advance(0.001)
     assert written == ["c", "ab"]
-
-
-def test_a_held_frame_comes_when_it_is_let_go(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    pane.hold = 100.15
-    frames.request(pane)
-    clock.advance(0.1)
-    assert pane.frames == []
-    pane.hold = 0.0
-    frames.request(pane)
-    clock.advance(0)
-    assert pane.frames == [0.1]
-
-
-def test_a_frame_that_is_held_back_after_it_was_asked_for_waits(clock):
-    frames = FrameClock(lambda _: None, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    frames.request(pane)
-    pane.hold = 100.15
-    clock.advance(0.1)
-    assert pane.frames == []
-    clock.advance(0.1)
-    assert pane.frames == [0.15]
 
 
 def test_a_held_frame_comes_in_the_end(clock):

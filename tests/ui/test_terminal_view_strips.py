@@ -61,11 +61,6 @@ def test_parts_beside_one_another_are_the_row(cut):
     assert cells(drawn(*strip_of(ROW).divide([cut, WIDTH]))) == whole
 
 
-def test_a_row_that_begins_further_right_keeps_its_columns():
-    outer = drawn(strip_of(ROW, column=5), column=5)
-    assert cells(outer)[5:] == cells(drawn(strip_of(ROW)))
-
-
 @pytest.mark.parametrize(
     ("span", "covered"),
     [
@@ -84,24 +79,11 @@ def test_what_lies_over_a_character_covers_all_of_it(span, covered):
     assert cells(outer) == cells(drawn(strip_of(ROW)))
 
 
-def test_of_two_things_over_a_cell_the_first_is_seen():
-    outer = drawn(strip_of("abcdef", (1, 2, Highlight.POINTER), (0, 4, Highlight.SELECTED)))
-    assert [outer.cell(x, 0).style.bg for x in range(5)] == [4, 15, 4, 4, -1]
-
-
 @pytest.mark.parametrize("width", [3, 4, 10, WIDTH])
 def test_a_row_of_another_width_is_cut(width):
     strip = strip_of(ROW, width=width)
     assert strip.cell_length == width
     assert sum(piece.cells for piece in strip.pieces) == width
-
-
-def test_a_missing_row_is_blank_and_a_short_one_is_filled():
-    pieces = build_pieces(None, 7, Pens())
-    assert "".join(piece.text for piece in pieces) == " " * 7
-    terminal = Terminal(4, 1, 0)
-    terminal.feed(b"abc")
-    assert sum(piece.cells for piece in build_pieces(terminal.line(0), 9, Pens())) == 9
 
 
 @pytest.mark.parametrize(

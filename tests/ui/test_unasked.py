@@ -86,18 +86,6 @@ async def test_an_answer_without_the_focus_goes_nowhere_and_tab_is_named(key):
         assert not host.agents[CLAUDE].typed
 
 
-async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent():
-    host = asking()
-    async with running(host) as (app, pilot):
-        app.questions.clock = lambda: 0.0
-        host.add(AgentSpec("gemini"))
-        await until(lambda: "Let Gemini lock files?" in text_of(app))
-        at_rest(app)
-        await pilot.press(*"yes")
-        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"yes")
-        assert not host.safety.answers
-
-
 async def test_a_key_that_could_answer_an_agent_below_goes_nowhere_and_that_is_said():
     host = asking()
     async with running(host) as (app, pilot):
@@ -125,15 +113,6 @@ async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
         assert isinstance(app.screen, Palette)
         await pilot.press("escape")
         await until(lambda: isinstance(app.screen, HookQuestion), SHOWN)
-
-
-async def test_a_click_is_an_answer():
-    host = asking()
-    async with running(host) as (app, pilot):
-        host.add(AgentSpec("gemini"))
-        await until(lambda: "Let Gemini lock files?" in text_of(app))
-        await pilot.click("#later")
-        await until(lambda: host.safety.answers == [(GEMINI, Consent.LATER)])
 
 
 def offering(host: FakeHost) -> RestoreOffer:
@@ -211,12 +190,3 @@ async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_
         await until(lambda: "5 keys typed before" in text_of(app))
         await pilot.press("x")
         await until(lambda: bytes(claude.typed) == b"x")
-
-
-async def test_keys_from_before_are_dropped_with_a_word_when_the_pane_is_closed():
-    host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
-        await pilot.press(*"early")
-        await restored(app, pilot)
-        await host.close(CLAUDE)
-        await until(lambda: "5 keys typed before" in text_of(app))

@@ -56,24 +56,6 @@ def test_blanks_for_halves_of_emoji_are_no_text() -> None:
 # -- reading ---
 
 
-async def test_what_was_written_is_read_with_its_times(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "a.log"
-    log = RawLog(path, clock=clock)
-    log.started(80, 24)
-    log.write(b"abc")
-    clock.now += 1
-    log.resized(90, 24)
-    log.write(b"def")
-    await log.close()
-    assert list(read_log(path, ALL)) == [
-        Begun(1000.0, 0, 80, 24, anew=True),
-        Output(1000.0, b"abc"),
-        Resized(1001.0, 90, 24),
-        Output(1001.0, b"def"),
-    ]
-    assert list(read_log(path, 2))[-1] == Output(1001.0, b"ef")
-
-
 async def test_the_previous_file_comes_first(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "a.log"
     log = RawLog(path, max_bytes=100, clock=clock)

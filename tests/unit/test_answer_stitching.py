@@ -105,14 +105,6 @@ def test_a_row_that_comes_back_to_the_top_covers_nothing():
     assert seen.rows == text
 
 
-def test_a_header_is_no_part_of_the_text():
-    text = [f"row {number}" for number in range(60)]
-    seen = StitchedRows(["Home", *text[:HEIGHT]])
-    for start in range(60 - HEIGHT + 1):
-        seen.look(["Home", *text[start : start + HEIGHT]])
-    assert seen.rows == ["Home", *text]
-
-
 def test_a_row_that_is_held_at_the_top_covers_nothing():
     text = ["> what I asked", *(f"row {number}" for number in range(60))]
     seen = StitchedRows(text[:HEIGHT])

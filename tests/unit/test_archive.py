@@ -154,13 +154,6 @@ def test_pages_follow_one_another_whatever_comes_meanwhile(shelf: Shelf, query: 
     assert seen == every[::-1], "the newest first, in whatever order they were written and indexed"
 
 
-def test_tasks_of_one_moment_are_all_found(shelf: Shelf) -> None:
-    for number in range(5):
-        shelf.put(f"text {number}", minutes=1)
-    assert sorted(shelf.found("text")) == [f"text {number}" for number in range(5)]
-    assert len(list(shelf.archive.walk(Wanted(query="text")))) == 5
-
-
 def test_what_is_looked_up_is_chosen_like_what_is_listed(shelf: Shelf) -> None:
     shelf.put("one of them", minutes=1)
     shelf.put("two of them", minutes=2, status="working", agent_name="synapse-codex-8120", agent_type="codex")
@@ -443,26 +436,6 @@ def test_all_terms_must_be_found_and_quotes_hold_words_together(shelf: Shelf) ->
     assert shelf.found("parser", agent="codex") == []
 
 
-def test_changes_and_removals_reach_the_index(shelf: Shelf) -> None:
-    task_id = shelf.put("question")
-    assert shelf.found("answer") == []
-    with closing(sqlite3.connect(shelf.path)) as connection, connection:
-        connection.execute("UPDATE tasks SET output = 'the answer' WHERE id = ?", (task_id,))
-    assert shelf.found("answer") == ["question"]
-    assert shelf.archive.clean(NOW + timedelta(days=1)) == 1
-    assert shelf.found("answer") == []
-    with closing(sqlite3.connect(shelf.path)) as connection:
-        assert connection.execute("SELECT COUNT(*) FROM search_documents").fetchone() == (0,)
-
-
-def test_a_host_can_index_ahead(shelf: Shelf) -> None:
-    for number in range(30):
-        shelf.put(f"text {number}")
-    assert shelf.archive.index(most=20) == 20
-    assert shelf.archive.index() == 10
-    assert shelf.archive.index() == 0
-
-
 def test_one_task_is_found_by_its_beginning(shelf: Shelf) -> None:
     shelf.put("one", id="abcd1111-1")
     shelf.put("two", id="abcd2222-2")
@@ -486,15 +459,6 @@ def test_tasks_are_counted(shelf: Shelf) -> None:
     assert stats["agents"]["synapse-claude-8100"] == {"completed": 1, "failed": 1}
     assert stats["mean_seconds"] == 10.0
     assert stats["first"] == (NOW + timedelta(minutes=1)).isoformat()
-
-
-def test_old_tasks_are_removed_unless_it_is_only_tried(shelf: Shelf) -> None:
-    for number in range(3):
-        shelf.put(f"old {number}")
-    shelf.put("open", finished_at=None)
-    assert shelf.archive.clean(NOW + timedelta(minutes=3), dry=True) == 2
-    assert shelf.archive.clean(NOW + timedelta(minutes=3)) == 2
-    assert shelf.found("") == ["open", "old 2"]
 
 
 @given(st.text(max_size=8))

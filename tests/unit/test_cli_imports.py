@@ -1,6 +1,6 @@
 """What commands may load: what they need at once, and nothing that weighs (docs/dependencies.md).
 
-Not timed: a module that is not loaded costs nothing on any machine. `python -m tests.bench.cli` has times.
+Not timed: a module that is not loaded costs nothing on any machine.
 """
 
 from __future__ import annotations

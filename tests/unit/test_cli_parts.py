@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.abc
 import io
-import json
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -128,14 +127,6 @@ def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     assert pauses[:5] == sorted(pauses[:5])
 
 
-def test_one_look_takes_no_longer_than_the_wait() -> None:
-    wait = Wait(timeout=40)
-    with pytest.raises(output.WaitTimedOut):
-        wait()
-    assert sum(wait.server.polls) == pytest.approx(40)
-    assert max(wait.server.polls) <= LONGEST_LOOK
-
-
 UNREACHABLE = errors.PeerUnreachable("nobody answers")
 
 
@@ -180,29 +171,12 @@ def test_an_agent_that_ended_below_its_host_is_waited_for_a_while_only() -> None
     )
 
 
-def test_what_was_last_seen_of_the_receiver_is_kept() -> None:
-    held = at(TASK, 1, delivery="held", reason="working")
-    alone, asking = Wait(held, timeout=10), Wait(timeout=10, progress=lambda: held)
-    for wait in (alone, asking):
-        with pytest.raises(output.WaitTimedOut):
-            wait()
-        assert wait.waiter.seen is held
-
-
 def test_the_senders_own_task_is_waited_for_and_the_receivers_tells_how_far_it_is() -> None:
     seen = iter([at(TASK, 1, delivery="held", reason="you have a draft"), at(TASK, 2, delivery="submitted")])
     done = at(OWN, 3, state=TaskState.COMPLETED, texts=("ok",))
     wait = Wait(None, None, done, progress=lambda: next(seen))
     assert wait() is done
     assert wait.told == ["queued", "held: you have a draft", "submitted"]
-
-
-def test_a_receiver_whose_server_stumbles_does_not() -> None:
-    def gone() -> PeerTask:
-        raise UNREACHABLE
-
-    done = at(OWN, 1, state=TaskState.COMPLETED)
-    assert Wait(None, None, None, None, done, progress=gone)() is done
 
 
 def test_an_answer_that_does_not_come_to_the_senders_task_is_taken_from_the_receivers() -> None:
@@ -245,21 +219,6 @@ def test_no_row_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, colu
     rows = table(monkeypatch, columns)
     assert max(map(output.cells, rows)) <= max(columns, least)
     assert all("synapse-dummy-819" in row for row in rows[1:])
-
-
-def test_where_nobody_looks_rows_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "x" * 500 in table(monkeypatch, 60, seen=False)[1]
-
-
-def test_one_line_of_so_many_cells() -> None:
-    assert output.one_line("a\n b\x1b[m", 10) == "a b[m"
-    assert output.one_line("日本語のテキスト" * 20, 20) == "日本語のテキスト日…"
-    assert output.one_line("x" * 50, 10) == "x" * 9 + "…"
-    assert output.cut("é" * 10, 10) == "é" * 10
-
-
-def test_plain_text_does_not_act() -> None:
-    assert output.plain("a\x1b[31m\nb\t\x9bc\r") == "a[31m\nb\tc"
 
 
 @pytest.mark.parametrize(
@@ -309,22 +268,6 @@ def test_other_ends(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_an_error_that_nobody_expects_is_told_as_json_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SYNAPSE_DEBUG", raising=False)
-
-    @click.command()
-    @click.pass_context
-    def fails(context: click.Context) -> None:
-        output.want_json(context)
-        raise RuntimeError("odd")
-
-    with pytest.raises(SystemExit):
-        output.run_command(fails, [], name="tool")
-    assert json.loads(capsys.readouterr().out)["error"]["message"] == "RuntimeError: odd"
-
-
 def test_what_is_told_does_not_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     output.note("a\x1b[31m\nb\x07")
     assert capsys.readouterr().err == "a[31m\nb\n"
@@ -352,22 +295,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("words", [["list"], ["outbox"], ["stop", "x"], ["dummy"], ["nonsense"]])
-def test_a_folder_that_was_removed_is_told_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    with pytest.raises(SystemExit) as ended:
-        output.run_command(group.synapse, words, name="synapse")
-    assert ended.value.code == output.ExitCode.USAGE
-    said = capsys.readouterr().err
-    assert "the current folder does not exist any more" in said
-    assert "FileNotFoundError" not in said
 
 
 @pytest.fixture

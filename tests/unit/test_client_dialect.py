@@ -7,7 +7,7 @@ import json
 import pytest
 
 from synapse_tui.a2a import calls
-from synapse_tui.a2a.calls import read_task, tidy
+from synapse_tui.a2a.calls import read_task
 from synapse_tui.model import Sender, TaskState
 
 
@@ -90,16 +90,3 @@ def test_only_calls_to_this_machine_are_signed() -> None:
     assert "X-Synapse-Signature" in call.headers("http://127.0.0.1:8100", "x", lambda _: "token")
     assert "X-Synapse-Signature" not in call.headers("http://example.com:8100", "x", lambda _: "token")
     assert "X-Synapse-Signature" not in call.headers("http://127.0.0.1:8100", "x", lambda _: None)
-
-
-def test_paths_of_tasks() -> None:
-    assert calls.task("abc").target == "/tasks/abc"
-    assert (calls.cancel("abc").method, calls.cancel("abc").target) == (
-        "POST",
-        "/tasks/abc/cancel",
-    )
-
-
-def test_tidy_keeps_one_short_line() -> None:
-    assert tidy("a\x1b[31m\r\nb\x9b") == "a [31m b"
-    assert len(tidy("x" * 1000)) == 300

@@ -73,19 +73,6 @@ class Rig:
         return self
 
 
-def test_what_the_start_loaded_is_frozen_once_it_is_done():
-    rig = Rig()
-    assert rig.look(300_000, busy=True) == []
-    assert rig.look(busy=False) == ["freeze"]
-    assert rig.look(busy=False) == []
-
-
-def test_it_is_frozen_after_a_while_also_under_load():
-    rig = Rig()
-    assert rig.look(busy=True) == []
-    assert rig.look(busy=True, after=PATIENCE) == ["freeze"]
-
-
 def test_under_load_only_the_young_are_collected():
     rig = Rig().frozen()
     assert rig.look(YOUNG_OBJECTS - 1, busy=True, after=FULL_APART) == []
@@ -110,13 +97,6 @@ def test_memory_is_bounded_under_a_load_that_never_ends():
     assert asked.pop() == ["collect 2"]
     assert ["collect 2"] not in asked
     assert rig.look(YOUNG_OBJECTS, busy=True) == ["collect 0"], "counted from there on anew"
-
-
-def test_garbage_does_not_count_as_having_outlived():
-    rig = Rig().frozen()
-    rig.gc.garbage = YOUNG_OBJECTS
-    asked = [rig.look(YOUNG_OBJECTS, busy=True) for _ in range(3 * OLD_OBJECTS // YOUNG_OBJECTS)]
-    assert ["collect 2"] not in asked
 
 
 async def test_it_looks_by_itself_and_undoes_all_in_the_end():

@@ -17,11 +17,6 @@ def starting(delay: float = 3.0, timeout: float = 60.0, *, composer: bool = True
     return Screen(replace(profile("claude"), startup=Startup(delay, timeout, composer)), age=0.0)
 
 
-def test_it_starts_in_starting_and_says_why() -> None:
-    report = starting().detector.report
-    assert (report.state, report.rule, report.since) == (AgentState.STARTING, "starting", 0.0)
-
-
 def test_ready_is_not_believed_before_the_start_delay() -> None:
     screen = starting()
     screen.feed(osc("0;✳ Claude Code"))
@@ -161,13 +156,6 @@ def test_since_stays_when_only_the_reason_changes() -> None:
     report = screen.detector.report
     assert (first.rule, report.rule) == ("title spinner", "program status working")
     assert report.since == first.since
-
-
-def test_matched_text_is_told_and_bounded() -> None:
-    screen = Screen("claude")
-    screen.feed(osc("0;⠂ " + "x" * 400))
-    assert screen.detector.report.matched.startswith("⠂ xxx")
-    assert len(screen.detector.report.matched) == 200
 
 
 def test_the_end_is_final() -> None:

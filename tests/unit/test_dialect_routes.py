@@ -86,14 +86,6 @@ async def test_send(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     assert request.metadata == {"response_expected": True, "n": [1]}
 
 
-async def test_the_line_of_the_manual_is_enough(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    body = '{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!"}]}}'
-    response = await client.post("/tasks/send", content=body, headers={"Content-Type": "application/json"})
-    assert response.status_code == 200
-    sender = agent.requests[0].sender
-    assert (sender.sender_id, sender.sender_type, sender.verified) == ("external", "external", False)
-
-
 @pytest.mark.parametrize("priority", [1, 2, 3, 4, 5])
 async def test_send_priority(client: httpx.AsyncClient, agent: FakeAgent, priority: int) -> None:
     response = await client.post(f"/tasks/send-priority?priority={priority}", json=message())
@@ -280,14 +272,6 @@ async def test_hints_speak_of_the_body_that_came(
         shown = json.loads(told["hint"].removeprefix("a body is "))
         assert shown.keys() <= {"message", "content", "priority", "url", "alias"}
         assert (await client.post(path, json=shown)).status_code in (200, 503), "the hint can be sent"
-
-
-async def test_malformed_json_is_told_by_line_and_column(client: httpx.AsyncClient) -> None:
-    body = '{"message":\n  {"role": user}}'
-    response = await client.post("/tasks/send", content=body, headers={"Content-Type": "application/json"})
-    told = error(response, 400)
-    assert told["code"] == "invalid_json"
-    assert "line 2, column 12" in told["message"]
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 
 import pytest
 
-from synapse_tui.agents.profiles.profile import Hazards, Profile
+from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.agents.state import decide
 from synapse_tui.doctor.checks import (
     Begin,
@@ -19,13 +18,12 @@ from synapse_tui.doctor.checks import (
     judge_dialog,
     judge_end,
     judge_reply,
-    judge_signals,
     judge_start,
     judge_stop,
     judge_working,
 )
-from synapse_tui.doctor.examination import RuleUse, Sample
-from synapse_tui.doctor.report import Advice, Outcome, Report, Result, failed, ok
+from synapse_tui.doctor.examination import Sample
+from synapse_tui.doctor.report import Outcome
 from synapse_tui.doctor.turns import (
     bullet_of,
     judge_answer,
@@ -34,7 +32,7 @@ from synapse_tui.doctor.turns import (
     judge_long_answer,
     judge_turn,
 )
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.unit.doctor_kit import keys, rule_of, seen, shipped, signals, task, unsent
 
 READY, WORKING, WAITING, UNKNOWN = (
@@ -47,23 +45,6 @@ ASKING = Sample(0.0, WORKING, rows=(" Run it?", " ❯ 1. Yes", "   2. No", " Esc
 
 
 # -- start -----------------------------------------------------------------------------------------------
-
-
-def test_a_first_run_dialog_is_named_and_left_to_the_person() -> None:
-    verdict = judge_start(Begin(False, 4.0, "dialog", asked="Log in with", samples=(REST,)), DUMMY)
-    assert verdict.outcome is FAILED
-    assert "Log in with" in verdict.evidence
-    assert [advice.key for advice in verdict.advice] == [""]
-    assert "by hand" in verdict.advice[0].value
-
-
-def test_an_agent_that_ends_at_its_start_is_quoted() -> None:
-    verdict = judge_start(
-        Begin(False, 2.0, "process", exit=ExitStatus(code=3), screen="a\nno login\n"), DUMMY
-    )
-    assert verdict.outcome is FAILED
-    assert "(status 3): a no login" in verdict.evidence
-    assert "signal 9" in judge_start(Begin(False, 2.0, "", exit=ExitStatus(signal=9)), DUMMY).evidence
 
 
 def test_an_agent_that_never_gets_ready_gets_a_rule_for_what_it_shows(tmp_path) -> None:
@@ -225,31 +206,6 @@ def test_what_came_of_synapse_reply(fields: dict[str, object], outcome: Outcome,
 # -- signals and the end ---------------------------------------------------------------------------------
 
 
-def uses(profile: Profile) -> dict[str, RuleUse]:
-    return {rule.name: RuleUse() for rule in profile.states}
-
-
-REPORTS = [(READY, "title star"), (WORKING, "title spinner"), (WAITING, "dialog")]
-
-
-def test_rules_are_told_apart_by_what_they_did() -> None:
-    used = uses(DUMMY)
-    used["title star"].decided = 3
-    used["footer"].held = Counter({READY: 4})
-    used["title cross"].held = Counter({READY: 4})
-    verdict = judge_signals(used, REPORTS, 0.0, DUMMY)
-    assert verdict.outcome is OK
-    decided, besides, never = verdict.evidence.split("; ")
-    assert (decided, besides) == ("decided: title star", "held besides: footer")
-    assert "title cross" in never
-
-
-def test_a_state_that_was_never_seen_and_one_that_is_unknown() -> None:
-    missing = judge_signals(uses(DUMMY), REPORTS[:2], 0.0, DUMMY)
-    assert (missing.outcome, "WAITING" in missing.evidence) == (NOT_SHOWN, True)
-    assert judge_signals(uses(DUMMY), REPORTS, 2.5, DUMMY).outcome is FAILED
-
-
 def test_processes_that_live_on_fail() -> None:
     assert judge_end(End(False, 0.2), DUMMY).outcome is OK
     left = judge_end(End(False, 0.2, ("77 made --daemon",)), DUMMY)
@@ -260,21 +216,6 @@ def test_processes_that_live_on_fail() -> None:
 
 
 # -- the report ------------------------------------------------------------------------------------------
-
-
-def test_a_report_tells_each_advice_once() -> None:
-    advice = Advice("submit.pause", "1000")
-    results = (
-        Result("submit", failed("a", advice)),
-        Result("multiline", failed("b", advice)),
-        Result("exit", ok("c")),
-    )
-    report = Report("made", "2.0", "1.0", "made.yaml", True, "folder", results)
-    assert report.failed
-    assert report.advice == [advice]
-    assert report.json()["ok"] is False
-    assert [check["outcome"] for check in report.json()["checks"]] == ["failed", "failed", "ok"]
-    assert not Report("made", "", "", "", True, "", results[2:]).failed
 
 
 def test_an_artifact_with_a_row_of_the_frame() -> None:
@@ -307,8 +248,3 @@ def test_an_artifact_with_a_bullet() -> None:
     verdict = judge_bullets(["fine", "  Bash(ls)\n  ⎿  a\n\n● Done."], "●")
     assert verdict is not None
     assert (verdict.outcome, "'● Done.'" in verdict.evidence) == (FAILED, True)
-
-
-def test_an_artifact_is_not_proved_by_the_record() -> None:
-    verdict = judge_answer(seen(answer="something else", proof="", recorded="whole"), (), DUMMY)
-    assert verdict.outcome is NOT_SHOWN

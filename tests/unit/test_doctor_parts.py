@@ -10,16 +10,14 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules
 from synapse_tui.agents.state import decide
-from synapse_tui.cli.doctor import show_report
-from synapse_tui.cli.output import cells
 from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
-from synapse_tui.doctor.report import Advice, Report, Result, failed, ok, suggest_dialog, suggest_rule
-from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
-from synapse_tui.doctor.versions import glance, read_version, remarks_on
+from synapse_tui.doctor.report import suggest_dialog, suggest_rule
+from synapse_tui.doctor.runner import Scratch
+from synapse_tui.doctor.versions import glance, read_version
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
-from tests.unit.doctor_kit import profile_of, rule_of, shipped, signals
+from tests.unit.doctor_kit import profile_of, rule_of, signals
 
 
 def prompts(
@@ -72,14 +70,6 @@ def test_wrong_messages_of_the_command_line_are_refused(
         prompts(None, texts, expects)
 
 
-def test_an_order_knows_its_checks_and_their_cost() -> None:
-    with pytest.raises(InvalidValue, match="'nope'"):
-        Order(("nope",))
-    assert {check.name for check in CHECKS if Order(("reply",)).wants(check)} == {"start", "reply", "exit"}
-    assert Order(("start",)).turns == 0
-    assert Order().turns == Order(NAMES).turns > 8
-
-
 # -- the scratch folder ----------------------------------------------------------------------------------
 
 
@@ -126,19 +116,6 @@ def test_versions_are_read_off_what_commands_tell(told: str, version: str) -> No
     assert read_version(told) == version
 
 
-def test_what_a_glance_tells(tmp_path: Path) -> None:
-    claude = shipped("claude")
-    assert remarks_on(claude, installed=False, version="") == (f"not installed: {claude.install}",)
-    assert remarks_on(claude, installed=True, version=claude.doctor.version) == ()
-    assert "another version" in remarks_on(claude, installed=True, version="99.0")[0]
-    bare = profile_of(tmp_path, "")
-    assert remarks_on(bare, installed=True, version="1.0") == (
-        "never proved",
-        "profile lacks composer, dialogs, states",
-    )
-    assert remarks_on(shipped("shell"), installed=True, version="") == ("takes no messages",)
-
-
 def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
     command = tmp_path / "made"
     command.write_text("#!/bin/sh\necho made version 3.2.1 >&2\n")
@@ -149,29 +126,6 @@ def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
 
 
 # -- what is shown ---------------------------------------------------------------------------------------
-
-
-def test_the_table_keeps_to_its_width_and_names_where_to_change(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("synapse_tui.cli.doctor.columns", lambda: 60)
-    results = (
-        Result(
-            "start", ok("a sentence that is far too long for one row, 日本語の文も入る、とても長い"), 1.25
-        ),
-        Result(
-            "submit", failed("no \x1b[31m", Advice("submit.pause", "1000", "why\nso"), Advice("", "do it"))
-        ),
-    )
-    show_report(Report("made", "2.0", "1.0", "/x/made.yaml", True, "f", results), kept=False)
-    shown = capsys.readouterr().out
-    table, _, rest = shown.partition("\n\n")
-    assert all(cells(row) <= 60 for row in table.splitlines())
-    assert "\x1b" not in shown
-    assert "To change in ~/.synapse/profiles/made.yaml" in rest
-    assert "  submit.pause: 1000\n      why\n      so\n" in rest
-    assert "To do:\n  do it\n" in rest
-    assert "doctor.version" not in rest
 
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING

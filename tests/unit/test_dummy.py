@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.app import Journal, parse_options
 from synapse_tui.dummy.composer import Composer
-from synapse_tui.dummy.runner import _ACTIONS
 from synapse_tui.dummy.screen import (
-    AlternateScreenPainter,
     Frame,
     MainScreenPainter,
     PanelView,
     Style,
-    Transcript,
     panel,
 )
-from synapse_tui.dummy.script import DIRECTIVES_HELP, Directive, answer, directives, permission, question
+from synapse_tui.dummy.script import permission, question
 from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
 from synapse_tui.dummy.widths import width, wrap
 from synapse_tui.terminal import Terminal
@@ -64,39 +58,7 @@ def test_main_screen_holds_all_finished_rows_and_the_last_frame(steps):
         assert len(terminal.scrollback) + terminal.cursor.y == len(document) + len(lines) - 1
 
 
-@given(STEPS)
-def test_alternate_screen_shows_the_end_and_scrolls_nothing(steps):
-    terminal = Terminal(20, 6)
-    painter = AlternateScreenPainter(feed(terminal), lambda: 6)
-    painter.begin()
-    document: list[str] = []
-    for finished, lines in steps:
-        painter.paint(finished, Frame(lines, (0, 0)))
-        document += finished
-        shown = [row.rstrip() for row in terminal.display]
-        assert shown[6 - len(lines) :] == lines
-        above = document[-(6 - len(lines)) :] if len(lines) < 6 else []
-        assert shown[: len(above)] == above
-    assert len(terminal.scrollback) == 0
-
-
 # -- transcript
-
-
-def test_control_sequences_in_texts_do_nothing():
-    transcript = Transcript(PLAIN, "dummy")
-    evil = "a\x1b[2Jb\x1b]0;title\x07c\rd\x9be\x00f"
-    transcript.add("user", evil)
-    transcript.add("output", evil)
-    rows, _ = transcript.take(80)
-    composer = Composer()
-    view = PanelView(composer, dialog=permission(evil), queued=[evil])
-    for frame in (panel(view, PLAIN, 80, 24), panel(PanelView(composer, queued=[evil]), PLAIN, 80, 24)):
-        rows += frame.lines
-    for row in rows[6:]:
-        assert "\x1b[2J" not in row
-        assert not {"\r", "\x07", "\x9b", "\x00"} & set(row)
-    assert sum("abcdef" in row for row in rows) == 4
 
 
 # -- panel
@@ -233,14 +195,6 @@ def test_keys(data, name):
     assert decode(data) == [Key(name)]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"\x1b[?62;c", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1b[?1u", b"\x1b[13;1:3u", b"\x1b[I", b"\x1bP1$r0m\x1b\\"],
-)
-def test_replies_and_releases_are_no_keys(data):
-    assert decode(data + b"a") == [Text("a")]
-
-
 PIECES = st.lists(
     st.sampled_from([
         b"a", "語".encode(), "👩\u200d💻".encode(), b"\r", b"\x1b[A", b"\x1bOB",
@@ -279,26 +233,6 @@ def test_tokens_do_not_depend_on_the_reads(pieces, data):
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Zl", "Zp")), max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ("abc", 3),
-        ("日本語", 6),
-        ("ﾊﾝｶｸ", 4),
-        ("e\u0301", 1),
-        ("\u26a0\ufe0f", 2),
-        ("👩\u200d💻", 2),
-        ("👍🏽", 2),
-        ("🇯🇵", 2),
-        ("", 0),
-    ],
-)
-def test_width_agrees_with_the_terminal_core(text, cells):
-    terminal = Terminal(40, 2)
-    terminal.feed(text.encode())
-    assert width(text) == cells == terminal.cursor.x
-
-
 @given(TEXT, st.integers(2, 30))
 def test_rows_fit_and_lose_no_word(text, cells):
     rows = wrap(text, cells)
@@ -306,47 +240,7 @@ def test_rows_fit_and_lose_no_word(text, cells):
     assert "".join("".join(rows).split()) == "".join(text.split())
 
 
-@given(st.lists(st.text("ab 日語", min_size=1, max_size=8), max_size=12), st.integers(2, 20))
-def test_words_that_follow_change_only_the_last_row(words, cells):
-    shown = ""
-    for word in words:
-        before = wrap(shown, cells)
-        shown += f" {word}"
-        assert wrap(shown, cells)[: len(before) - 1] == before[:-1]
-
-
 # -- script
 
 
-def test_every_directive_is_carried_out_and_documented():
-    for name in ("slow", *_ACTIONS):
-        assert f"%%{name}" in DIRECTIVES_HELP
-        assert directives(f"%%{name}:1%%") == [Directive(name, "1")]
-
-
-def test_answer_to_another_agent_names_it_and_gives_no_lessons():
-    assert answer("[A2A:1a2b3c4d:synapse-claude-8100] hi there", turn=0) == (
-        "synapse-claude-8100 says: hi there\n(43 characters, 1 line)"
-    )
-
-
 # -- options and journal
-
-
-def test_it_is_named_by_its_address():
-    assert parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "dummy-8190"
-    assert parse_options([], {}).name == "dummy"
-    assert parse_options(["--name", "otto"], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "otto"
-
-
-def test_journal_is_private_json_lines(tmp_path):
-    path = tmp_path / "log"
-    journal = Journal(str(path), clock=lambda: 12.5)
-    journal.write("submit", text="日本\n\udcff")
-    journal.write("exit", code=3)
-    journal.close()
-    journal.write("late")
-    first, second = map(json.loads, path.read_text().splitlines())
-    assert first == {"t": 12.5, "event": "submit", "text": "日本\n\udcff"}
-    assert second == {"t": 12.5, "event": "exit", "code": 3}
-    assert path.stat().st_mode & 0o777 == 0o600

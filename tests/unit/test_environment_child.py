@@ -197,9 +197,3 @@ def test_the_folder_of_the_command_follows_a_moved_installation(tmp_path: Path) 
     assert command_folder(tmp_path / "one" / "synapse", paths) == one
     assert (one / "synapse").readlink() == tmp_path / "one" / "synapse"
     assert [path.name for path in one.iterdir()] == ["synapse"]
-
-
-def test_without_a_home_the_commands_own_folder_serves(tmp_path: Path) -> None:
-    (tmp_path / ".synapse").write_text("in the way")
-    command = tmp_path / "bin" / "synapse"
-    assert command_folder(command, UserPaths(tmp_path)) == tmp_path / "bin"

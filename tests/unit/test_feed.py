@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.content import Artifact, Part, artifact_id
-from synapse_tui.errors import SlowReader, TaskNotFound
+from synapse_tui.content import Artifact, artifact_id
+from synapse_tui.errors import SlowReader
 from synapse_tui.events import EventBus
 from synapse_tui.messages.streams import (
     LOOK,
     Chunk,
     Progress,
-    Snapshot,
     Subscription,
     TaskEvent,
     TaskStreams,
@@ -59,48 +58,6 @@ def shown(events: Sequence[TaskEvent], task: Task) -> dict[str, str]:
     return texts
 
 
-async def test_all_readers_get_the_same_objects_in_the_same_order(rig):
-    readers = [rig.streams.subscribe(rig.task.id) for _ in range(3)]
-    rig.change(state=TaskState.WORKING)
-    rig.streams.written(rig.task.id, "one", 1)
-    late = rig.streams.subscribe(rig.task.short_id)
-    rig.streams.written(rig.task.id, "one\ntwo", 1)
-    final = rig.finish(Artifact("one\ntwo\nthree"))
-    first, *others = [await read(reader) for reader in readers]
-    for other in others:
-        assert all(mine is its for mine, its in zip(first, other, strict=True))
-    assert first[-1] == Snapshot(final)
-    assert [type(event).__name__ for event in first] == ["Snapshot", "Chunk", "Chunk", "Chunk", "Snapshot"]
-    tail = await read(late)
-    assert all(mine is its for mine, its in zip(first[-3:], tail, strict=True))
-    assert shown(tail, late.task) == shown(first, readers[0].task) == {"artifact-1": "one\ntwo\nthree"}
-
-
-async def test_what_was_written_is_gone_on_with_or_replaced(rig):
-    reader = rig.streams.subscribe(rig.task.id)
-    for text in ("a", "a\nb", "c"):
-        rig.streams.written(rig.task.id, text, 1)
-    rig.finish(Artifact("c!"))
-    chunks = [event for event in await read(reader) if isinstance(event, Chunk)]
-    assert [(chunk.text, chunk.append, chunk.last) for chunk in chunks] == [
-        ("a", False, False),
-        ("\nb", True, False),
-        ("c", False, False),
-        ("!", True, True),
-    ]
-    assert {chunk.artifact_id for chunk in chunks} == {"artifact-1"}
-
-
-async def test_an_artifact_that_is_more_than_text_is_told_whole(rig):
-    reader = rig.streams.subscribe(rig.task.id)
-    rig.streams.written(rig.task.id, "see", 1)
-    parts = (Part(text="see the plan"), Part("file", path="/p/plan.txt"))
-    rig.finish(Artifact("see the plan", artifact_id="plan", parts=parts))
-    *_, chunk, _ = await read(reader)
-    assert isinstance(chunk, Chunk)
-    assert (chunk.append, chunk.last, chunk.parts, chunk.artifact_id) == (False, True, parts, "plan")
-
-
 async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
     rig.change(artifacts=(Artifact("before"),))
     reader = rig.streams.subscribe(rig.task.id)
@@ -119,14 +76,6 @@ async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
     ]
 
 
-async def test_a_task_that_has_ended_has_no_events(rig):
-    final = rig.finish(Artifact("done"))
-    reader = rig.streams.subscribe(rig.task.id)
-    assert (reader.task, await read(reader)) == (final, [])
-    with pytest.raises(TaskNotFound):
-        rig.streams.subscribe("unknown-task")
-
-
 async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_on(rig):
     slow, quick = rig.streams.subscribe(rig.task.id, limit=3), rig.streams.subscribe(rig.task.id)
     for number in range(5):
@@ -139,15 +88,6 @@ async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_o
     assert len(await read(quick)) == 1
 
 
-async def test_a_reader_waits_and_wakes(rig):
-    async with rig.streams.subscribe(rig.task.id) as reader:
-        waiting = asyncio.ensure_future(anext(reader))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        changed = rig.change(state=TaskState.WORKING)
-        assert await waiting == Snapshot(changed)
-
-
 async def test_nothing_is_kept_for_readers_that_have_left(rig):
     async with rig.streams.subscribe(rig.task.id):
         rig.streams.written(rig.task.id, "half", 1)
@@ -157,12 +97,6 @@ async def test_nothing_is_kept_for_readers_that_have_left(rig):
     rig.change(reason="x")
     assert not rig.streams._sent
     assert not rig.streams._readers
-
-
-async def test_when_the_agent_is_closed_every_reader_is_at_its_end(rig):
-    readers = [rig.streams.subscribe(rig.task.id) for _ in range(2)]
-    rig.streams.close()
-    assert [await read(reader) for reader in readers] == [[], []]
 
 
 STEPS = st.lists(

@@ -13,22 +13,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlmodel import SQLModel, create_engine, inspect
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.quick import held_locks
 from synapse_tui.safety import changes
-from synapse_tui.safety import database as tables
-from synapse_tui.safety.changes import lines_of_hunks, lines_of_texts, lines_of_unified
+from synapse_tui.safety.changes import lines_of_texts, lines_of_unified
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import (
-    LEASE,
     ChangeType,
     FileKeys,
     Holder,
     Modification,
     ModificationQuery,
-    denial,
 )
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
@@ -125,13 +121,6 @@ def test_what_is_no_name_of_a_file_is_refused(project: Path, name: str) -> None:
         FileKeys(project).key(name)
 
 
-def test_a_shared_database_tells_projects_apart(project: Path) -> None:
-    keys = FileKeys(project, prefix="work:", folds_case=False)
-    assert keys.key("src/a.py") == "work:src/a.py"
-    assert keys.shown("work:src/a.py") == "src/a.py"
-    assert keys.path("work:src/a.py") == project / "src/a.py"
-
-
 # -- lines ---
 
 
@@ -153,14 +142,6 @@ def test_touched_lines_of_texts(before: str, after: str, touched: str) -> None:
 def test_touched_lines_of_a_unified_diff() -> None:
     diff = "--- a\n+++ b\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n@@ -10,2 +11,1 @@\n ten\n-eleven\n"
     assert lines_of_unified(diff) == "2-3,12"
-
-
-def test_touched_lines_of_hunks() -> None:
-    hunks: list[dict[str, object]] = [
-        {"newStart": 4, "lines": [" x", "-y", "+z", " w"]},
-        {"newStart": "?", "lines": None},
-    ]
-    assert lines_of_hunks(hunks) == "5"
 
 
 def test_very_long_changes_are_one_range() -> None:
@@ -190,12 +171,12 @@ def test_lines_that_are_not_named_are_those_of_before(old: list[str], new: list[
 
 
 def test_a_lock_is_of_one_agent(safety: LockDatabase) -> None:
-    taken = safety.acquire_lock("a.py", CLAUDE, intent="refactor")
+    taken = safety.acquire_locks(["a.py"], CLAUDE, intent="refactor")
     assert taken.allowed
-    refused = safety.acquire_lock("a.py", CODEX)
+    refused = safety.acquire_locks(["a.py"], CODEX)
     assert not refused.allowed
     assert refused.reason == "locked by synapse-claude-8100"
-    assert safety.acquire_lock("a.py", CLAUDE).allowed
+    assert safety.acquire_locks(["a.py"], CLAUDE).allowed
     [lock] = safety.locks()
     assert (lock.file, lock.agent_id, lock.task_id, lock.intent) == (
         "a.py",
@@ -206,15 +187,15 @@ def test_a_lock_is_of_one_agent(safety: LockDatabase) -> None:
 
 
 def test_only_its_holder_gives_a_lock_back(safety: LockDatabase) -> None:
-    safety.acquire_lock("a.py", CLAUDE)
+    safety.acquire_locks(["a.py"], CLAUDE)
     assert not safety.release_lock("a.py", CODEX.agent_id)
     assert safety.release_lock("a.py", CLAUDE.agent_id)
     assert not safety.release_lock("a.py", CLAUDE.agent_id)
-    assert safety.acquire_lock("a.py", CODEX).allowed
+    assert safety.acquire_locks(["a.py"], CODEX).allowed
 
 
 def test_several_locks_are_taken_together_or_not_at_all(safety: LockDatabase) -> None:
-    safety.acquire_lock("b", CODEX)
+    safety.acquire_locks(["b"], CODEX)
     refused = safety.acquire_locks(["a", "b", "c"], CLAUDE)
     assert not refused.allowed
     assert [lock.file for lock in safety.locks()] == ["b"]
@@ -226,8 +207,8 @@ def test_several_locks_are_taken_together_or_not_at_all(safety: LockDatabase) ->
 def test_several_locks_are_given_back_together(safety: LockDatabase) -> None:
     call = Holder(CLAUDE.agent_id, call="1")
     safety.acquire_locks(["a", "b"], call)
-    safety.acquire_lock("c", CODEX)
-    safety.acquire_lock("d", CLAUDE)
+    safety.acquire_locks(["c"], CODEX)
+    safety.acquire_locks(["d"], CLAUDE)
     assert safety.release_locks(["a", "c", "d", "gone"], CLAUDE.agent_id, call="1") == ["a"]
     assert safety.release_locks([], CLAUDE.agent_id) == []
     assert safety.release_locks(["d", "b", "c"], CLAUDE.agent_id) == ["b", "d"]
@@ -236,88 +217,65 @@ def test_several_locks_are_given_back_together(safety: LockDatabase) -> None:
 
 def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: LockDatabase, clock: Clock) -> None:
     worker = Holder(CLAUDE.agent_id, call="1")
-    safety.acquire_lock("a", worker)
-    safety.acquire_lock("b", worker)
-    safety.acquire_lock("c", CLAUDE)
+    safety.acquire_locks(["a"], worker)
+    safety.acquire_locks(["b"], worker)
+    safety.acquire_locks(["c"], CLAUDE)
     clock.goes(minutes=4)
     assert safety.renew(CLAUDE.agent_id) == 2
     clock.goes(minutes=4)
-    assert not safety.acquire_lock("a", CODEX).allowed
+    assert not safety.acquire_locks(["a"], CODEX).allowed
     clock.goes(minutes=2)
-    assert safety.acquire_lock("a", CODEX).allowed
+    assert safety.acquire_locks(["a"], CODEX).allowed
     assert [lock.file for lock in safety.locks()] == ["a"]
     assert safety.renew(CLAUDE.agent_id) == 0
 
 
 def test_the_locks_of_a_process_that_is_gone_are_free(safety: LockDatabase, gone: set[str]) -> None:
-    safety.acquire_lock("a", CLAUDE)
+    safety.acquire_locks(["a"], CLAUDE)
     gone.add(CLAUDE.process)
     assert safety.locks() == []
-    assert safety.acquire_lock("a", CODEX).allowed
+    assert safety.acquire_locks(["a"], CODEX).allowed
 
 
 def test_a_tool_call_ends_its_own_lock_only(safety: LockDatabase) -> None:
     first, second = Holder("a-1", call="1"), Holder("a-1", call="2")
-    safety.acquire_lock("f", first)
-    safety.acquire_lock("f", second)
+    safety.acquire_locks(["f"], first)
+    safety.acquire_locks(["f"], second)
     assert not safety.release_lock("f", "a-1", call="1")
-    safety.acquire_lock("g", first)
-    safety.acquire_lock("h", Holder("a-1"))
+    safety.acquire_locks(["g"], first)
+    safety.acquire_locks(["h"], Holder("a-1"))
     assert safety.release_agent("a-1", calls_only=True) == ["f", "g"]
     assert safety.release_agent("a-1") == ["h"]
 
 
 def test_a_lock_that_was_asked_for_outlives_the_tools_that_write_the_file(safety: LockDatabase) -> None:
     call = Holder("a-1", call="1")
-    safety.acquire_lock("f", Holder("a-1"))
-    safety.acquire_lock("f", call)
+    safety.acquire_locks(["f"], Holder("a-1"))
+    safety.acquire_locks(["f"], call)
     assert not safety.release_lock("f", "a-1", call="1")
     assert safety.release_agent("a-1", calls_only=True) == []
-    safety.acquire_lock("g", call)
-    safety.acquire_lock("g", Holder("a-1"))
+    safety.acquire_locks(["g"], call)
+    safety.acquire_locks(["g"], Holder("a-1"))
     assert not safety.release_lock("g", "a-1", call="1")
     assert [lock.file for lock in safety.locks("a-1")] == ["f", "g"]
-
-
-def test_a_person_breaks_a_lock(safety: LockDatabase) -> None:
-    safety.acquire_lock("a", CLAUDE)
-    broken = safety.break_lock("a")
-    assert broken is not None
-    assert broken.agent_id == CLAUDE.agent_id
-    assert safety.break_lock("a") is None
-    assert safety.acquire_lock("a", CODEX).allowed
 
 
 def test_a_person_takes_a_lock_from_whoever_holds_it(safety: LockDatabase, clock: Clock) -> None:
     person = Holder("user")
     assert safety.steal_lock("a", person) is None
     safety.release_agent("user")
-    safety.acquire_lock("a", CLAUDE, intent="rename")
+    safety.acquire_locks(["a"], CLAUDE, intent="rename")
     clock.goes(minutes=1)
     before = safety.steal_lock("a", person, intent="by hand")
     assert before is not None
     assert (before.agent_id, before.intent) == (CLAUDE.agent_id, "rename")
     [lock] = safety.locks()
     assert (lock.agent_id, lock.intent, lock.locked_at) == ("user", "by hand", clock.now)
-    assert safety.acquire_lock("a", CLAUDE).reason == "locked by user"
+    assert safety.acquire_locks(["a"], CLAUDE).reason == "locked by user"
     assert not safety.release_lock("a", CLAUDE.agent_id)
     assert safety.steal_lock("a", person) is None
     clock.goes(minutes=6)
-    assert safety.acquire_lock("a", CLAUDE).allowed
-
-
-def test_a_denial_names_the_holder_and_what_to_do(safety: LockDatabase, clock: Clock) -> None:
-    safety.acquire_lock("a.py", CLAUDE, intent="rename")
-    clock.goes(seconds=65)
-    lock = safety.acquire_lock("a.py", CODEX).lock
-    assert lock is not None
-    text = denial(lock, clock.now)
-    assert "a.py is locked by synapse-claude-8100 for 1m05s now (rename). Do not write it" in text
-    assert "ends in 3m55s" in text
-    assert "send synapse-claude-8100" in text
-    news = change(clock, "a.py", lines="3-7")
-    clock.goes(seconds=12)
-    assert "It was changed by synapse-claude-8100 12s ago, lines 3-7. Do not" in denial(lock, clock.now, news)
+    assert safety.acquire_locks(["a"], CLAUDE).allowed
 
 
 # -- modifications ---
@@ -349,11 +307,6 @@ def test_modifications_are_told_the_newest_first(safety: LockDatabase, clock: Cl
     assert len(of(ModificationQuery(limit=1))) == 1
 
 
-def test_a_modification_without_a_task_is_a_local_one(safety: LockDatabase, clock: Clock) -> None:
-    found = safety.record_modification(change(clock, "a", task_id=""))
-    assert found.task_id.startswith("local-")
-
-
 def test_old_modifications_and_dead_locks_are_removed(
     safety: LockDatabase, clock: Clock, gone: set[str]
 ) -> None:
@@ -361,48 +314,14 @@ def test_old_modifications_and_dead_locks_are_removed(
         if number % 400 == 0:
             clock.goes(days=1)
             safety.record_modification(change(clock, f"f{number}"))
-    safety.acquire_lock("x", CLAUDE)
-    safety.acquire_lock("y", CODEX)
+    safety.acquire_locks(["x"], CLAUDE)
+    safety.acquire_locks(["y"], CODEX)
     gone.add(CLAUDE.process)
     assert safety.cleanup(clock.now - timedelta(hours=30)) == (1, 1)
     assert len(safety.modifications()) == 2
 
 
 # -- the file ---
-
-
-def test_the_file_is_private_and_has_the_tables(safety: LockDatabase, tmp_path: Path) -> None:
-    path = tmp_path / ".synapse/file_safety.db"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with closing(sqlite3.connect(path)) as connection:
-        made = {
-            (table, *column[1:4])
-            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-            for column in connection.execute(f"PRAGMA table_info({table})")
-        }
-    engine = create_engine("sqlite://")
-    rows = (tables.LockRow, tables.ModificationRow)
-    names = [str(row.__tablename__) for row in rows]
-    SQLModel.metadata.create_all(engine, [SQLModel.metadata.tables[name] for name in names])
-    with engine.connect() as connection:
-        wanted = {
-            (table, column[1], column[2], column[3])
-            for table in names
-            for column in connection.exec_driver_sql(f"PRAGMA table_info({table})")
-        }
-    assert wanted <= made
-    assert set(inspect(engine).get_table_names()) == set(names)
-    engine.dispose()
-
-
-def test_a_broken_file_is_moved_aside(tmp_path: Path) -> None:
-    path = tmp_path / "file_safety.db"
-    path.write_bytes(b"no database at all" * 100)
-    store = LockDatabase(path, alive=lambda _: True)
-    assert store.moved
-    assert Path(store.moved).read_bytes().startswith(b"no database")
-    assert store.acquire_lock("a", CLAUDE).allowed
-    store.close()
 
 
 @pytest.mark.parametrize("kind", ["text", "database"])
@@ -430,20 +349,16 @@ def test_a_folder_that_is_not_ours_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "locks.db"
     for _ in range(2):
         store = LockDatabase(path, alive=lambda _: True)
-        assert store.acquire_lock("a", CLAUDE).allowed
+        assert store.acquire_locks(["a"], CLAUDE).allowed
         store.close()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_lease_is_five_minutes() -> None:
-    assert timedelta(minutes=5) == LEASE
-
-
 def test_a_file_that_the_original_uses_too_is_not_read_before_it_is_migrated(tmp_path: Path) -> None:
     path = tmp_path / "file_safety.db"
     with closing(LockDatabase(path, alive=lambda _: True)) as safety:
-        assert safety.acquire_lock("a.py", Holder("synapse-claude-8100")).allowed
+        assert safety.acquire_locks(["a.py"], Holder("synapse-claude-8100")).allowed
         found = held_locks(path, FileKeys(tmp_path), alive=lambda _: True)
         assert found == safety.locks()
     earlier = tmp_path / "earlier.db"

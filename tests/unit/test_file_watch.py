@@ -31,20 +31,6 @@ class Watched:
         await until(lambda: self.told > before)
 
 
-async def test_folders_may_be_missing_come_and_go(tmp_path: Path) -> None:
-    file = tmp_path / "a/b/settings.json"
-    watched = Watched(file)
-    await until(lambda: watched.told == 1)
-    file.parent.parent.mkdir()
-    file.parent.mkdir()
-    await watched.after(lambda: file.write_text("1"))
-    await watched.after(lambda: file.parent.parent.rename(tmp_path / "away"))
-    await watched.after(lambda: (tmp_path / "away").rename(tmp_path / "a"))
-    await watched.after(lambda: file.chmod(0o600))
-    await watched.after(file.unlink)
-    await watched.watch.close()
-
-
 async def test_where_no_watch_is_left_it_is_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Inotify, folder: Path, mask: int) -> int:
         raise OSError(errno.ENOSPC, "no watch is left")
@@ -55,26 +41,4 @@ async def test_where_no_watch_is_left_it_is_looked(tmp_path: Path, monkeypatch: 
     watched = Watched(file)
     await watched.after(lambda: file.write_text("1"))
     await watched.after(lambda: file.write_text("22"))
-    await watched.watch.close()
-
-
-async def test_other_files_of_the_folder_are_nobodys_business(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "settings.json"
-    watched = Watched(file)
-    await until(lambda: watched.told == 1)
-    looks = 0
-    look = watched.watch.look
-
-    async def counted() -> bool:
-        nonlocal looks
-        looks += 1
-        return await look()
-
-    monkeypatch.setattr(watched.watch, "look", counted)
-    for number in range(20):
-        (tmp_path / f"history-{number}.db").write_text("x")
-    await watched.after(lambda: file.write_text("1"))
-    assert looks == 1
     await watched.watch.close()

@@ -12,7 +12,7 @@ import pytest
 
 from synapse_tui.errors import ConfigError, UnsafePath
 from synapse_tui.files import check_safe, is_open, private_folder, read_own, write_advice, write_private
-from synapse_tui.paths import UserPaths, find_project, shipped_profiles
+from synapse_tui.paths import UserPaths, find_project
 
 
 def test_a_private_file_is_replaced_whole_and_readable_by_its_owner_only(tmp_path: Path) -> None:
@@ -204,11 +204,6 @@ def test_the_project_is_the_nearest_marked_folder(tmp_path: Path, monkeypatch: p
     link = tmp_path / "link"
     link.symlink_to(deep)
     assert find_project(link) == repository / "package"
-
-
-def test_profiles_are_shipped() -> None:
-    names = {path.stem for path in shipped_profiles().glob("*.yaml")}
-    assert {"claude", "codex", "gemini", "opencode", "copilot", "dummy", "shell"} <= names
 
 
 @pytest.mark.parametrize("home", ["", "/", "//", "relative", "/proc/..", "/dev/null"])

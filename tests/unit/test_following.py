@@ -214,13 +214,6 @@ async def test_a_file_of_the_project_counts_as_far_as_it_is_trusted(followed: Fo
     await followed.until(lambda: followed.layout == "tabs")
 
 
-async def test_many_faults_are_told_in_short(followed: Followed) -> None:
-    followed.write({f"unknown{number}": 1 for number in range(10)} | {"tui.layout": "grid"})
-    await followed.until(lambda: len(followed.notices) == 4)
-    assert followed.notices[-1].startswith("7 more in settings and profiles cannot be used")
-    assert followed.layout == "grid"
-
-
 async def test_what_needs_a_restart_is_told(followed: Followed) -> None:
     followed.write({"a2a.card": "v1", "a2a.rate_limit": 7})
     await followed.until(lambda: bool(followed.changes))
@@ -252,23 +245,6 @@ async def test_a_change_that_nothing_tells_of_is_found_by_looking(followed: Foll
         assert followed.layout == "main"
     finally:
         os.close(descriptor)
-
-
-async def test_a_change_is_read_once_whoever_hears_of_it(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    follower, reads, load = followed.follower, [], followed.follower._load
-
-    def counted() -> object:
-        reads.append(1)
-        return load()
-
-    monkeypatch.setattr(follower, "_load", counted)
-    followed.write({"tui.layout": "grid"})
-    await follower.look()
-    assert followed.layout == "grid"
-    await followed.until(lambda: not [task for task in follower._tasks if not task.done()])
-    assert len(reads) == 1
 
 
 async def test_a_change_is_read_though_the_one_who_looked_has_gone(

@@ -130,14 +130,6 @@ async def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:
     await reader.close()
 
 
-async def test_a_history_that_cannot_be_read_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    reader = HistoryReader(tmp_path / "file" / "history.db")
-    with pytest.raises(HistoryError, match="cannot be used"):
-        await reader.page(Wanted())
-    await reader.close()
-
-
 # -- the index ---
 
 
@@ -186,16 +178,4 @@ async def test_what_changes_is_indexed_in_small_steps_with_rests_between() -> No
     for _ in range(20):
         await asyncio.sleep(0)
     assert backlog.steps[3:] == [1]
-    task.cancel()
-
-
-async def test_an_index_that_cannot_be_written_is_tried_again() -> None:
-    backlog = Backlog(3)
-    backlog.fails = True
-    _, task = await run(backlog)
-    assert backlog.steps == []
-    backlog.fails = False
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert backlog.steps == [3]
     task.cancel()

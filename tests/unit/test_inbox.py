@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
+from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages import outbox as limits
-from synapse_tui.messages.recovery import Standing, after_end
-from synapse_tui.model import IN_INBOX, DeliveryState, Parked, Sender, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
@@ -66,24 +65,6 @@ def test_a_person_has_it_typed_after_all(agent: FakeAgent) -> None:
     assert (agent.outbox.head.id, agent.outbox.head.reason) == (info.id, "")
 
 
-def test_what_is_done_with_all_leaves_it_alone(agent: FakeAgent) -> None:
-    info = agent.info("i")
-    assert agent.control.release_all() == []
-    assert agent.control.hold(info.id).reason == IN_INBOX
-    assert [each.task.id for each in agent.control.unread()] == [info.id]
-
-
-def test_read_once(agent: FakeAgent) -> None:
-    info = agent.info("i")
-    task = agent.control.read(info.id)
-    assert (task.state, task.delivery, task.reason) == (TaskState.COMPLETED, DeliveryState.DONE, "read")
-    assert len(agent.outbox) == 0
-    with pytest.raises(TaskNotFound):
-        agent.control.read(info.id)
-    with pytest.raises(TaskNotFound):
-        agent.control.read(agent.wait("typed").id)
-
-
 def test_a_full_inbox_takes_no_more_and_hinders_no_typing(
     agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,13 +76,6 @@ def test_a_full_inbox_takes_no_more_and_hinders_no_typing(
     with pytest.raises(MessageError, match="inbox"):
         agent.outbox.check_room("3", inbox=True)
     agent.outbox.check_room("typed")
-
-
-def test_it_is_unread_after_a_crash_too() -> None:
-    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
-    assert after_end(found) == found
-    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
-    assert after_end(released).reason != IN_INBOX
 
 
 # -- over HTTP ---
@@ -190,8 +164,3 @@ async def test_what_was_read_is_read_though_it_cannot_be_written_down(agent, cli
     monkeypatch.setattr(agent.tasks, "flush", flush)
     answer = (await read(client, info.id)).json()
     assert answer["tasks"][0]["status"] == "completed"
-
-
-async def test_a_body_of_another_form_is_refused(client):
-    for body in ({"tasks": "all"}, {"task": []}, []):
-        assert (await client.post("/inbox/read", json=body)).status_code in (400, 422)

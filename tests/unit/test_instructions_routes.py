@@ -72,12 +72,6 @@ async def test_what_would_be_told_and_what_was(agent, client):
     assert (await client.get("/instructions?now=1")).json() == coming | {"told": True}
 
 
-async def test_those_that_were_taken_back_were_not_told(agent, client):
-    task = agent.tasks.get((await send(client)).json()["task"]["id"])
-    agent.tasks.change(task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED)
-    assert (await client.get("/instructions")).json()["sent"] is None
-
-
 async def test_a_person_and_the_agent_itself_may_have_them_sent_but_no_other_agent(agent):
     other = FakeAgent(8100)
     other.briefing.source = agent.briefing.source
@@ -90,16 +84,6 @@ async def test_a_person_and_the_agent_itself_may_have_them_sent_but_no_other_age
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "not_the_agent"
     assert not list(other.tasks)
-
-
-async def test_without_a_text_nothing_is_sent(agent, client):
-    async def nothing() -> Composed:
-        return Composed("")
-
-    agent.briefing.source = nothing
-    answer = await send(client)
-    assert answer.status_code == 422
-    assert "no instructions" in answer.json()["error"]["message"]
 
 
 async def test_nobody_else_can_send_what_looks_like_instructions(agent, client):

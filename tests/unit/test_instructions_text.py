@@ -73,15 +73,6 @@ def test_the_shipped_text_is_whole_and_short(project: Path, user: Path) -> None:
     assert not composed.faults
 
 
-def test_an_agent_without_name_alone_in_its_project(project: Path, user: Path) -> None:
-    alone = address("codex", 8120)
-    (user / "default.md").write_text("{{identity}} / {{agent_name}} / {{agent_type}} / {{port}}\n{{agents}}")
-    text = told(project, user, Selection(), alone, others=()).text
-    assert text == (
-        f"{HEADER}\nsynapse-codex-8120 (type codex) / synapse-codex-8120 / codex / 8120\nnone besides you"
-    )
-
-
 def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: Path, user: Path) -> None:
     (user / "default.md").write_text("of the user")
     (project / "default.md").write_text("of the project")
@@ -103,15 +94,6 @@ def test_the_text_of_a_type_is_added_or_takes_the_place_of_the_other(project: Pa
     assert [file.path for file in composed.files] == [user / "default.md", project / "claude.md"]
     (project / "claude.md").write_text(f"{HEADER}\nall that claude hears")
     assert told(project, user).text == f"{HEADER}\nall that claude hears"
-
-
-def test_the_shipped_text_can_be_extended(project: Path, user: Path) -> None:
-    shipped = told(project, user).text.removeprefix(f"{HEADER}\n")
-    (project / "default.md").write_text("{{shipped}}\n\nSpeak Japanese.")
-    assert told(project, user).text == f"{HEADER}\n{shipped}\n\nSpeak Japanese."
-    (project / "default.md").unlink()
-    (project / "claude.md").write_text(f"{HEADER}\nFirst.\n{{{{shipped}}}}")
-    assert told(project, user).text == f"{HEADER}\nFirst.\n{shipped}"
 
 
 def test_unknown_placeholders_stay_and_values_are_not_filled_in_again(project: Path, user: Path) -> None:
@@ -142,16 +124,6 @@ def test_delegation_and_file_safety_come_when_they_are_wanted(project: Path, use
     assert "Hand on a part of your task" in shipped.text
     assert "FILE SAFETY: " in shipped.text
     assert len(shipped.text) < 1500
-
-
-def test_a_broken_table_is_told_with_its_line_and_the_rules_are_sent(project: Path, user: Path) -> None:
-    (project / "delegate.md").write_text("\n\nrules\n| kind | keywords | agent |\n|-|-|-|\n| t | test |\n")
-    composed = told(project, user, Selection(delegation=True))
-    path = project / "delegate.md"
-    assert [str(fault) for fault in composed.faults] == [
-        f"{path}: line 6: the row has 2 cells and the table 3 columns"
-    ]
-    assert "| t | test |" in composed.text
 
 
 def test_what_cannot_be_read_is_told_and_the_next_one_is_used(project: Path, user: Path) -> None:
@@ -208,16 +180,6 @@ def test_the_settings_choose_the_texts(tmp_path: Path) -> None:
     )
     assert Selection.of(settings, "gemini").names[1] == "gemini.md"
     assert not Selection.of(settings, "gemini").own_wanted
-
-
-def test_every_shipped_text_is_used() -> None:
-    assert {path.name for path in shipped_texts().iterdir()} == {
-        "default.md",
-        "delegate.md",
-        "delegation.md",
-        "file-safety.md",
-        "gemini.md",
-    }
 
 
 def test_the_text_of_gemini_comes_unless_another_is_there(project: Path, user: Path) -> None:

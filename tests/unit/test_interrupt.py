@@ -96,26 +96,11 @@ async def test_a_turn_that_ends_by_itself_is_not_interrupted(agent):
     assert agent.received == [b"x"]
 
 
-async def test_two_escapes_with_a_gap(agent):
-    agent.set_state(AgentState.PROCESSING)
-    stops_by(agent, ESC, ESC)
-    outcome = await interrupter(agent, keys=(ESC, ESC), gap=0.25).run()
-    assert outcome.stopped
-    assert outcome.seconds >= 0.25
-    assert agent.received == [ESC, ESC]
-
-
 async def test_no_second_key_when_the_first_has_stopped_it(agent):
     agent.set_state(AgentState.PROCESSING)
     stops_by(agent, ESC)
     assert (await interrupter(agent, keys=(ESC, ESC), gap=0.25).run()).stopped
     assert agent.received == [ESC]
-
-
-async def test_an_idle_agent_gets_no_key(agent):
-    outcome = await interrupter(agent, keys=(b"\x03",)).run()
-    assert outcome.stopped
-    assert agent.received == []
 
 
 @pytest.mark.parametrize("fields", [{"keys": (b"\x03",)}, {"keys": (), "signal": 2}])
@@ -172,25 +157,6 @@ async def test_a_turn_that_does_not_stop_is_told(agent):
     outcome = await interrupter(agent).run()
     assert (outcome.stopped, outcome.alive) == (False, True)
     assert agent.received == [ESC, ESC]
-
-
-async def test_an_agent_that_dies_of_it_is_told(agent):
-    agent.set_state(AgentState.PROCESSING)
-    agent.keys[ESC] = lambda: agent.after(0.1, lambda: setattr(agent, "alive", False))
-    outcome = await interrupter(agent).run()
-    assert (outcome.stopped, outcome.alive) == (True, False)
-
-
-async def test_restored_text_is_cleared(agent):
-    agent.set_state(AgentState.PROCESSING)
-
-    def stop() -> None:
-        agent.draft = "the message that ran"
-        agent.set_state(AgentState.READY)
-
-    agent.keys[ESC] = lambda: agent.after(0.1, stop)
-    assert (await interrupter(agent, gap=0.2).run([Proof("the message that ran")])).stopped
-    assert agent.draft == ""
 
 
 async def test_a_draft_of_the_user_stays(agent):

@@ -94,12 +94,6 @@ def opens(keyboard: Keyboard, dialog: Screen, which: Dialog | None = BASH) -> No
     keyboard.shown()
 
 
-def test_bytes_pass_in_order(keyboard, sent):
-    keyboard.press(b"a")
-    keyboard.press(b"\x1b[200~b\x1b[201~")
-    assert sent == [b"a", b"\x1b[200~b\x1b[201~"]
-
-
 def test_it_tells_when_all_that_was_held_back_has_followed(clock: Time) -> None:
     told: list[bool] = []
     keys = Keyboard(lambda _data: None, clock, later=clock.later, followed=lambda: told.append(keys.holding))
@@ -590,16 +584,6 @@ def test_enters_can_be_taken_out_of_what_is_held_back(keyboard):
     assert keyboard.held == (b"a", b"b", b"c\x1b[200~d\re\x1b[201~", b"\x1b[13;2u")
 
 
-def test_another_keyboard_goes_on_with_what_was_held(keyboard, clock, sent):
-    keyboard.resume([b"a", b"\r"])
-    keyboard.press(b"b")
-    assert keyboard.held == (b"a", b"\r", b"b")
-    keyboard.release()
-    assert sent == [b"a"]
-    clock.passes(END_GAP)
-    assert sent == [b"a", b"\r", b"b"]
-
-
 def test_a_new_start_forgets_what_was_held(keyboard, clock, dialog, sent):
     keyboard.hold()
     keyboard.press(b"a")
@@ -608,16 +592,6 @@ def test_a_new_start_forgets_what_was_held(keyboard, clock, dialog, sent):
     keyboard.reset()
     clock.passes(1)
     assert (sent, keyboard.holding, keyboard.held) == ([], False, ())
-
-
-def test_bytes_are_told_when_they_are_sent(clock, sent):
-    told: list[bytes] = []
-    keyboard = Keyboard(sent.append, clock, sending=told.append, later=clock.later)
-    keyboard.hold()
-    keyboard.press(b"\r")
-    assert told == []
-    keyboard.release()
-    assert told == [b"\r"]
 
 
 def test_the_user_is_quiet_a_moment_after_the_last_key(keyboard, clock):
@@ -652,24 +626,6 @@ def test_the_mouse_and_the_focus_are_no_typing(keyboard, clock, sent, report):
     assert not keyboard.drafting
 
 
-def test_released_bytes_count_as_typed(keyboard, clock):
-    keyboard.hold()
-    keyboard.press(b"a")
-    clock.now += 10
-    keyboard.release()
-    assert keyboard.quiet_in(clock.now) > 0
-
-
-def test_how_long_a_user_waits(keyboard, clock):
-    keyboard.hold()
-    assert keyboard.waiting_since is None
-    clock.now += 1
-    keyboard.press(b"a")
-    clock.now += 1
-    keyboard.press(b"b")
-    assert keyboard.waiting_since == 51.0
-
-
 @pytest.mark.parametrize(
     ("keys", "drafting"),
     [(b"a", True), (b"a\r", False), (b"a\x15", False), (b"a\x03b", True), (b" ", False), (b"\x1b[I", False)],
@@ -677,14 +633,6 @@ def test_how_long_a_user_waits(keyboard, clock):
 def test_counting_keys_of_a_draft(keyboard, keys, drafting):
     keyboard.press(keys)
     assert keyboard.drafting is drafting
-
-
-def test_a_draft_goes_on_over_several_writes(keyboard):
-    keyboard.press(b"a")
-    keyboard.press(b" ")
-    assert keyboard.drafting
-    keyboard.press(b"\r")
-    assert not keyboard.drafting
 
 
 @pytest.mark.parametrize("data", [b"\r", b"abc\r", b"\x1b[13u", b"\x1b[13;1:1u"])

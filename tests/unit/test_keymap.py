@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +28,6 @@ from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, encode_key
 
 _KITTY = {"pageup": "page_up", "pagedown": "page_down"}
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _NAMED = ["up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete"]
 _NAMED += [f"f{number}" for number in range(1, 13)]
 _CHARACTERS = st.characters(min_codepoint=33, max_codepoint=126)
@@ -271,10 +268,3 @@ class TestLeader:
         assert leader.take("escape", "\x1b").step is Step.CANCEL
         leader.take(self.LEADER, None)
         assert leader.take("ö", "ö").step is Step.UNKNOWN
-
-
-def test_reading_keys_needs_no_textual() -> None:
-    code = "import sys; from synapse_tui.keymap import read_bindings; read_bindings({'zoom': 'f11'}); "
-    code += "print(sorted({'textual', 'rich'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

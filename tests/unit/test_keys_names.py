@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from textual import events
-from textual.binding import Binding
 from textual.widget import Widget
 
 from synapse_tui.driver import TerminalKey, TerminalKeyRelease
-from synapse_tui.driver.tokenizer import UNKNOWN, decode_key
+from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.terminal.input import KeyEvent
 
 
@@ -69,12 +68,6 @@ def test_name(raw, name, character):
     assert key.is_printable is (character is not None and character.isprintable())
 
 
-def test_the_names_are_those_of_bindings():
-    for written, raw in [("ctrl+q", b"\x11"), ("?", b"?"), ("@", b"@"), ("f10", b"\x1b[21~")]:
-        (binding,) = Binding.make_bindings([Binding(written, "none")])
-        assert TerminalKey(decode_key(raw), raw).key == binding.key
-
-
 def test_a_key_is_handled_like_textuals_own():
     key = TerminalKey(KeyEvent.of_text("a"), b"a")
     assert isinstance(key, events.Key)
@@ -90,7 +83,3 @@ def test_a_release_is_no_key_to_anyone_who_does_not_ask():
     assert not hasattr(Widget, release.handler_name)
     assert (release.key, release.character) == ("<release>", None)
     assert release.event.key == "q"
-
-
-def test_unknown_has_a_name_without_meaning():
-    assert TerminalKey(UNKNOWN, b"\x1b[99~").name_aliases == ["<unknown>"]

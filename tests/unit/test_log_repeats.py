@@ -3,7 +3,7 @@
 import io
 import logging
 
-from synapse_tui.daemon.logs import MOST, PAUSE, Repeats
+from synapse_tui.daemon.logs import PAUSE, Repeats
 
 
 class Log:
@@ -41,12 +41,3 @@ def test_other_words_and_severities_are_written():
         log.say(1.0, "%s is gone", name)
     log.say(1.0, "%s is gone", "a", level=logging.ERROR)
     assert log.lines() == ["a is gone", "b is gone", "a is gone"]
-
-
-def test_what_is_remembered_has_an_end():
-    log = Log()
-    for number in range(MOST + 1):
-        log.say(1.0, "%d", number)
-    log.say(2.0, "%d", MOST)
-    log.say(2.0, "%d", 0)
-    assert log.lines()[-2:] == [str(MOST), "0"]

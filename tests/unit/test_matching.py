@@ -1,7 +1,5 @@
 """Patterns of people, searched for where they can harm nobody."""
 
-import sys
-
 import pytest
 
 from synapse_tui.agents.watcher import MAX_TEXT, matches
@@ -24,8 +22,3 @@ async def test_a_pattern_is_searched_for_in_the_last_lines(pattern, text, found)
 
 async def test_one_that_takes_for_ever_is_given_up():
     assert await matches(r"(a+)+$", "a" * 60 + "!", seconds=0.3) is None
-
-
-async def test_without_a_process_nothing_is_known(monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    assert await matches("a", "a") is None

@@ -341,17 +341,6 @@ class TestView:
         assert keyboard.view.address == "@ge"
         assert [completion.text for completion in keyboard.view.completions] == ["gemini"]
 
-    def test_of_a_message(self, keyboard):
-        keyboard.type("@gemini review")
-        view = keyboard.view
-        assert (view.composing, view.address, view.text, view.cursor) == (True, "@gemini", "review", 6)
-        assert (view.target, view.completions, view.priority, view.problem) == ("gemini", (), 3, "")
-
-    def test_a_click_chooses(self, keyboard):
-        keyboard.type("@")
-        keyboard.mentions.choose(1)
-        assert keyboard.view.target == "reviewer"
-
     def test_a_completion_of_another_form_replaces_what_was_typed(self, keyboard):
         keyboard.agents.append(CODEX_2)
         keyboard.type("@codex↓↑⏎x⏎@↑⇥x⏎")
@@ -517,23 +506,11 @@ class TestReleases:
         assert [event.key for event in keyboard.events if event.kind == "press"] == ["@", "g"]
         assert all(event.key != "escape" for event in keyboard.events)
 
-    def test_after_the_message_was_sent(self, keyboard):
-        keyboard.type("@gemini hi⏎")
-        keyboard.press(KeyEvent("i", kind="release"))
-        keyboard.press(KeyEvent("enter", kind="release"))
-        assert keyboard.child == []
-
     def test_of_a_consumed_key_that_never_came_does_not_eat_a_later_one(self, keyboard):
         keyboard.type("@gemini hi⏎")
         keyboard.now += 1
         self.stroke(keyboard, "⏎")
         assert [event.kind for event in keyboard.events] == ["press", "release"]
-
-    def test_repeats_type(self, keyboard):
-        keyboard.type("@gemini ")
-        keyboard.press(KeyEvent("a", "a"))
-        keyboard.press(KeyEvent("a", "a", kind="repeat"))
-        assert keyboard.view.text == "aa"
 
 
 @given(st.lists(st.sampled_from([*"@geminicodx /!5.⇥⌫↑↓←→⎋⏎", "paste", "focus"]), max_size=40), st.booleans())

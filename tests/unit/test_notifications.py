@@ -55,10 +55,6 @@ def test_no_text_ends_the_sequence_or_begins_another(version: str) -> None:
     assert not {"\r", "\n", "\x9c"} & set(written)
 
 
-def test_a_title_with_a_semicolon_stays_one_field() -> None:
-    assert shown("foot", title="a;b").startswith("\x1b]777;notify;a,b;")
-
-
 class Desk:
     """A person's desk: what rang and what was shown on it, with a clock that the test moves."""
 
@@ -87,15 +83,6 @@ class Desk:
             self.now = first[0]
             first[1]()
         self.now = end
-
-
-@pytest.mark.parametrize(
-    ("mode", "bells", "notices"), [("off", 0, 0), ("bell", 1, 0), ("desktop", 0, 1), ("both", 1, 1)]
-)
-def test_the_settings_say_how(mode: str, bells: int, notices: int) -> None:
-    desk = Desk(mode)
-    desk.attention.call("claude", "permission: Bash")
-    assert (desk.bells, len(desk.shown)) == (bells, notices)
 
 
 def test_the_first_is_told_at_once_and_those_behind_it_as_one() -> None:
@@ -128,18 +115,6 @@ def test_a_flood_is_told_less_and_less_and_a_rest_ends_that() -> None:
     desk.attention.call("claude", "permission: Bash")
     assert desk.shown[-1] == ("synapse: claude", "permission: Bash")
     assert len(desk.shown) <= count + 2
-
-
-def test_what_was_gathered_is_dropped_when_the_person_wants_none() -> None:
-    desk = Desk("desktop")
-    desk.attention.call("claude", "has finished")
-    desk.attention.call("codex", "has finished")
-    desk.mode = "off"
-    desk.wait(60)
-    assert len(desk.shown) == 1
-    desk.mode = "desktop"
-    desk.attention.call("codex", "permission: Bash")
-    assert len(desk.shown) == 2
 
 
 def test_text_of_agents_is_cleaned_and_cut() -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.errors import MessageError
 from synapse_tui.events import EventBus
 from synapse_tui.messages import outbox as module
-from synapse_tui.messages.outbox import HELD_BY_USER, Outbox
+from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry
 
 
 @pytest.fixture
@@ -30,69 +30,6 @@ def test_higher_priority_first_then_age(box):
         put(box, text, priority)
     assert order(box) == "cgeadbf"
     assert box.head.text == "c"
-
-
-def test_taken_messages_are_gone(box):
-    first, _ = put(box, "a"), put(box, "b")
-    box.take(first)
-    box.take(first)
-    assert order(box) == "b"
-    assert first not in box
-
-
-def test_parked_messages_let_others_pass(box):
-    first, _ = put(box, "a"), put(box, "b")
-    parked = box.park(first)
-    assert (parked.delivery, parked.reason) == (DeliveryState.HELD, HELD_BY_USER)
-    assert box.head.text == "b"
-    assert box.release(first).delivery is DeliveryState.QUEUED
-    assert box.head.text == "a"
-
-
-def test_all_parked_means_no_head(box):
-    box.park(put(box, "a"))
-    assert box.head is None
-
-
-def test_a_reason_reaches_all_but_the_parked(box):
-    parked, waiting = put(box, "a"), put(box, "b")
-    box.park(parked, "look at it")
-    box.hold("working")
-    reasons = {task.id: task.reason for task in box}
-    assert reasons == {parked: "look at it", waiting: "working"}
-
-
-def test_canceled_messages_end(box):
-    task = box.cancel(put(box, "a"))
-    assert (task.state, task.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)
-    assert len(box) == 0
-
-
-def test_what_does_not_wait_cannot_be_canceled(box):
-    task_id = put(box, "a")
-    box.take(task_id)
-    with pytest.raises(TaskNotFound):
-        box.cancel(task_id)
-
-
-def test_a_person_may_reorder(box):
-    put(box, "a"), put(box, "b")
-    last = put(box, "c")
-    box.move(last, 1)
-    assert order(box) == "acb"
-    box.move(last, 99)
-    assert order(box) == "abc"
-    box.move(last, -1)
-    assert order(box) == "cab"
-
-
-def test_send_now_goes_before_all_that_come_later(box):
-    put(box, "a", 4)
-    chosen = put(box, "b", 1)
-    box.park(chosen)
-    box.send_now(chosen)
-    put(box, "c", 5)
-    assert order(box) == "bca"
 
 
 def test_the_number_of_waiting_messages_is_bounded(box, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -42,19 +41,6 @@ def test_every_shipped_profile_loads() -> None:
     assert tuple(found.profiles) == SHIPPED
 
 
-def test_shipped_port_ranges_do_not_meet() -> None:
-    ranges = {name: profile.ports for name, profile in load_profiles(shipped_profiles()).profiles.items()}
-    assert ranges == {
-        "claude": (8100, 8109),
-        "gemini": (8110, 8119),
-        "codex": (8120, 8129),
-        "opencode": (8130, 8139),
-        "copilot": (8140, 8149),
-        "dummy": (8190, 8199),
-        "shell": (8290, 8299),
-    }
-
-
 def test_shipped_interrupts_are_the_ones_that_were_seen_to_work() -> None:
     profiles = load_profiles(shipped_profiles()).profiles
     once, twice = (b"\x1b",), (b"\x1b", b"\x1b")
@@ -90,12 +76,6 @@ def test_no_shipped_agent_is_ready_by_silence_alone() -> None:
             assert silent in ([], [len(profile.states) - 1]), f"{name}: silence comes last"
             assert all(profile.states[index].composer for index in silent), name
             assert all(profile.states[index].dialog is False for index in silent), name
-
-
-def test_placeholders_of_the_command_are_filled_in() -> None:
-    profiles = load_profiles(shipped_profiles(), environ={"SHELL": "/bin/zsh"}).profiles
-    assert profiles["shell"].command == "/bin/zsh"
-    assert Path(profiles["dummy"].command).name.startswith("python")
 
 
 def test_a_minimal_profile_has_defaults(tmp_path: Path) -> None:
@@ -244,26 +224,6 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
     assert profile.interrupt.keys == (b"\x1b",)
 
 
-def test_an_unknown_key_beside_old_ones_is_still_told(tmp_path: Path) -> None:
-    text = OLD.replace("STRATEGY", "pattern").replace("USE", "always")
-    found = load(tmp_path, text + "idle_detektion: {}\n")
-    (problem,) = found.problems
-    assert "unknown key 'idle_detektion': did you mean 'idle_detection'?" in str(problem)
-
-
-def test_new_keys_win_over_earlier_ones(tmp_path: Path) -> None:
-    text = "command: x\nstartup_delay: 5\nstartup: {delay: 1}\nsubmit_sequence: enter\nsubmit: {enter: lf}\n"
-    profile = load(tmp_path, text).profiles["probe"]
-    assert profile.startup.delay == 1
-    assert profile.submit.enter == b"\n"
-
-
-def test_interrupt_by_signal(tmp_path: Path) -> None:
-    profile = load(tmp_path, "command: x\ninterrupt: {signal: int}\n").profiles["probe"]
-    assert profile.interrupt.signal == signal.SIGINT
-    assert profile.interrupt.keys == ()
-
-
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -300,11 +260,6 @@ def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, wor
     assert any(where == line and words in reason for where, reason in told), told
 
 
-def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
-    found = load(tmp_path, "command: x\nports: no\nstartup: {delay: -1}\nfoo: 1\n")
-    assert [problem.line for problem in found.problems] == [2, 3, 4]
-
-
 def test_an_empty_file_and_one_that_is_not_utf8(tmp_path: Path) -> None:
     assert "one mapping" in fault(tmp_path, "").reason
     (tmp_path / "probe.yaml").write_bytes(b"command: x\ndisplay: \xff\n")
@@ -339,19 +294,6 @@ def test_the_user_overrides_by_name_and_adds(tmp_path: Path) -> None:
     found = load_profiles(shipped_profiles(), tmp_path, environ={})
     assert (found.profiles["claude"].command, found.profiles["claude"].origin) == ("my-claude", "user")
     assert set(found.profiles) == {*SHIPPED, "extra"}
-
-
-def test_two_files_of_one_name_in_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("name: x\ncommand: first\n")
-    (tmp_path / "b.yaml").write_text("name: x\ncommand: second\n")
-    found = load_profiles(tmp_path)
-    assert found.profiles["x"].command == "first"
-    assert "already the profile of a.yaml" in found.problems[0].reason
-
-
-def test_missing_folders_are_no_problem(tmp_path: Path) -> None:
-    found = load_profiles(tmp_path / "no", tmp_path / "nor", tmp_path / "this")
-    assert (dict(found.profiles), found.problems) == ({}, [])
 
 
 def test_a_project_profile_needs_trust(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from synapse_tui.agents.composer import Proof, skeleton
+from synapse_tui.agents.composer import Proof
 
 PASTES = (
     re.compile(r"\[Pasted text #\d+(?: \+(?P<more>\d+) lines)?\]"),
@@ -140,7 +140,3 @@ def test_only_the_text_itself_counts_as_put_back():
 def test_a_text_is_found_on_a_screen():
     assert Proof(TEXT).on(f"old text\n> {TEXT[:40]}\n  {TEXT[40:]}\nfooter")
     assert not Proof(TEXT).on("old text")
-
-
-def test_skeleton_keeps_what_all_draw_alike():
-    assert skeleton("a b\tc\n é日👍🏽️") == "abcé日"

@@ -16,7 +16,7 @@ from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.protocol.handler import within
 from synapse_tui.model import USER, MessageRequest, TaskPage
 from synapse_tui.settings.keys import read_keys
-from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, old_said, post, rpc, said
+from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, post, rpc, said
 from tests.unit.dialect_kit import served, signer
 
 INVALID_PARAMS, INVALID_REQUEST = -32602, -32600
@@ -151,15 +151,6 @@ async def test_messages_that_cannot_be_taken(
     assert not agent.requests
 
 
-async def test_an_agent_that_has_ended(client: httpx.AsyncClient, agent: GivenAgent) -> None:
-    from synapse_tui.model import AgentState
-
-    agent.state = AgentState.EXITED
-    error = await refused(client, "SendMessage", said())
-    assert error.code == -32603
-    assert "exited" in error.message
-
-
 # -- tasks ---
 
 
@@ -176,18 +167,6 @@ async def test_a_page_is_no_longer_than_an_answer_should_be(
     assert [len(page["tasks"]) for page in pages] == [4, 4, 1]
     one = TaskPage((agent.tasks.get(ids[0]),), "", 9)
     assert within(one, most=1) == one, "a task that is longer than a page is a page"
-
-
-async def test_push_configs_need_a_desk(client: httpx.AsyncClient) -> None:
-    task = await begun(client)
-    about = {"taskId": task["id"]}
-    for method, params in (
-        ("CreateTaskPushNotificationConfig", {**about, "url": "http://127.0.0.1:9/"}),
-        ("GetTaskPushNotificationConfig", {**about, "id": "a"}),
-        ("ListTaskPushNotificationConfigs", about),
-        ("DeleteTaskPushNotificationConfig", {**about, "id": "a"}),
-    ):
-        assert (await refused(client, method, params)).code == -32003
 
 
 async def test_the_extended_card(agent: GivenAgent) -> None:
@@ -211,39 +190,6 @@ async def test_the_extended_card(agent: GivenAgent) -> None:
 
 
 # -- envelopes, versions, extensions ---
-
-
-@pytest.mark.parametrize(
-    ("headers", "query", "served"),
-    [
-        ({"A2A-Version": "1.0"}, "", True),
-        ({"A2A-Version": "1.0.1"}, "", True),
-        ({}, "?A2A-Version=1.0", True),
-        ({}, "", False),
-        ({"A2A-Version": "0.3"}, "", False),
-        ({"A2A-Version": "1.1"}, "", False),
-        ({"A2A-Version": "2.0"}, "", False),
-        ({"A2A-Version": "new"}, "", False),
-        ({}, "?A2A-Version=0.9", False),
-    ],
-)
-async def test_versions(client: httpx.AsyncClient, headers: dict[str, str], query: str, served: bool) -> None:
-    answer = (await post(client, "ListTasks", {}, f"/{query}", headers)).json()
-    rest = await client.get(f"/a2a/rest/tasks{query}", headers=headers)
-    if served:
-        assert answer["result"]["tasks"] == []
-        assert rest.headers["content-type"] == "application/a2a+json"
-        assert rest.json()["tasks"] == []
-    else:
-        assert answer["error"]["code"] == -32009
-        assert rest.json()["error"]["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
-        assert rest.status_code == 400
-
-
-async def test_methods_of_0_3_are_none_of_1_0(client: httpx.AsyncClient) -> None:
-    with pytest.raises(Refused) as found:
-        await rpc(client, "message/send", old_said())
-    assert found.value.code == -32601
 
 
 @pytest.mark.parametrize(
@@ -273,29 +219,6 @@ async def test_extensions_that_are_used_are_named(client: httpx.AsyncClient) -> 
     old = {"X-A2A-Extensions": "https://synapse-tui.invalid/a2a/v1"}
     answer = await post(client, "tasks/get", {"id": NOBODY}, headers=old)
     assert answer.headers["a2a-extensions"] == "https://synapse-tui.invalid/a2a/v1"
-
-
-@pytest.mark.parametrize(
-    ("sent", "accepted", "answered"),
-    [
-        ("application/a2a+json", "*/*", "application/a2a+json"),
-        ("application/json", "*/*", "application/json"),
-        ("", "*/*", "application/a2a+json"),
-        ("", "application/json", "application/json"),
-        ("", "application/a2a+json, application/json", "application/a2a+json"),
-    ],
-)
-async def test_rest_answers_in_the_callers_media_type(
-    client: httpx.AsyncClient, sent: str, accepted: str, answered: str
-) -> None:
-    headers = {**V1, "Accept": accepted}
-    if sent:
-        body = json.dumps({**said(), "configuration": AT_ONCE})
-        headers["Content-Type"] = sent
-        answer = await client.post("/a2a/rest/message:send", content=body, headers=headers)
-    else:
-        answer = await client.get("/a2a/rest/tasks", headers=headers)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, answered)
 
 
 async def test_rest_says_what_is_not_there(client: httpx.AsyncClient) -> None:
@@ -334,21 +257,6 @@ async def test_an_agent_proves_itself(client: httpx.AsyncClient, agent: GivenAge
 
 
 # -- 0.3 ---
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("message/send", old_said(parts=[])),
-        ("message/send", old_said(parts=[{"kind": "file", "file": {"bytes": "a*b="}}])),
-        ("message/send", old_said(metadata={"a": json.loads("[" * 60 + "]" * 60)})),
-        ("tasks/get", {"id": NOBODY, "historyLength": "x"}),
-    ],
-)
-async def test_wrong_parameters_of_0_3(client: httpx.AsyncClient, method: str, params: Any) -> None:
-    with pytest.raises(Refused) as error:
-        await rpc(client, method, params, headers={})
-    assert error.value.code == INVALID_PARAMS
 
 
 async def test_rest_of_0_3(client: httpx.AsyncClient, agent: GivenAgent) -> None:

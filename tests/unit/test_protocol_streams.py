@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, MutableMapping
 from typing import Any
 
 import pytest
-from a2a.utils.errors import InternalError
 
 from synapse_tui.a2a.protocol import endpoints
 from synapse_tui.a2a.protocol.endpoints import EventStream
@@ -78,19 +77,6 @@ async def started(
     return task
 
 
-async def test_events_are_sent_in_order(source: Source, reader: Reader) -> None:
-    task = await started(source, reader, first={"data": "0"})
-    source.queue.put_nowait({"data": "1", "event": "told"})
-    source.queue.put_nowait(None)
-    assert [await reader.body() for _ in range(3)] == [
-        b"data: 0\r\n\r\n",
-        b"event: told\r\ndata: 1\r\n\r\n",
-        b"",
-    ]
-    await task
-    assert source.closed.is_set()
-
-
 async def test_a_quiet_stream_is_kept_alive(
     source: Source, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,26 +90,6 @@ async def test_a_quiet_stream_is_kept_alive(
     assert body == b"data: still there\r\n\r\n"
     reader.left.set()
     await task
-
-
-async def test_a_server_that_stops_ends_the_stream(source: Source, reader: Reader) -> None:
-    stopping = asyncio.Event()
-    task = await started(source, reader, stopping)
-    stopping.set()
-    assert await reader.body() == b""
-    await task
-    assert source.closed.is_set()
-
-
-async def test_a_reader_that_leaves_frees_the_source_at_once(source: Source, reader: Reader) -> None:
-    task = await started(source, reader)
-    source.queue.put_nowait({"data": "1"})
-    await reader.body()
-    reader.left.set()
-    async with asyncio.timeout(PATIENCE):
-        await source.closed.wait()
-        await task
-    assert reader.sent.empty(), "nobody is told of an end"
 
 
 @pytest.mark.parametrize("leaves", [True, False])
@@ -154,10 +120,3 @@ async def test_a_stopping_server_waits_for_no_reader(
     async with asyncio.timeout(PATIENCE):
         await task
     assert source.closed.is_set()
-
-
-async def test_an_error_in_a_stream_ends_it(source: Source, reader: Reader) -> None:
-    task = await started(source, reader)
-    source.queue.put_nowait(InternalError("too slow"))
-    assert await reader.body() == b""
-    await task

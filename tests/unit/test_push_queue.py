@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,17 +10,13 @@ from typing import Any
 import pytest
 
 from synapse_tui.a2a.push import worker
-from synapse_tui.a2a.push.notifier import Change, Notifier
 from synapse_tui.a2a.push.sender import retry_after
-from synapse_tui.a2a.push.subscriptions import PushProtocol, Subscriptions
+from synapse_tui.a2a.push.subscriptions import Subscriptions
 from synapse_tui.a2a.push.worker import CROWDED, SUPERSEDED, Attempt, Backoff, PushWorker, ReceiverQueue
 from synapse_tui.messages.records import Delivery, PushState, Subscription
-from synapse_tui.model import MessageRequest, Sender
-from tests.fake_agent import FakeAgent
 from tests.waiting import until
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-DOWN = Attempt(problem="down", again=True)
 FINE = Attempt(200)
 HANGING = "http://hanging.example/"
 
@@ -147,28 +142,6 @@ class Rig:
         return {each.id: each.state.value for each in self.noted if each.state is not PushState.PENDING}
 
 
-async def test_what_fails_is_tried_again_until_it_is_delivered():
-    rig = Rig(DOWN, Attempt(503, "it answered 503", again=True), ValueError("a defect"), FINE)
-    rig.put(subscription(), delivery("a"), delivery("b"))
-    await until(lambda: len(rig.ends()) == 2)
-    assert rig.got == ["a", "a", "a", "a", "b"]
-    noted = [(each.attempts, each.status, each.problem) for each in rig.noted if each.id == "a"]
-    assert noted[:3] == [(0, 0, ""), (1, 0, "down"), (2, 503, "it answered 503")]
-    assert noted[-1] == (4, 200, "")
-    assert rig.noted[-1].body == ""
-    await rig.worker.stop()
-
-
-async def test_what_is_refused_or_fails_for_long_is_given_up_and_the_next_goes_on():
-    rig = Rig(Attempt(404, "it answered 404"), DOWN, DOWN, DOWN, DOWN)
-    rig.put(subscription(), delivery("refused"), delivery("down"), delivery("fine"))
-    await until(lambda: len(rig.ends()) == 3)
-    assert rig.ends() == {"refused": "dead", "down": "dead", "fine": "delivered"}
-    dead = next(each for each in rig.noted if each.id == "down" and each.state is PushState.DEAD)
-    assert (dead.attempts, dead.problem, dead.body) == (4, "down", "{}")
-    await rig.worker.stop()
-
-
 async def test_a_receiver_that_hangs_delays_no_other_and_gets_one_at_a_time():
     rig = Rig()
     rig.put(subscription("one", HANGING), delivery("a", about="one"))
@@ -198,18 +171,6 @@ async def test_a_removed_subscription_gets_nothing_that_waits():
     await rig.worker.stop()
 
 
-async def test_what_waits_when_the_host_ends_is_left_for_the_next():
-    rig = Rig()
-    rig.put(subscription(url=HANGING), delivery("a"), delivery("b"))
-    await until(lambda: bool(rig.got))
-    rig.go.set()
-    await rig.worker.stop()
-    assert rig.ends() == {"a": "delivered"}, "it got its moment"
-    assert rig.got == ["a"]
-    rig.worker.put(subscription(url=HANGING), delivery("c"))
-    assert [each.id for each in rig.worker] == ["b", "c"]
-
-
 async def test_dropped_notifications_are_stored_as_given_up(monkeypatch):
     monkeypatch.setattr(worker, "MAX_WAITING", 2)
     rig = Rig()
@@ -220,46 +181,6 @@ async def test_dropped_notifications_are_stored_as_given_up(monkeypatch):
 
 
 # -- what is sent ---
-
-
-async def test_what_many_get_is_written_once():
-    written: list[tuple[str, PushProtocol]] = []
-
-    class Encoder:
-        def encode(self, change: Change, protocol: PushProtocol) -> dict[str, object]:
-            written.append((change.kind, protocol))
-            return {"of": protocol.value, "broken": "\ud800"}
-
-        async def encode_with_files(self, change: Change, protocol: PushProtocol) -> dict[str, object]:
-            return self.encode(change, protocol)
-
-    subscriptions = Subscriptions(lambda _id, _subscription: None)
-    put: list[Delivery] = []
-    notifier = Notifier(
-        subscriptions,
-        lambda _whom, each: put.append(each),
-        clock=lambda: T0,
-        make_id=lambda: f"id{len(put)}",
-    )
-    notifier.encoder = Encoder()
-    task = FakeAgent(8190, "dummy").accept(MessageRequest("hello", Sender("external")))
-    for n in range(3):
-        for protocol in ("1.0", "0.3"):
-            name = f"{protocol}{n}"
-            config = replace(subscription(name), protocol=protocol, task_id=task.id, config_id=name)
-            subscriptions.add(config)
-        events = ("task.submitted",)
-        subscriptions.add(replace(subscription(f"w{n}"), protocol="dialect", task_id="", events=events))
-    notifier.notify(task)
-    assert sorted(written) == [("task", "0.3"), ("task", "1.0"), ("task", "dialect")]
-    assert len(put) == 9
-    assert json.loads(put[0].body) == {
-        "event": "task.submitted",
-        "event_id": "id0",
-        "timestamp": T0.isoformat(),
-        "data": {"of": "dialect", "broken": "?"},
-    }
-    assert len({each.created_at for each in put}) == 9, "stored ones are ordered by it"
 
 
 def test_a_replaced_configuration_keeps_what_waits():

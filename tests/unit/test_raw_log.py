@@ -1,20 +1,7 @@
 """The log of an agent's output."""
 
-import asyncio
-import itertools
-
 from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, Written, times_path
 from synapse_tui.disk_queue import MAX_WAITING
-
-
-async def test_bytes_are_appended_in_order(tmp_path):
-    log = RawLog(tmp_path / "logs" / "a.log")
-    for number in range(200):
-        log.write(b"%d\n" % number)
-        if number % 50 == 0:
-            await asyncio.sleep(0)
-    await log.close()
-    assert (tmp_path / "logs" / "a.log").read_bytes() == b"".join(b"%d\n" % number for number in range(200))
 
 
 async def test_only_the_owner_may_read_it(tmp_path):
@@ -39,17 +26,6 @@ async def test_its_size_is_bounded(tmp_path):
     assert set(sizes) <= {"a.log", "a.log.1", "a.log.times", "a.log.1.times"}
     assert sizes["a.log.1"] <= 140
     assert max(sizes.values()) <= 140
-
-
-async def test_many_small_writes_begin_a_new_file_as_well(tmp_path):
-    seconds = itertools.count()
-    log = RawLog(tmp_path / "a.log", max_bytes=2000, clock=lambda: float(next(seconds)))
-    for number in range(2000):
-        log.write(b"x")
-        if number % 50 == 0:
-            await log.close()
-    assert (tmp_path / "a.log.1.times").stat().st_size < 2000
-    assert (tmp_path / "a.log.1").stat().st_size < 2000
 
 
 async def test_what_the_disk_cannot_take_is_left_out_and_told(tmp_path):

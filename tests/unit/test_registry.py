@@ -65,31 +65,6 @@ def test_files_and_folder_are_private(registry: Registry, folder: Path) -> None:
     assert stat.S_IMODE((folder / ".registry.lock").stat().st_mode) == 0o600
 
 
-def test_a_folder_that_does_not_exist_is_empty(registry: Registry) -> None:
-    assert list(registry.list()) == []
-    assert registry.get("synapse-claude-8100") is None
-    assert registry.update("synapse-claude-8100", status="READY") is None
-    assert registry.remove("synapse-claude-8100") is False
-
-
-def test_records_are_in_order_of_type_and_port(registry: Registry) -> None:
-    for kind, port in (("gemini", 8110), ("claude", 8109), ("claude", 8100)):
-        registry.register(record(port, kind))
-    assert [each.agent_id for each in registry.list()] == [
-        "synapse-claude-8100",
-        "synapse-claude-8109",
-        "synapse-gemini-8110",
-    ]
-
-
-def test_update_changes_only_what_is_told(registry: Registry) -> None:
-    written = registry.register(record())
-    assert registry.update("synapse-claude-8100", status="READY", name="bob") == replace(
-        written, status="READY", name="bob"
-    )
-    assert registry.get("synapse-claude-8100") == replace(written, status="READY", name="bob")
-
-
 def test_fields_of_other_programs_survive_an_update(registry: Registry, folder: Path) -> None:
     path = write(
         folder,
@@ -134,13 +109,6 @@ def test_processes_of_another_namespace_cannot_be_judged(registry: Registry, dea
     assert [is_live(each) for each in (own, elsewhere, dead)] == [True, bool(pid_namespace()), False]
     assert elsewhere in registry.list()
     assert is_live(replace(own, pid_namespace="")), "a record of an earlier version"
-
-
-def test_scan_removes_nothing(registry: Registry, dead_pid: int) -> None:
-    registry.register(record(pid=dead_pid))
-    live, stale = registry.scan()
-    assert (len(live), len(stale)) == (0, 1)
-    assert registry.scan()[1] == stale
 
 
 def test_discard_spares_a_record_that_was_written_since(registry: Registry, dead_pid: int) -> None:
@@ -228,12 +196,6 @@ def test_control_characters_are_taken_out(registry: Registry, folder: Path) -> N
     assert (found.name, found.working_dir) == ("a]0;bc", "/x[2J")
 
 
-@pytest.mark.parametrize("name", [".synapse-x-1.json", "synapse-x-1.json.tmp", "notes.txt"])
-def test_other_files_are_not_looked_at(registry: Registry, folder: Path, name: str) -> None:
-    write(folder, name, BASE)
-    assert list(registry.list()) == []
-
-
 def test_a_fifo_does_not_block(registry: Registry, folder: Path) -> None:
     folder.mkdir(parents=True)
     os.mkfifo(folder / "synapse-x-1.json")
@@ -250,11 +212,6 @@ def test_an_id_that_leaves_the_folder_is_refused(registry: Registry) -> None:
     with pytest.raises(ValueError, match="not valid"):
         registry.register(record(agent_id="../x"))
     assert registry.get("../x") is None
-
-
-def test_a_folder_that_is_a_file_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "registry").write_text("")
-    assert list(Registry(tmp_path / "registry").list()) == []
 
 
 def test_many_writers_leave_whole_records(registry: Registry, folder: Path) -> None:
@@ -276,11 +233,6 @@ def test_a_lock_that_is_held_for_ever_is_an_error(
         with pytest.raises(OSError, match="locked"):
             registry.register(record())
         assert list(registry.list()) == [], "what is only in the way of a clean-up does not matter"
-
-
-def test_a_process_of_unknown_start_is_judged_by_its_pid() -> None:
-    assert is_live(record(pid_started=0.0))
-    assert not is_live(record(pid=2**22 + 1))
 
 
 def test_a_harmed_record_is_restored_and_that_of_another_live_process_left(

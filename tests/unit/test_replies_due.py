@@ -163,17 +163,6 @@ UNREACHABLE = PeerUnreachable("nobody answers")
 # -- senders ---
 
 
-async def test_the_sender_is_told_of_the_end(rig):
-    rig.open()
-    task = rig.given(sender_task_id=OWN)
-    rig.agent.finish(task.id, "text of the turn")
-    assert await rig.settled(task) is ReplyState.TOLD
-    [(endpoint, outgoing, reply, sender)] = rig.client.answers
-    assert (endpoint, outgoing, sender) == (CLAUDE.sender_endpoint, OWN, rig.agent.agent_id)
-    assert (reply.text, reply.state, reply.explicit) == ("text of the turn", TaskState.COMPLETED, False)
-    assert reply.in_reply_to == task.id
-
-
 @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED])
 async def test_the_sender_is_told_of_an_end_without_an_answer(rig, state):
     rig.open()
@@ -191,19 +180,6 @@ async def test_the_sender_is_told_of_the_end_of_an_agent_that_is_closed(rig):
     rig.agent.tasks.change(task.id, state=TaskState.FAILED, reason="agent exited")
     rig.events.publish(AgentRemoved(rig.agent.agent_id))
     assert await rig.settled(task) is ReplyState.TOLD
-
-
-async def test_a_question_is_told_and_then_the_answer(rig):
-    rig.open()
-    task = rig.given(sender_task_id=OWN)
-    rig.agent.service.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
-    assert await rig.settled(task) is ReplyState.TOLD
-    rig.agent.service.reply(task.id, Reply("done"))
-    assert await rig.settled(task) is ReplyState.TOLD
-    assert [(each[2].state, each[2].text) for each in rig.client.answers] == [
-        (TaskState.INPUT_REQUIRED, "which?"),
-        (TaskState.COMPLETED, "done"),
-    ]
 
 
 async def test_it_is_tried_again_until_it_succeeds(rig):
@@ -275,25 +251,6 @@ async def test_what_changes_while_it_is_told_is_told_too(rig):
     assert [each[2].text for each in rig.client.answers] == ["text of the turn", "in my words"]
 
 
-async def test_a_reply_that_nobody_waits_for_is_a_message(rig):
-    rig.open()
-    task = rig.given(expected=False)
-    rig.agent.service.reply(task.id, Reply("by the way"))
-    assert await rig.settled(task) is ReplyState.TOLD
-    about = {"in_reply_to": task.id, "explicit": True}
-    assert rig.client.messages == [(CLAUDE.sender_endpoint, "by the way", about)]
-
-
-async def test_one_who_waits_for_the_task_itself_fetches_the_reply(rig):
-    rig.replies._uncollected = 0.05
-    rig.open()
-    task = rig.given()
-    rig.agent.service.reply(task.id, Reply("fine"))
-    rig.agent.service.collected(task)
-    assert await rig.settled(task) is ReplyState.TOLD
-    assert rig.client.tries == 0
-
-
 @pytest.mark.parametrize(
     ("sender", "metadata"), [(USER, {}), (CLAUDE, {"author": "user"}), (Sender("ci"), {})]
 )
@@ -312,17 +269,6 @@ def asked(rig: Rig) -> Task:
     sender = Sender(rig.agent.agent_id, "codex", rig.agent.endpoint, verified=True)
     about = {"target_agent": CLAUDE.sender_id, "target_endpoint": CLAUDE.sender_endpoint}
     return rig.agent.service.open(MessageRequest("do it", sender, metadata=about), CLAUDE.sender_id)
-
-
-async def test_an_answer_that_nobody_fetches_is_typed(rig):
-    rig.open()
-    task = asked(rig)
-    rig.agent.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
-    assert await rig.settled(task) is ReplyState.TOLD
-    [request] = rig.agent.requests
-    assert (request.text, request.metadata) == ("42", {"in_reply_to": "T", "explicit": True})
-    assert (request.sender.sender_id, request.sender.verified) == (CLAUDE.sender_id, True)
-    assert request.sender.sender_endpoint == CLAUDE.sender_endpoint
 
 
 async def test_one_that_is_fetched_is_not(rig):
@@ -345,26 +291,7 @@ async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):
     assert not rig.agent.requests[0].sender.verified
 
 
-async def test_an_agent_that_takes_no_messages(rig):
-    rig.session.problems = [MessageError("it takes no messages")]
-    rig.open()
-    task = asked(rig)
-    rig.agent.service.answered(task.id, Reply("42"), verified=True)
-    assert await rig.settled(task) is ReplyState.FAILED
-    assert rig.notices == [
-        f"the answer of {CLAUDE.sender_id} did not reach {rig.agent.agent_id}: it takes no messages"
-    ]
-
-
 # -- what is from before ---
-
-
-async def test_an_adopted_session_goes_on_telling(rig):
-    task = rig.given(sender_task_id=OWN)
-    rig.agent.finish(task.id, "x")
-    assert not rig.client.answers
-    rig.open()
-    assert await rig.settled(task) is ReplyState.TOLD
 
 
 def owed(rig: Rig, task: Task) -> None:
@@ -377,15 +304,6 @@ async def noted(rig: Rig) -> ReplyState:
         await asyncio.sleep(0.001)
     [(_, state)] = rig.history.noted
     return state
-
-
-async def test_what_an_earlier_process_owed_is_told(rig):
-    task = rig.given(sender_task_id=OWN)
-    rig.agent.finish(task.id, "x")
-    owed(rig, task)
-    rig.replies.start()
-    assert await noted(rig) is ReplyState.TOLD
-    assert rig.client.answers[0][2].text == "x"
 
 
 @pytest.mark.parametrize("here", [True, False])

@@ -37,16 +37,6 @@ def load(
     )
 
 
-def test_defaults_hold_where_nothing_is_set(home: Path, project: Path) -> None:
-    settings = load(home, project)
-    assert settings.text("tui.layout") == "tabs"
-    assert settings.words("tui.agents") == []
-    assert settings.number("tui.scrollback") == 5000
-    assert not settings.flag("tui.sidebar")
-    assert set(settings.origins.values()) == {"default"}
-    assert not settings.problems
-
-
 def test_later_layers_win_and_say_where_a_value_came_from(home: Path, project: Path) -> None:
     write(home / ".synapse/settings.json", {"tui": {"layout": "grid", "sidebar": True}})
     write(
@@ -219,12 +209,6 @@ def test_keys_are_kept_as_hashes_only(home: Path, project: Path) -> None:
     assert "hunter" not in repr(broken) + str(broken.problems)
 
 
-@pytest.mark.parametrize("value", ["0.0.0.0, ::", ["0.0.0.0", "::"]])
-def test_words_are_a_list_or_one_text(home: Path, project: Path, value: object) -> None:
-    write(home / ".synapse/settings.json", {"a2a.bind": value})
-    assert load(home, project).words("a2a.bind") == ["0.0.0.0", "::"]
-
-
 ENV = {
     "SYNAPSE_HISTORY_ENABLED": "true",
     "SYNAPSE_FILE_SAFETY_ENABLED": "false",
@@ -266,11 +250,6 @@ def test_a_whole_file_of_synapse_a2a_can_be_read(home: Path, project: Path) -> N
     assert not found.problems
     assert {key: value for key, value in found.values.items() if key not in SCHEMA} == {}
     assert all(found.values[key] == SCHEMA[key].default for key in SCHEMA)
-
-
-@pytest.mark.parametrize(("written", "level"), [("debug", "DEBUG"), (" Warning", "WARNING")])
-def test_a_choice_may_be_written_in_any_case(home: Path, project: Path, written: str, level: str) -> None:
-    assert load(home, project, {"SYNAPSE_LOG_LEVEL": written}).text("env.SYNAPSE_LOG_LEVEL") == level
 
 
 def test_what_is_written_below_env_is_a_text(tmp_path: Path) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +18,7 @@ import pytest
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.errors import PeerUnreachable
-from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
+from synapse_tui.spool.client import SpoolClient, forbidden
 from synapse_tui.spool.files import SpoolAnswer, SpoolRequest, write_whole
 from synapse_tui.spool.folder import SpoolFolder, Taken
 
@@ -37,28 +34,6 @@ def spool(tmp_path: Path) -> SpoolFolder:
 
 def names(spool: SpoolFolder) -> set[str]:
     return {path.name for path in spool.path.iterdir()}
-
-
-@contextmanager
-def served(spool: SpoolFolder, answer: Callable[[Taken], SpoolAnswer]) -> Iterator[list[Taken]]:
-    """A host that answers what is put into the spool."""
-    taken: list[Taken] = []
-    end = threading.Event()
-
-    def serve() -> None:
-        while not end.is_set():
-            for one in spool.take(10):
-                taken.append(one)
-                spool.answer(one, answer(one), TOKEN)
-            time.sleep(0)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield taken
-    finally:
-        end.set()
-        thread.join()
 
 
 class Clock:
@@ -82,23 +57,6 @@ def client_of(spool: SpoolFolder, clock: Clock) -> SpoolClient:
     return SpoolClient(
         spool.path, TOKEN, patience=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep
     )
-
-
-def test_a_request_is_answered_and_both_files_go(spool: SpoolFolder) -> None:
-    with served(spool, lambda one: SpoolAnswer(201, b"done")) as taken:
-        answer = SpoolClient(spool.path, TOKEN).exchange(REQUEST)
-    assert answer == SpoolAnswer(201, b"done")
-    (one,) = taken
-    assert one.request is not None
-    assert (one.request.target, one.request.body) == (REQUEST.target, REQUEST.body)
-    assert names(spool) == {"host"}
-
-
-def test_that_nobody_answers_is_told_as_over_http(spool: SpoolFolder) -> None:
-    answer = SpoolAnswer(message="nobody answers at x", hint="it has ended")
-    with served(spool, lambda one: answer), pytest.raises(PeerUnreachable, match="nobody answers") as caught:
-        SpoolClient(spool.path, TOKEN).exchange(REQUEST)
-    assert caught.value.hint == "it has ended"
 
 
 def test_what_nobody_takes_is_taken_back(spool: SpoolFolder) -> None:
@@ -405,20 +363,6 @@ def test_a_refusal_in_another_network_is_none(spool: SpoolFolder) -> None:
     assert not forbidden(refused, spool.path)
 
 
-def test_the_environment_tells_of_the_spool() -> None:
-    environ = {
-        "SYNAPSE_SPOOL": "/s",
-        "SYNAPSE_AGENT_ID": "synapse-codex-8120",
-        "SYNAPSE_TOKEN": "secret",
-    }
-    account = SpoolAccount.of(environ)
-    assert account == SpoolAccount(Path("/s"), "synapse-codex-8120", "secret")
-    assert account.token_of("synapse-codex-8120") == "secret"
-    assert account.token_of("user") is None
-    for missing in environ:
-        assert SpoolAccount.of({key: value for key, value in environ.items() if key != missing}) is None
-
-
 @pytest.mark.parametrize(
     ("error", "environ", "message", "hint"),
     [
@@ -434,12 +378,3 @@ def test_without_a_way_out_the_error_says_what_to_do(
     with pytest.raises(PeerUnreachable, match=message) as caught:
         Client(environ=environ).call("http://127.0.0.1:8100", calls.status())
     assert hint in caught.value.hint
-
-
-def test_the_clients_side_is_quick_to_import() -> None:
-    modules = "sys, synapse_tui.a2a.client, synapse_tui.spool.client"
-    code = f"import {modules}; print(*{{name.partition('.')[0] for name in sys.modules}})"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    foreign = set(found.stdout.split()) - set(sys.stdlib_module_names)
-    assert {name for name in foreign if not name.startswith(("_", "sitecustomize"))} == {"synapse_tui"}
-    assert "asyncio" not in found.stdout.split()

@@ -107,13 +107,6 @@ def test_a_cloned_repository_cannot_lead_the_spool_elsewhere(
     assert not list(elsewhere.iterdir())
 
 
-def test_without_a_fit_folder_for_temporary_files_the_systems_is_used(tmp_path: Path) -> None:
-    place = AgentPlace("a", tmp_path, tmp_path, tmp_path, False, {"TMPDIR": str(tmp_path / "none")})
-    spool = new_spool(place)
-    assert spool.path.parent.is_dir()
-    spool.remove()
-
-
 def test_an_edited_gitignore_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     ignore = tmp_path / FOLDER / ".gitignore"

@@ -88,14 +88,6 @@ async def test_a_folder_that_is_swept_while_a_file_of_it_is_open_is_told(watched
         assert await watched.next() == watched.one
 
 
-async def test_a_folder_that_is_no_longer_watched_is_not_told(watched: Watched) -> None:
-    watched.watch.remove(watched.one)
-    write_whole(watched.one, "a.request", b"")
-    write_whole(watched.two, "b.request", b"")
-    assert await watched.next() == watched.two
-    assert watched.one not in watched.told
-
-
 async def test_where_the_kernel_has_no_watch_left_the_folder_is_looked_into(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,12 +98,4 @@ async def test_where_the_kernel_has_no_watch_left_the_folder_is_looked_into(
     watched = Watched(tmp_path, native=True)
     write_whole(watched.one, "a.request", b"")
     assert await watched.next() == watched.one
-    watched.watch.close()
-
-
-async def test_after_an_overflow_every_folder_is_worth_a_look(tmp_path: Path) -> None:
-    watched = Watched(tmp_path, native=True)
-    assert watched.watch._inotify is not None
-    folders = watched.watch._inotify._meant(-1, 0x4000, b"")
-    assert set(folders) == {watched.one, watched.two}
     watched.watch.close()

@@ -30,11 +30,6 @@ def become(agent: FakeAgent, state: AgentState, at: float, rule: str, matched: s
     agent.timeline.add(StateReport(state, rule, matched, at, "a detail"), at)
 
 
-async def test_without_why_it_is_short(agent, client):
-    agent.state, agent.screen = AgentState.PROCESSING, "half \ud800 a pair"
-    assert (await client.get("/status")).json() == {"status": "PROCESSING", "context": "half ? a pair"}
-
-
 async def test_why(agent, client):
     become(agent, AgentState.PROCESSING, 2.0, "title spinner", "⠂ x")
     become(agent, AgentState.WAITING, 5.5, "permission dialog", "permission")
@@ -54,12 +49,6 @@ async def test_why(agent, client):
         ("WAITING", "permission dialog", "04:10.500000+00:00", 1.75),
     ]
     assert timeline[1]["matched"] == "⠂ x"
-
-
-async def test_nothing_waits(client):
-    found = (await client.get("/status?why=1")).json()
-    assert found["outbox"] == {"waiting": 0, "held": 0, "unread": 0, "reason": "", "next": None}
-    assert found["task"] is None
 
 
 async def test_what_holds_the_outbox(agent, client):
@@ -91,8 +80,3 @@ async def test_the_running_task(agent, client):
         500,
     )
     assert found["sender"]["sender_id"] == CODEX.sender_id
-
-
-async def test_why_is_yes_or_no(client):
-    assert (await client.get("/status?why=0")).json().keys() == {"status", "context"}
-    assert (await client.get("/status?why=perhaps")).status_code == 422

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -42,31 +39,6 @@ def path(tmp_path: Path) -> Path:
 # -- what is written ---
 
 
-async def test_a_task_with_all_that_is_known_of_it(path):
-    async with opened(path) as (history, _):
-        book, outbox, _ = make_book(history)
-        task_id = send(
-            book,
-            outbox,
-            "こんにちは",
-            priority=4,
-            response_expected=True,
-            metadata={"sender_task_id": "t", "n": [1]},
-        )
-        await book.flush()
-        (row,) = rows(
-            path,
-            "SELECT id, agent_name, agent_type, project, context_id, peer_task_id, sender_id,"
-            " sender_verified, input, output, status, delivery, priority, response_expected, metadata,"
-            " finished_at FROM tasks",
-        )
-    assert row[:14] == (
-        task_id, KEY.agent_id, "dummy", "/project", "first", "t", SENDER.sender_id, 1,
-        "こんにちは", "", "submitted", "queued", 4, 1,
-    )  # fmt: skip
-    assert row[14:] == ('{"sender_task_id": "t", "n": [1]}', None)
-
-
 async def test_every_step_has_a_time_and_a_reason(path):
     async with opened(path) as (history, _):
         book, outbox, _ = make_book(history)
@@ -93,37 +65,6 @@ async def test_every_step_has_a_time_and_a_reason(path):
     assert (task[0], task[1]) == (steps[4][2], steps[5][2])
 
 
-async def test_flush_returns_when_it_is_on_the_disk(path):
-    async with opened(path) as (history, _):
-        book, outbox, _ = make_book(history)
-        task_id = send(book, outbox, "hello")
-        book.change(task_id, delivery=DeliveryState.SUBMITTING)
-        await book.flush()
-        assert rows(path, "SELECT delivery FROM tasks") == [("submitting",)]
-
-
-async def test_of_many_reasons_in_a_row_the_last_is_written(path):
-    async with opened(path) as (history, _):
-        book, outbox, _ = make_book(history)
-        task_id = send(book, outbox, "hello")
-        for reason in ("typing", "working", "you have a draft"):
-            book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        await book.flush()
-        assert rows(path, "SELECT reason FROM task_changes ORDER BY id") == [
-            ("accepted",),
-            ("typing",),
-            ("you have a draft",),
-        ]
-
-
-async def test_text_that_utf8_cannot_carry_stops_nothing(path):
-    async with opened(path) as (history, _):
-        book, outbox, _ = make_book(history)
-        send(book, outbox, "half \ud83d")
-        await book.flush()
-        assert rows(path, "SELECT input FROM tasks") == [("half ?",)]
-
-
 async def test_the_files_are_the_owners_own(path):
     async with opened(path) as (history, _):
         await history.flush()
@@ -131,15 +72,6 @@ async def test_the_files_are_the_owners_own(path):
         for file in path.parent.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
         assert rows(path, "PRAGMA journal_mode") == [("wal",)]
-
-
-def test_nothing_is_imported_before_it_is_needed():
-    code = (
-        "import sys, synapse_tui.host\n"
-        "found = {name.partition('.')[0] for name in sys.modules} & {'sqlmodel', 'sqlalchemy', 'sqlite3'}\n"
-        "sys.exit(repr(found) if found else 0)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # -- what comes back ---
@@ -308,28 +240,6 @@ async def test_an_agent_opened_again_in_the_same_host(path):
         assert [each.task.text for each in found] == ["hello"]
 
 
-async def test_nothing_is_written_of_an_agent_before_it_was_read(path):
-    async with opened(path) as (history, _):
-        _, _, journal = make_book(history)
-        assert journal.problem == "the history is being read"
-        await journal.waiting("first")
-        assert journal.problem == ""
-
-
-async def test_old_tasks_are_removed(path):
-    now = datetime.now(UTC)
-    async with opened(path) as (history, _):
-        journal = AgentJournal(history, KEY)
-        for days, state in ((31, TaskState.COMPLETED), (29, TaskState.COMPLETED), (31, TaskState.SUBMITTED)):
-            then = now - timedelta(days=days)
-            text = f"{days} {state}"
-            journal.record(Task(text, "c", KEY.agent_id, USER, text, 3, then, then, state), "made")
-        await history.flush()
-        await history.prune(now - timedelta(days=30))
-        assert rows(path, "SELECT id FROM tasks ORDER BY id") == [("29 completed",), ("31 submitted",)]
-        assert len(rows(path, "SELECT * FROM task_changes")) == 2
-
-
 STATES = st.sampled_from([TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED, TaskState.FAILED])
 
 
@@ -410,20 +320,3 @@ async def compare(path: Path, steps: list[tuple[str, int]]) -> None:
         entries = [outbox.entry(task.id) for task in outbox]
         assert order == [(each.task_id, each.parked, each.urgent, each.entered) for each in entries]
         assert rows(path, "SELECT count(*) FROM task_changes WHERE reason = ''") == [(0,)]
-
-
-async def test_the_steps_of_a_task_are_read_in_order_with_their_times(tmp_path):
-    async with opened(tmp_path / "history.db") as (history, _):
-        book, outbox, _ = make_book(history)
-        task_id, other = send(book, outbox, "hello"), send(book, outbox, "other")
-        book.change(task_id, delivery=DeliveryState.HELD, reason="you have a draft")
-        outbox.cancel(task_id)
-        book.change(other, delivery=DeliveryState.HELD, reason="working")
-        steps = await history.changes(task_id)
-    assert [(step.delivery, step.reason) for step in steps] == [
-        ("queued", "accepted"),
-        ("held", "you have a draft"),
-        ("canceled", "canceled"),
-    ]
-    assert [step.time for step in steps] == sorted(step.time for step in steps)
-    assert steps[-1].time == book.get(task_id).updated_at

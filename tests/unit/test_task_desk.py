@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from synapse_tui.content import Part
-from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
+from synapse_tui.errors import MessageError, NotAwaited
 from synapse_tui.messages import service as task_desk
 from synapse_tui.messages.service import TaskService, late_message, reply_of
 from synapse_tui.model import (
@@ -70,32 +70,10 @@ def seen(task: Task) -> str:
     return task.updated_at.isoformat()
 
 
-async def test_a_wait_ends_with_the_next_change(rig):
-    task = rig.given()
-    waits = asyncio.ensure_future(rig.service.wait(task.id[:8], seen(task), 30))
-    await started(rig)
-    rig.tasks.change(task.id, state=TaskState.INPUT_REQUIRED, reason="permission")
-    assert (await waits).reason == "permission"
-    assert rig.service.waiting == 0
-
-
 async def test_what_was_not_seen_is_told_at_once(rig):
     task = rig.given()
     rig.tasks.change(task.id, reason="news")
     assert (await rig.service.wait(task.id, seen(task), 30)).reason == "news"
-
-
-async def test_a_task_that_has_ended_is_not_waited_for(rig):
-    task = rig.given()
-    rig.ended(task)
-    now = rig.tasks.get(task.id)
-    assert await rig.service.wait(task.id, seen(now), 30) is now
-
-
-async def test_a_wait_without_change_ends_with_its_time(rig):
-    task = rig.given()
-    assert await rig.service.wait(task.id, seen(task), 0.01) is task
-    assert rig.service.waiting == 0
 
 
 async def test_many_wait_for_one_task_and_too_many_are_answered_at_once(rig, monkeypatch):
@@ -108,43 +86,7 @@ async def test_many_wait_for_one_task_and_too_many_are_answered_at_once(rig, mon
     assert {each.state for each in await asyncio.gather(*waits)} == {TaskState.COMPLETED}
 
 
-async def test_a_waiter_that_is_gone_leaves_nothing(rig):
-    task = rig.given()
-    waits = asyncio.ensure_future(rig.service.wait(task.id, "", 30))
-    await started(rig)
-    waits.cancel()
-    await asyncio.gather(waits, return_exceptions=True)
-    assert rig.service.waiting == 0
-
-
-async def test_an_unknown_task_is_not_waited_for(rig):
-    with pytest.raises(TaskNotFound):
-        await rig.service.wait("ffffffff", "", 30)
-
-
 # -- replies ---
-
-
-def test_a_reply_ends_the_task_and_stays_its_answer(rig):
-    task = rig.given(**OUTGOING)
-    replied = rig.service.reply(task.id[:8], Reply("in my words"))
-    assert (replied.state, replied.delivery, replied.replied) == (
-        TaskState.COMPLETED,
-        DeliveryState.DONE,
-        True,
-    )
-    assert [artifact.text for artifact in replied.artifacts] == ["in my words"]
-    assert (replied.answer, replied.reply) == ("in my words", ReplyState.DUE)
-
-
-@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.REJECTED])
-def test_a_task_can_be_failed_and_refused(rig, state):
-    task = rig.given()
-    replied = rig.service.reply(task.id, Reply("no\nbecause " + 300 * "x", state))
-    assert (replied.state, replied.delivery) == (state, DeliveryState.DONE)
-    assert replied.reason.startswith("no because xxx")
-    assert len(replied.reason) <= 200
-    assert replied.answer.endswith("x")
 
 
 def test_a_question_leaves_the_task_open(rig):
@@ -203,26 +145,6 @@ def test_a_second_reply_in_a_turn_is_not_taken_for_another_task(rig):
     rig.service.reply("", Reply("x"))
     with pytest.raises(NotAwaited, match=f"{running.short_id} of {CLAUDE.sender_id} has its answer already"):
         rig.service.reply("", Reply("y"))
-
-
-def test_nothing_to_reply_to(rig):
-    with pytest.raises(NotAwaited, match="no task of synapse-claude-8100 awaits a reply"):
-        rig.service.reply("", Reply("x"))
-
-
-def test_a_task_is_answered_once(rig):
-    task = rig.given()
-    rig.service.reply(task.id, Reply("x"))
-    with pytest.raises(NotAwaited) as caught:
-        rig.service.reply(task.id, Reply("y"))
-    assert caught.value.hint == f'to write to it: synapse send {CLAUDE.sender_id} "..."'
-
-
-@pytest.mark.parametrize("task_id", ["ffffffff", "abc", "11111111-2222"])
-def test_an_unknown_task(rig, task_id):
-    rig.given(**OUTGOING)
-    with pytest.raises(TaskNotFound):
-        rig.service.reply(task_id, Reply("x"))
 
 
 def test_a_canceled_task_takes_no_reply(rig):
@@ -303,68 +225,10 @@ def test_who_is_told_of_the_end_of_a_turn(rig, sender, metadata, owed):
 # -- outgoing tasks ---
 
 
-def test_an_outgoing_task_is_never_typed(rig):
-    task = rig.outgoing()
-    assert (task.state, task.target, task.outgoing) == (TaskState.WORKING, "synapse-codex-8120", True)
-    assert len(rig.outbox) == 0
-    assert not rig.service.awaiting()
-
-
-def test_an_answer_ends_it(rig):
-    task = rig.outgoing()
-    answer = Reply("42", in_reply_to="T", truncated=True, reason="cut")
-    done = rig.service.answered(task.id, answer, verified=True)
-    assert done is not None
-    assert (done.state, done.answer, done.artifacts[0].truncated) == (TaskState.COMPLETED, "42", True)
-    assert (done.reason, done.reply, done.metadata["in_reply_to"]) == ("cut", ReplyState.DUE, "T")
-
-
-@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED])
-def test_so_does_the_end_without_one(rig, state):
-    done = rig.service.answered(rig.outgoing().id, Reply("agent exited", state), verified=True)
-    assert done is not None
-    assert (done.state, done.reason, done.reply) == (state, "agent exited", ReplyState.DUE)
-
-
-def test_a_question_keeps_it_open(rig):
-    task = rig.outgoing()
-    rig.service.answered(task.id, Reply("which?", TaskState.INPUT_REQUIRED), verified=True)
-    asked = rig.tasks.get(task.id)
-    assert (asked.state, asked.reason, asked.artifacts) == (TaskState.INPUT_REQUIRED, "which?", ())
-    rig.service.answered(task.id, Reply("done"), verified=True)
-    assert (rig.tasks.get(task.id).state, rig.tasks.get(task.id).reason) == (TaskState.COMPLETED, "")
-
-
-def test_the_same_answer_again_changes_nothing(rig):
-    task = rig.outgoing()
-    answer = Reply("42", in_reply_to="T", explicit=False)
-    rig.service.answered(task.id, answer, verified=True)
-    now = rig.tasks.get(task.id)
-    assert rig.service.answered(task.id, answer, verified=True) is now
-
-
-def test_another_answer_is_something_new(rig):
-    task = rig.outgoing()
-    rig.service.answered(task.id, Reply("text of the turn", in_reply_to="T", explicit=False), verified=True)
-    assert rig.service.answered(task.id, Reply("in my words", in_reply_to="T"), verified=True) is None
-
-
 def test_nobody_wants_the_answer_to_what_was_canceled(rig):
     task = rig.service.cancel_outgoing(rig.outgoing().id)
     assert task.reply is ReplyState.NONE
     assert rig.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True) is task
-
-
-def test_a_task_of_another_is_not_outgoing(rig):
-    with pytest.raises(TaskNotFound):
-        rig.service.answered(rig.given().id, Reply("42"), verified=True)
-
-
-def test_what_was_fetched_is_not_told_again(rig):
-    task = rig.outgoing()
-    rig.service.answered(task.id, Reply("42"), verified=True)
-    rig.service.collected(task)
-    assert rig.tasks.get(task.id).reply is ReplyState.TOLD
 
 
 def test_the_oldest_of_too_many_is_given_up(rig, monkeypatch):

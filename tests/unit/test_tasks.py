@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from synapse_tui.content import Artifact
-from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.events import Event, EventBus, TaskChanged
+from synapse_tui.errors import MessageError
+from synapse_tui.events import Event, EventBus
 from synapse_tui.messages.tasks import Journal, TaskStore
-from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
+from synapse_tui.model import USER, MessageRequest, Task, TaskState
 
 
 class Clock:
@@ -41,41 +41,6 @@ def book(limit: int = 500, journal: Notes | None = None) -> tuple[TaskStore, lis
     return made, heard
 
 
-def test_a_new_task_is_submitted_and_queued():
-    tasks, heard = book()
-    task = tasks.create(MessageRequest("hello", USER, 4, response_expected=True, metadata={"a": 1}))
-    assert (task.state, task.delivery, task.text, task.priority) == (
-        TaskState.SUBMITTED,
-        DeliveryState.QUEUED,
-        "hello",
-        4,
-    )
-    assert (task.target, task.context_id, task.response_expected, task.metadata) == (
-        "synapse-fake-1",
-        "ctx",
-        True,
-        {"a": 1},
-    )
-    assert heard == [TaskChanged(task)]
-
-
-def test_a_change_makes_a_new_snapshot_and_is_published():
-    tasks, heard = book()
-    task = tasks.create(MessageRequest("hello", USER))
-    changed = tasks.change(task.id, delivery=DeliveryState.HELD, reason="working")
-    assert task.delivery is DeliveryState.QUEUED
-    assert changed.updated_at > task.updated_at
-    assert tasks.get(task.id) is changed
-    assert heard[-1] == TaskChanged(changed)
-
-
-def test_a_change_to_the_same_is_none():
-    tasks, heard = book()
-    task = tasks.create(MessageRequest("hello", USER))
-    assert tasks.change(task.id, delivery=DeliveryState.QUEUED) is task
-    assert len(heard) == 1
-
-
 def test_every_change_is_journaled_before_it_is_heard():
     notes = Notes()
     tasks, _ = book(journal=notes)
@@ -84,51 +49,6 @@ def test_every_change_is_journaled_before_it_is_heard():
     task = tasks.create(MessageRequest("hello", USER))
     tasks.change(task.id, reason="x")
     assert seen == [1, 2]
-
-
-def test_every_change_has_a_reason():
-    notes = Notes()
-    tasks, _ = book(journal=notes)
-    task = tasks.create(MessageRequest("hello", USER))
-    tasks.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
-    for delivery in (DeliveryState.QUEUED, DeliveryState.TYPING, DeliveryState.SUBMITTING):
-        tasks.change(task.id, delivery=delivery, reason="")
-    tasks.change(task.id, delivery=DeliveryState.SUBMITTED)
-    tasks.change(task.id, state=TaskState.WORKING)
-    tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
-    assert notes.reasons == [
-        "accepted",
-        "you have a draft",
-        "released",
-        "the agent can take it",
-        "its text stands in the composer",
-        "the agent took it",
-        "the agent works on it",
-        "answered",
-    ]
-
-
-def test_a_unique_prefix_of_eight_characters_finds_a_task():
-    tasks, _ = book()
-    task = tasks.create(MessageRequest("hello", USER))
-    assert tasks.get(task.id[:8]) is task
-    assert tasks.get(task.short_id.upper()) is task
-
-
-@pytest.mark.parametrize("task_id", ["", "0000", "ffffffff", "00000001-9"])
-def test_what_is_no_task_is_an_error(task_id):
-    tasks, _ = book()
-    tasks.create(MessageRequest("hello", USER))
-    with pytest.raises(TaskNotFound):
-        tasks.get(task_id)
-
-
-def test_an_ambiguous_prefix_is_an_error():
-    tasks, _ = book()
-    for end in "ab":
-        tasks.create(MessageRequest("hello", USER, task_id=f"12345678-{end}"))
-    with pytest.raises(TaskNotFound, match="2 tasks"):
-        tasks.get("12345678")
 
 
 def test_an_id_is_taken_once():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from synapse_tui import process_times
 from synapse_tui.database.location import TeamDatabase, connection_url, location_of
-from synapse_tui.database.naming import LocalNaming, TeamNaming, find_repository, naming_of, remote_name
+from synapse_tui.database.naming import TeamNaming, find_repository, remote_name
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
 from synapse_tui.safety.locks import FileKeys
@@ -169,16 +168,6 @@ def test_files_of_a_team(repository: Path) -> None:
         assert names.key(elsewhere) == elsewhere
 
 
-def test_names_of_this_machine_are_what_they_are(tmp_path: Path) -> None:
-    names = naming_of(tmp_path / "history.db")
-    assert isinstance(names, LocalNaming)
-    for same in (names.agent, names.agent_id, names.owner, names.process, names.project, names.folder,
-                 names.shared_project, names.file, names.key):  # fmt: skip
-        assert same("x") == "x"
-    assert (names.spelled("x"), names.files, names.machines) == ("", "", "")
-    assert names.is_here("anything")
-
-
 # -- where the database is ---
 
 
@@ -202,9 +191,3 @@ def test_the_settings_name_the_database(tmp_path: Path) -> None:
         '{"env": {"SYNAPSE_DATABASE_URL": "postgresql://evil/x"}}'
     )
     assert location() == file, "a project cannot choose who gets the prompts"
-
-
-def test_commands_that_do_not_use_a_database_import_none() -> None:
-    code = "import sys, synapse_tui.database.location, synapse_tui.database.naming; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"sqlalchemy", "sqlmodel", "psycopg", "sqlite3"} & set(ran.stdout.split())

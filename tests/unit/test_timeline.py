@@ -34,21 +34,10 @@ def test_each_passage_lasts_to_the_next_and_the_last_to_now() -> None:
     assert found == [(WORKING, "title", 2.0), (WORKING, "status", 3.0), (READY, "rule", 4.5)]
 
 
-def test_a_state_began_when_its_first_rule_decided() -> None:
-    timeline = filled()
-    assert timeline.since() == T0 + timedelta(hours=1)
-    timeline = Timeline(timeline.passages[:2])
-    assert timeline.since() == T0
-
-
 def test_the_oldest_passages_are_forgotten() -> None:
     timeline = filled(limit=2)
     assert [passage.report.rule for passage in timeline.passages] == ["status", "rule"]
     assert Timeline(timeline.passages[:1]).since() == T0 + timedelta(seconds=2)
-
-
-def test_nothing_lasts_less_than_no_time() -> None:
-    assert [seconds for _, seconds in filled().past(now=14.0)] == [2.0, 3.0, 0.0]
 
 
 def test_another_host_goes_on_with_it() -> None:

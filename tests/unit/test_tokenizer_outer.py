@@ -8,13 +8,11 @@ import pytest
 
 from synapse_tui.driver.outer import (
     QUERY_COLORS,
-    UNDO_ALL,
     Handshake,
     OuterTerminal,
     Reaction,
     keyboard,
     parse_color,
-    queries,
 )
 
 XTERM = {"TERM": "xterm-256color"}
@@ -72,43 +70,11 @@ def test_dark_by_its_word_or_its_background():
     assert outer.dark is False
 
 
-def test_settable_modes():
-    outer = OuterTerminal(modes={1: 1, 2: 2, 3: 3, 4: 4, 5: 0})
-    assert [number for number in range(1, 7) if outer.settable(number)] == [1, 2]
-
-
 class TestHandshake:
     def start(self, environ: dict[str, str] = XTERM, *, mouse: bool = True) -> tuple[Handshake, str]:
         outer = OuterTerminal()
         handshake = Handshake(environ, mouse=mouse, outer=outer)
         return handshake, handshake.begin()
-
-    def test_what_is_set_is_undone_in_reverse(self):
-        handshake, begin = self.start()
-        end = handshake.end()
-        assert begin.startswith("\x1b[?1049h")
-        assert end.endswith("\x1b[?1049l")
-        for mode in ("1000", "1002", "1003", "1006", "1004", "2004"):
-            assert f"\x1b[?{mode}h" in begin
-            assert f"\x1b[?{mode}l" in end
-            assert f"\x1b[?{mode}l".encode() in UNDO_ALL
-        assert handshake.end() == ""
-
-    def test_kitty_is_pushed_once_and_only_on_its_answer(self):
-        handshake, begin = self.start()
-        assert "\x1b[>" not in begin.replace("\x1b[>q", "")
-        assert handshake.take(b"\x1b[?0u") == Reaction("\x1b[>5u")
-        assert handshake.take(b"\x1b[?5u") == Reaction("")
-        assert handshake.take(b"\x1b[?62c") == Reaction("")
-        assert handshake.end().count("\x1b[<u") == 1
-
-    def test_other_keys_when_kitty_is_unknown(self):
-        handshake, _ = self.start()
-        assert handshake.waiting
-        assert handshake.take(b"\x1b[?64c") == Reaction("\x1b[>4;1m")
-        assert not handshake.waiting
-        assert handshake.take(b"\x1b[?64c") == Reaction("")  # answers a question that is not ours
-        assert "\x1b[>4m" in handshake.end()
 
     def test_modes_that_it_knows(self):
         handshake, _ = self.start()
@@ -138,29 +104,9 @@ class TestHandshake:
         assert handshake.resume() == "\x1b[?25h\x1b[2 q\x1b]22;text\x07\x1b]2;title\x07"
         assert handshake.resume() == ""
 
-    def test_without_mouse(self):
-        _, begin = self.start(mouse=False)
-        assert "1000" not in begin
-
-    def test_limited_terminal(self):
-        handshake, begin = self.start({"TERM": "linux"})
-        assert not handshake.waiting
-        assert "]" not in begin + handshake.end()
-        assert (
-            handshake.fit("a\x1b]8;;http://x\x1b\\b\x1b]22;text\x07\x1b[ q\x1b[2 qc\x1b[1m") == "abc\x1b[1m"
-        )
-        handshake, _ = self.start()
-        assert handshake.fit("\x1b]22;text\x07") == "\x1b]22;text\x07"
-
 
 @pytest.mark.parametrize(
     ("child", "outer"), [(0, 5), (1, 5), (2, 7), (7, 7), (8, 29), (15, 31), (31, 31), (16, 5), (4, 5)]
 )
 def test_keyboard_flags(child, outer):
     assert keyboard(child) == outer
-
-
-def test_questions():
-    assert queries(XTERM).endswith("\x1b[c")
-    assert queries({"TERM": "dumb"}) == ""
-    assert "$p" not in queries({**XTERM, "TERM_PROGRAM": "Apple_Terminal"})

@@ -226,9 +226,3 @@ async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
     await reader.settle()
     wanted = "I count.\n\nThree, and one." if taken_in else "I count.\nBash(wc)\n  (no error)\n  (3 rows)"
     assert book.get(task.id).artifacts[0].text == wanted
-
-
-async def test_without_a_file_the_screen_counts_at_once(tmp_path: Path) -> None:
-    found: list[Artifact] = []
-    AnswerReader(None, cwd=CWD, environ={}).read("x", Artifact("three"), age=1, done=found.append)
-    assert found == [Artifact("three")]

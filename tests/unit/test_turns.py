@@ -53,18 +53,6 @@ def rig() -> Rig:
     return Rig()
 
 
-def test_working_then_ready_completes_with_the_answer(rig):
-    rig.begin()
-    assert (rig.task.delivery, rig.task.state) == (DeliveryState.SUBMITTED, TaskState.SUBMITTED)
-    rig.report(AgentState.PROCESSING)
-    assert rig.task.state is TaskState.WORKING
-    rig.answer("fine")
-    rig.ready()
-    assert (rig.task.state, rig.task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
-    assert rig.task.artifacts[0].text == "fine"
-    assert rig.turns.current is None
-
-
 def test_an_agent_that_says_it_is_done_and_rests_is_not_waited_for(rig):
     rig.begin()
     rig.turns.on_signal(ProgramStatus("working", {}))
@@ -105,24 +93,6 @@ def test_an_answer_that_is_drawn_after_the_agent_said_it_is_done_is_whole(rig):
     rig.check()
     assert rig.task.state is TaskState.COMPLETED  # type: ignore[comparison-overlap]
     assert rig.task.artifacts[0].text == "fine"
-
-
-def test_a_state_that_came_with_the_submission_counts(rig):
-    rig.begin(AgentState.PROCESSING, since=10.0)
-    assert rig.task.state is TaskState.WORKING
-
-
-def test_an_older_state_does_not(rig):
-    rig.begin(AgentState.PROCESSING, since=9.0)
-    assert rig.task.state is TaskState.SUBMITTED
-
-
-def test_a_dialog_asks_for_input_and_back(rig):
-    rig.begin()
-    rig.report(AgentState.WAITING, "permission: rm")
-    assert (rig.task.state, rig.task.reason) == (TaskState.INPUT_REQUIRED, "permission: rm")
-    rig.report(AgentState.PROCESSING)
-    assert (rig.task.state, rig.task.reason) == (TaskState.WORKING, "")
 
 
 def test_ready_without_work_does_not_complete(rig):
@@ -183,24 +153,6 @@ def test_a_task_that_was_answered_before_it_was_seen_to_be_submitted_stays_so(ri
     assert rig.turns.running == rig.id, "its turn goes on"
 
 
-def test_an_interrupt_cancels(rig):
-    rig.begin()
-    rig.report(AgentState.PROCESSING)
-    rig.turns.stopping("interrupted by user")
-    rig.report(AgentState.READY)
-    assert (rig.task.state, rig.task.reason) == (TaskState.CANCELED, "interrupted by user")
-    assert rig.task.delivery is DeliveryState.CANCELED
-
-
-def test_the_users_own_interrupt_cancels(rig):
-    rig.begin()
-    rig.report(AgentState.PROCESSING)
-    rig.turns.on_user_stop()
-    rig.now += 1
-    rig.ready()
-    assert rig.task.state is TaskState.CANCELED
-
-
 def test_an_interrupt_key_long_ago_does_not(rig):
     rig.begin()
     rig.report(AgentState.PROCESSING)
@@ -208,20 +160,6 @@ def test_an_interrupt_key_long_ago_does_not(rig):
     rig.now += 60
     rig.ready()
     assert rig.task.state is TaskState.COMPLETED
-
-
-@pytest.mark.parametrize(
-    ("state", "reason"), [(AgentState.ERROR, "agent shows an error"), (AgentState.EXITED, "agent exited")]
-)
-def test_errors_and_the_end_fail_the_task(rig, state, reason):
-    rig.begin()
-    rig.report(AgentState.PROCESSING)
-    rig.report(state)
-    assert (rig.task.state, rig.task.delivery, rig.task.reason) == (
-        TaskState.FAILED,
-        DeliveryState.FAILED,
-        reason,
-    )
 
 
 def test_a_prompt_of_the_user_ends_the_answer(rig):
@@ -246,14 +184,6 @@ def test_the_newest_turn_is_known_until_the_agent_is_given_something_else(rig):
     assert rig.turns.newest == rig.id
     rig.turns.on_prompt("something of the user's")
     assert (rig.turns.running, rig.turns.newest) == (rig.id, "")
-
-
-def test_without_a_turn_nothing_happens(rig):
-    rig.report(AgentState.READY)
-    rig.turns.on_prompt("x")
-    rig.turns.end(TaskState.FAILED)
-    assert rig.check() is None
-    assert rig.task.state is TaskState.SUBMITTED
 
 
 def replied_before_the_proof(rig, **fields) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.watch import (
-    CONTINUE,
-    CONTINUE_OR_REPLY,
     IN_VAIN,
     WORKED,
     Decision,
@@ -119,25 +117,6 @@ def test_one_that_the_person_cancels_counts():
     rig.watch.withdrawn(by_person=True)
     assert rig.watch.sent == 1
     assert rig.rest().do is Do.GIVE_UP
-
-
-def test_every_change_has_a_version_and_no_change_has_none(rig):
-    versions = set()
-    rig.look()
-    for _ in range(3):
-        rig.look()
-        versions.add(rig.watch.version)
-    assert len(versions) == 1
-    rig.look("working", works=True)
-    assert rig.watch.version not in versions
-
-
-@pytest.mark.parametrize(
-    ("order", "text"),
-    [({}, CONTINUE_OR_REPLY), ({"until": "DONE"}, CONTINUE), ({"until": "x", "nudge": "go on"}, "go on")],
-)
-def test_what_the_agent_is_told(order, text):
-    assert WatchOrder(**order).text == text
 
 
 @pytest.mark.parametrize(

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
 from synapse_tui.agents.watcher import AT_KEYBOARD, SOON
-from synapse_tui.errors import AgentExited, InvalidValue, MessageError, NotWatched, TaskNotFound
-from synapse_tui.events import WatchChanged
-from synapse_tui.messages.service import TaskService
+from synapse_tui.errors import InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.model import (
     INSTRUCTIONS,
     SYSTEM,
     AgentState,
     DeliveryState,
     MessageRequest,
-    Reply,
     TaskState,
 )
-from tests.unit.watch_kit import AGENT, CODEX, EVERY, WatchRig
+from tests.unit.watch_kit import CODEX, EVERY, WatchRig
 
 
 @pytest.fixture
@@ -61,48 +56,6 @@ async def test_a_nudge_is_a_message_whose_turn_belongs_to_the_task(rig):
     rig.answer("the other half")
     assert rig.tasks.get(task_id).artifacts[0].text == "the other half"
     assert rig.tasks.get(task_id).reason == "watched: 1 of 5 nudges"
-
-
-async def test_the_agents_own_reply_ends_it(rig):
-    task_id = working(rig)
-    rig.answer("half of it")
-    await rig.rest()
-    rig.take(rig.waiting[0].id)
-    desk = TaskService(rig.tasks, rig.outbox, AGENT, running=lambda: rig.turns.running)
-    desk.reply("", Reply("all of it"))
-    rig.answer("I have replied")
-    await rig.step()
-    task = rig.tasks.get(task_id)
-    assert (task.state, task.answer) == (TaskState.COMPLETED, "all of it")
-    assert rig.report.state is WatchState.DONE
-    assert rig.said[-1] == "done: the agent said so"
-    assert rig.notices == [f"watch over {AGENT}: done after 1 nudge: the agent said so"]
-
-
-async def test_an_answer_that_matches_ends_it(rig):
-    task_id = working(rig, until=r"^ALL\s+DONE$")
-    rig.answer("NOT ALL DONE yet")
-    await rig.step()
-    assert rig.report.on
-    await rig.nudge("so:\nALL DONE")
-    assert rig.report.state is WatchState.DONE
-    assert rig.tasks.get(task_id).state is TaskState.COMPLETED
-    assert rig.report.sent == 1
-
-
-async def test_it_gives_up_after_the_last_nudge_and_the_task_ends_with_what_was_written(rig):
-    task_id = working(rig, times=2)
-    rig.answer("half of it")
-    await rig.nudge("more")
-    await rig.nudge("most")
-    await rig.rest()
-    task = rig.tasks.get(task_id)
-    assert (task.state, task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
-    assert task.reason == "the watch gave up: 2 nudges did not get it done"
-    assert task.artifacts[0].text == "most"
-    assert (rig.report.state, rig.report.count, rig.report.helped) == (WatchState.GAVE_UP, "2/2", 2)
-    assert rig.notices == [f"watch over {AGENT}: gave up: 2 nudges did not get it done"]
-    assert not rig.waiting
 
 
 async def test_it_gives_up_sooner_when_nothing_comes_of_it(rig):
@@ -168,26 +121,6 @@ async def test_a_composer_that_is_out_of_sight_for_a_moment_does_not(rig):
     assert len(rig.waiting) == 1
 
 
-async def test_a_key_stops_it_until_the_keyboard_is_quiet(rig):
-    working(rig)
-    rig.answer("half")
-    await rig.step()
-    rig.view.keyboard.press(b"x")
-    wait = await rig.step()
-    assert wait, "no output need follow a key"
-    rig.view.time += wait
-    assert await rig.step() == pytest.approx(EVERY)
-
-
-async def test_a_dialog_is_told_with_its_question(rig):
-    working(rig)
-    rig.view.dialog = True
-    rig.become(AgentState.WAITING, "permission: rm -r build")
-    await rig.step()
-    assert rig.said[-1] == "needs you: permission: rm -r build"
-    assert rig.report.waits_for == "permission: rm -r build"
-
-
 async def test_a_nudge_that_waits_while_a_person_types_is_taken_back(rig):
     working(rig)
     rig.answer("half")
@@ -219,17 +152,6 @@ async def test_one_that_is_being_typed_or_held_for_a_person_is_left_alone(rig):
     rig.outbox.cancel(nudge.id)
     await rig.step()
     assert rig.report.sent == 1, "what a person takes back counts"
-
-
-async def test_it_ends_with_the_agent(rig):
-    task_id = working(rig)
-    rig.answer("half")
-    rig.view.alive = False
-    rig.watcher.ended("agent exited")
-    assert rig.tasks.get(task_id).state is TaskState.FAILED
-    assert (rig.report.state, rig.said[-1]) == (WatchState.FAILED, "agent exited")
-    with pytest.raises(AgentExited):
-        rig.begin()
 
 
 async def test_stopped_at_rest_the_task_ends_with_what_it_has(rig):
@@ -329,26 +251,6 @@ async def test_what_cannot_be_watched(rig):
         WatchRig(receives=False).begin()
 
 
-async def test_a_task_is_named_by_its_beginning(rig):
-    first, second = rig.send("one"), rig.send("two")
-    assert rig.begin(task=first.short_id).task_id == first.id
-    assert second.id != first.id
-
-
-async def test_it_goes_on_under_a_newer_host(rig):
-    task_id = working(rig, until="DONE", times=3)
-    rig.answer("half")
-    await rig.nudge("more")
-    newer = WatchRig()
-    newer.tasks.adopt(rig.tasks.get(task_id))
-    newer.watcher.resume(rig.handed_over())
-    assert newer.watcher.task_id == task_id
-    assert newer.report.count == "1/3"
-    assert newer.said == rig.said
-    await newer.rest()
-    assert newer.waiting[0].metadata["nudge"] == 2
-
-
 async def test_what_an_unknown_version_wrote_is_no_watch(rig, caplog):
     working(rig)
     newer = WatchRig()
@@ -356,27 +258,6 @@ async def test_what_an_unknown_version_wrote_is_no_watch(rig, caplog):
     newer.watcher.resume({})
     assert not newer.watcher.on
     assert "cannot be understood" in caplog.text
-
-
-async def test_news_come_at_once(rig):
-    working(rig)
-    version = rig.report.version
-    news = asyncio.create_task(rig.watcher.news(version, 60))
-    await asyncio.sleep(0)
-    assert not news.done()
-    rig.answer("half")
-    await rig.step()
-    report = await news
-    assert report is not None
-    assert report.version > version
-    assert rig.events.count(WatchChanged(AGENT, on=True)) >= 2
-    rig.watcher.stop()
-    assert (await rig.watcher.news(rig.report.version, 60)) == rig.report, "an ended one is not waited for"
-
-
-async def test_without_a_watch_there_are_no_news(rig):
-    assert await rig.watcher.news(0, 60) is None
-    assert await rig.watcher.step() is None
 
 
 async def test_nobody_is_nudged_whose_question_waits_for_an_answer(rig):

@@ -1,4 +1,4 @@
-"""What callers can ask for takes as much work after 2,000 tasks as after 50."""
+"""What callers can ask for takes as much work after 500 tasks as after 50."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer
 from tests.work import work
 
-FEW, MANY = 50, 2000
+FEW, MANY = 50, 500
 MOST = 1.2
 """How much more work there may be: hash tables have to grow now and then."""
 CODEX = Sender("synapse-codex-8120", "codex", "http://127.0.0.1:8120", verified=True)

@@ -207,16 +207,6 @@ async def test_lines_are_saved_only_where_they_changed(tmp_path: Path) -> None:
     assert rig.store.scrollbacks.count(busy.agent_id) in (3, 4)
 
 
-async def test_a_terminal_after_a_restart_is_another_one(rig: Rig) -> None:
-    agent = rig.host.open(8100)
-    agent.terminal.feed(b"old")
-    await rig.saver.save_lines()
-    agent.terminal = Terminal(40, 5)
-    agent.terminal.feed(b"new")
-    await rig.saver.save_lines()
-    assert rig.store.load_scrollback(agent.agent_id) == b"new"
-
-
 async def test_no_lines_are_kept_when_that_is_turned_off(tmp_path: Path) -> None:
     rig = Rig(tmp_path, scrollback=False)
     agent = rig.host.open(8100)

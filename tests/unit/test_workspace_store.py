@@ -17,7 +17,7 @@ from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import resumed_spec
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
+from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
 
 AGENT = SavedAgent("claude", "synapse-claude-8100", 8100, "/srv/プロジェクト", "審査", ("--model", "x"), 0)
 OTHER = SavedAgent("codex", "synapse-codex-8120", 8120, "/srv/x", order=1)
@@ -37,13 +37,6 @@ def store(tmp_path: Path) -> WorkspaceStore:
     return WorkspaceStore(UserPaths(tmp_path).workspaces, "0123abcd")
 
 
-def test_a_workspace_comes_back(store: WorkspaceStore) -> None:
-    assert store.load() is None
-    store.save(WORKSPACE)
-    assert store.load() == WORKSPACE
-    assert store.problem == ""
-
-
 def test_files_are_private_and_nothing_else_is_left(store: WorkspaceStore) -> None:
     store.save(WORKSPACE)
     store.save_scrollback(AGENT.agent_id, b"line")
@@ -52,13 +45,6 @@ def test_files_are_private_and_nothing_else_is_left(store: WorkspaceStore) -> No
     assert modes == {"workspace.json": 0o600, "synapse-claude-8100.scrollback": 0o600}
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o700
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
-
-
-def test_agents_come_back_in_their_order(store: WorkspaceStore) -> None:
-    store.save(dataclasses.replace(WORKSPACE, agents=(OTHER, AGENT)))
-    found = store.load()
-    assert found is not None
-    assert found.agents == (AGENT, OTHER)
 
 
 CONTENT = json.loads(WORKSPACE.to_bytes())
@@ -144,12 +130,6 @@ def test_the_oldest_lines_of_a_large_scrollback_are_left_out(tmp_path: Path) -> 
     assert len(kept) > 300
 
 
-def test_one_line_that_is_too_large_is_left_out(tmp_path: Path) -> None:
-    store = WorkspaceStore(tmp_path, "key", scrollback_bytes=1000)
-    store.save_scrollback("a", os.urandom(5000).hex().encode())
-    assert store.load_scrollback("a") == b""
-
-
 def test_a_broken_scrollback_is_moved_aside(store: WorkspaceStore) -> None:
     store.save_scrollback("a", b"text")
     (store.path / "a.scrollback").write_bytes(b"no zlib")
@@ -183,10 +163,6 @@ def test_names_that_could_lead_elsewhere(tmp_path: Path, name: str) -> None:
         WorkspaceStore(tmp_path, "key").load_scrollback(name)
 
 
-def test_boot_id_is_the_same_each_time() -> None:
-    assert boot_id() == boot_id()
-
-
 # Opening again
 
 PROFILES = load_profiles(shipped_profiles())
@@ -211,18 +187,3 @@ def test_an_agent_that_cannot_resume_is_opened_anew() -> None:
 def test_arguments_that_resume_already_are_not_given_twice() -> None:
     saved = dataclasses.replace(OTHER, args=("resume", "--last", "--search"))
     assert not resumed_spec(saved, PROFILES.find("codex")).resume
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("claude", ("--continue",)),
-        ("codex", ("resume", "--last")),
-        ("gemini", ("--resume", "latest")),
-        ("opencode", ("--continue",)),
-        ("copilot", ("--continue",)),
-        ("dummy", ("--resume",)),
-    ],
-)
-def test_how_the_shipped_agents_resume(name: str, arguments: tuple[str, ...]) -> None:
-    assert PROFILES.find(name).resume == arguments
