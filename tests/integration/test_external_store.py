@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
-import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,7 +27,6 @@ from synapse_tui.messages.conversations import SavedConversation, conversation_f
 from synapse_tui.messages.history import History
 from synapse_tui.model import USER, TaskState
 from tests.integration.external_kit import OldAgent, hand_made, sdk_agent
-from tests.ports import free_ports
 from tests.waiting import PATIENCE, until
 
 PROJECT = Path("/project")
@@ -41,27 +37,47 @@ ROOT = Path(__file__).parents[2]
 # -- killed hosts ---
 
 
+class Killable:
+    """A host's external agents in a process of its own.
+
+    Attributes:
+        tasks: The newest state of each task, by its text.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.tasks: dict[str, dict[str, str]] = {}
+
+    async def until(self, text: str, delivery: str) -> dict[str, str]:
+        """Read what it prints until a message is there."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            while self.tasks.get(text, {}).get("delivery") != delivery:
+                task = json.loads(await self._process.stdout.readline())
+                self.tasks[task["text"]] = task
+        return self.tasks[text]
+
+    async def kill(self) -> None:
+        self._process.kill()
+        await self._process.wait()
+
+
 @asynccontextmanager
-async def killable(folder: Path, port: int) -> AsyncIterator[Callable[[], None]]:
-    """A host with one dummy in a process of its own; gives how to kill it."""
-    host = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.bench.crash_host", str(folder), str(port)),
+async def killable(folder: Path, *messages: str) -> AsyncIterator[Killable]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.integration.external_process", str(folder), *messages),
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ, "HOME": str(folder / "home")},
     )
-    assert host.stdout is not None
-    assert (await host.stdout.readline()).strip() == b"open"
+    host = Killable(process)
     try:
-        yield host.kill
+        yield host
     finally:
-        if host.returncode is None:
-            host.send_signal(signal.SIGTERM)
-        await host.wait()
+        if process.returncode is None:
+            await host.kill()
 
 
 async def test_a_killed_host_loses_and_doubles_nothing(tmp_path):
-    folder, port = tmp_path, free_ports()
     answering = asyncio.Event()
 
     async def silent(request: Request) -> Response:
@@ -71,50 +87,37 @@ async def test_a_killed_host_loses_and_doubles_nothing(tmp_path):
         return answer
 
     old = OldAgent(streaming=False)
-    paths = ("/.well-known/agent-card.json", "/")
-    async with (
-        sdk_agent() as echo,
-        hand_made(silent, *paths) as mute,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE) as client,
-    ):
-        registry = ExternalStore(folder / "home" / ".a2a" / "external")
+    async with sdk_agent() as echo, hand_made(silent, "/.well-known/agent-card.json", "/") as mute:
+        registry = ExternalStore(tmp_path / "home" / ".a2a" / "external")
         for alias, server in (("echo", echo), ("mute", mute)):
             request = AddRequest(server.url, alias=alias)
             registry.put((await find_agent(request, registry, environ={}, types=())).agent)
 
-        async def send(alias: str, text: str) -> str:
-            answer = await client.post(f"/external/agents/{alias}/send", json={"message": text})
-            return str(answer.json()["task"]["id"])
-
-        async def task(alias: str, task_id: str, status: str) -> dict[str, Any]:
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    answer = await client.get(f"/external/agents/{alias}/tasks/{task_id}")
-                    found: dict[str, Any] = answer.json()
-                    if answer.status_code == 200 and found["status"] == status:
-                        return found
-                    await asyncio.sleep(0.05)
-
-        async with killable(folder, port) as kill:
-            done = await task("echo", await send("echo", "hello"), "completed")
-            streaming = await send("echo", "halfway")
-            await task("echo", streaming, "working")
-            sent = await send("mute", "anybody?")
+        async with killable(tmp_path, "echo=hello", "echo=halfway", "mute=anybody?") as host:
+            done = await host.until("hello", "done")
+            await host.until("halfway", "submitted")
             await until(lambda: mute.bodies)
-            kill()
+            await host.kill()
         echo.go.set()
-        async with killable(folder, port) as kill:
-            assert await task("echo", done["id"], "completed") == done
-            answer = await task("echo", streaming, "completed")
-            failed = await task("mute", sent, "failed")
-            kill()
+        async with killable(tmp_path) as host:
+            answered = await host.until("halfway", "done")
+            failed = await host.until("anybody?", "failed")
+            assert host.tasks["hello"] == done
+            await host.kill()
         answering.set()
-    assert [each["data"] for each in answer["artifacts"]] == ["one two three"]
+    assert (done["answer"], answered["answer"]) == ("hello", "one two three")
     assert "not known whether" in failed["reason"]
     assert len(mute.bodies) == 1
-    with closing(sqlite3.connect(folder / "home" / ".synapse" / "history.db")) as database:
-        rows = database.execute("SELECT kind, text FROM entries WHERE task_id = ? ORDER BY at", (streaming,))
-        assert rows.fetchall() == [("sent", "halfway"), ("answer", "one two three")]
+    with closing(sqlite3.connect(tmp_path / "home" / ".synapse" / "history.db")) as database:
+        rows = database.execute("SELECT kind, text FROM entries").fetchall()
+    assert sorted(rows) == [
+        ("answer", "hello"),
+        ("answer", "one two three"),
+        ("note", failed["reason"]),
+        ("sent", "anybody?"),
+        ("sent", "halfway"),
+        ("sent", "hello"),
+    ]
 
 
 # -- several processes ---

@@ -23,6 +23,8 @@ from synapse_tui.model import Task
 
 from .conversation import Conversation, Entry
 
+COMMIT_TIMEOUT = 10.0  # seconds; unlike one in a terminal, a message is not held, but refused
+
 
 class ConversationStore:
     """`folder` is `~/.synapse/external`, for the files of agents."""
@@ -67,13 +69,14 @@ class ConversationStore:
 
     async def commit(self) -> None:
         """Wait until all notes are on disk; raises HistoryError."""
-        await self._history.flush()
+        await self._history.flush(COMMIT_TIMEOUT)
 
     async def load(self, *, claim: bool) -> list[SavedConversation]:
         """Read all conversations; with `claim`, continue what ended processes began. Raises HistoryError."""
         folder = conversation_folder(self._folder, self._project)
         if not (self._history.exists or unimported(folder)):
             return []
+        await self.commit()
         saved = await self._history.read(
             lambda database: database.conversations(self._project, self._folder, claim=claim)
         )
