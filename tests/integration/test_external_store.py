@@ -86,6 +86,10 @@ async def test_a_killed_host_loses_and_doubles_nothing(tmp_path):
             await answering.wait()
         return answer
 
+    def stored() -> dict[str, str]:
+        with closing(sqlite3.connect(tmp_path / "home" / ".synapse" / "history.db")) as database:
+            return dict(database.execute("SELECT text, delivery FROM external_tasks").fetchall())
+
     old = OldAgent(streaming=False)
     async with sdk_agent() as echo, hand_made(silent, "/.well-known/agent-card.json", "/") as mute:
         registry = ExternalStore(tmp_path / "home" / ".a2a" / "external")
@@ -95,14 +99,15 @@ async def test_a_killed_host_loses_and_doubles_nothing(tmp_path):
 
         async with killable(tmp_path, "echo=hello", "echo=halfway", "mute=anybody?") as host:
             done = await host.until("hello", "done")
-            await host.until("halfway", "submitted")
             await until(lambda: mute.bodies)
+            await until(lambda: stored() == {"hello": "done", "halfway": "submitted", "anybody?": "queued"})
             await host.kill()
         echo.go.set()
         async with killable(tmp_path) as host:
             answered = await host.until("halfway", "done")
             failed = await host.until("anybody?", "failed")
             assert host.tasks["hello"] == done
+            await until(lambda: stored() == {"hello": "done", "halfway": "done", "anybody?": "failed"})
             await host.kill()
         answering.set()
     assert (done["answer"], answered["answer"]) == ("hello", "one two three")
