@@ -26,8 +26,7 @@ the hint says what to do. They are mapped to exit codes in `cli/output.py` and t
     │   ├── TaskNotFound        no task has that id
     │   ├── TaskEnded           the task to continue has ended
     │   ├── NotAwaited          no reply to that task is expected
-    │   ├── NotWatched          the agent is not being watched
-    │   └── SlowReader          a reader of a task's events is too far behind
+    │   └── NotWatched          the agent is not being watched
     ├── PeerError               a request to another process failed
     │   ├── PeerUnreachable     its endpoint does not answer
     │   ├── PeerRefused         it answered with an error
@@ -189,10 +188,6 @@ class TaskNotFound(MessageError):
 
 class TaskEnded(MessageError):
     """A task that has ended cannot be continued."""
-
-
-class SlowReader(MessageError):
-    """A reader of a task's events is too far behind; what it missed is in the task itself."""
 
 
 class NotAwaited(MessageError):

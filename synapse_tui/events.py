@@ -188,20 +188,26 @@ class EventBus:
     """Calls the listeners in order; an exception in one is logged and does not affect the others."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[tuple[type[Event], ...], Listener]] = []
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener and return a function that removes it; calling that twice is harmless."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: Listener, *kinds: type[Event]) -> Callable[[], None]:
+        """Add a listener of some kinds of events, or of all; return a function that removes it.
+
+        Calling that twice is harmless.
+        """
+        entry = (kinds, listener)
+        self._listeners.append(entry)
 
         def unsubscribe() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            if entry in self._listeners:
+                self._listeners.remove(entry)
 
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        for listener in tuple(self._listeners):
+        for kinds, listener in tuple(self._listeners):
+            if kinds and type(event) not in kinds:
+                continue
             try:
                 listener(event)
             except Exception:

@@ -19,7 +19,6 @@ from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.streams import TaskStreams
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
@@ -69,7 +68,6 @@ class FakeAgent:
             running=lambda: self.running,
             newest=lambda: self.newest,
         )
-        self.streams = TaskStreams(self.tasks)
         self.cwd = Path("/nowhere")
         self.intake = Intake(
             self.agent_id, Profile("fake", "Fake", "fake"), self.tasks, self.outbox, MessageStyle()

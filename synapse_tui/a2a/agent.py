@@ -12,7 +12,6 @@ from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
 from synapse_tui.agents.watcher import Watcher
 from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.streams import TaskStreams
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import MessageRequest, StateReport, Task
 
@@ -63,11 +62,7 @@ class HostedAgent(Protocol):
 
     @property
     def tasks(self) -> TaskStore:
-        """Tasks in memory."""
-
-    @property
-    def streams(self) -> TaskStreams:
-        """Streams of task events."""
+        """Tasks in memory, and their changes."""
 
     @property
     def control(self) -> OutboxControl:

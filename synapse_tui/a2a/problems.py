@@ -19,7 +19,6 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.TaskNotFound, 404),
     (errors.NotAwaited, 409),
     (errors.TaskEnded, 409),
-    (errors.SlowReader, 503),
     (errors.NotWatched, 404),
     (errors.MessageError, 422),
     (errors.InvalidValue, 422),

@@ -25,8 +25,8 @@ from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.delivery.incoming import receive, text_with_files
 from synapse_tui.content import TaskMessage, text_of_parts
 from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
+from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.service import late_message, told_before
-from synapse_tui.messages.streams import Chunk
 from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
 
 from .agent import HostedAgent, Services
@@ -118,11 +118,11 @@ def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequ
 
 
 async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
-    """Yield the task as it is now, then its events until it ends; raises SlowReader."""
+    """Yield the task as it is now, then its events until it ends."""
     if task.state.final:
         yield _event("task", task_json(task))
         return
-    async with agent.streams.subscribe(task.id) as events:
+    async with agent.tasks.changes.follow(task.id) as events:
         yield _event("task", task_json(events.task))
         async for event in events:
             if isinstance(event, Chunk):

@@ -21,11 +21,11 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
+from synapse_tui.messages.changes import Progress
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.streams import Progress, TaskStreams
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
@@ -175,7 +175,6 @@ class AgentSession:
         self._style = style or MessageStyle()
         self.outbox = Outbox(self.tasks)
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
-        self.streams = TaskStreams(self.tasks)
         self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
         self.briefing = Briefing(
             self.tasks,
@@ -346,7 +345,7 @@ class AgentSession:
             scheduler=self._scheduler,
             timeline=self.timeline,
         )
-        self._progress = Progress(self.streams, lambda: turns.running, turns.writing, loop.call_later)
+        self._progress = Progress(self.tasks.changes, lambda: turns.running, turns.writing, loop.call_later)
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
         self.watcher.attach(WatchedProcess(self.console, self.keyboard, turns, self.console.collector))
@@ -405,7 +404,7 @@ class AgentSession:
         if self._launched:
             await self._end()
         self._follow_ups.exited(EXITED)
-        self.streams.close()
+        self.tasks.changes.close()
         if self._log is not None:
             await self._log.close()
 

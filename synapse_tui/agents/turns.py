@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from synapse_tui.content import Artifact
+from synapse_tui.messages.changes import Writing
 from synapse_tui.messages.follow_ups import Keeper
-from synapse_tui.messages.streams import Writing
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent

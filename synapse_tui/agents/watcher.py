@@ -542,7 +542,8 @@ class Watchdog:
     def __init__(self, agents: Mapping[str, AgentSession], events: EventBus) -> None:
         self._agents = agents
         self._watched: dict[str, tuple[AgentSession, asyncio.Task[None]]] = {}
-        self._unsubscribe = events.subscribe(self._heard)
+        kinds = (AgentAdded, WatchChanged, TaskChanged, AgentProcessExited, AgentRemoved)
+        self._unsubscribe = events.subscribe(self._heard, *kinds)
 
     async def stop(self) -> None:
         """Stop watching; watches stay active for a host that takes over."""

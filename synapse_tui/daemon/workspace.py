@@ -13,7 +13,7 @@ from pathlib import Path
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.session import resumed_spec
 from synapse_tui.errors import SynapseError
-from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, Notice
+from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.questions import RestoreOffer
@@ -75,7 +75,9 @@ class WorkspaceSaver:
 
     def start(self) -> None:
         """Start saving; must be called in the running loop."""
-        self._unsubscribe = self._host.events.subscribe(self._on_event)
+        self._unsubscribe = self._host.events.subscribe(
+            lambda _event: self.touch(), AgentAdded, AgentRemoved, AgentRenamed, AgentInstructed
+        )
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._save_changes(), name="workspace"),
@@ -127,10 +129,6 @@ class WorkspaceSaver:
             history = capture_history(terminal)
             await self._write(lambda: self._store.save_scrollback(agent_id, history.render()))  # noqa: B023
             self._seen[agent_id] = seen
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, AgentAdded | AgentRemoved | AgentRenamed | AgentInstructed):
-            self.touch()
 
     async def _save_changes(self) -> None:
         self._boot_id = await asyncio.to_thread(boot_id)

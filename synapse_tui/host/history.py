@@ -21,7 +21,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.database.location import Location, patience_with
 from synapse_tui.database.naming import naming_of
 from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
-from synapse_tui.events import Event, EventBus, Notice, TaskChanged
+from synapse_tui.events import EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
 from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
@@ -283,16 +283,12 @@ class HistoryKeeper:
         self._history.load()
         if not self._loading.is_set():
             self._loading.set()
-            self._unsubscribe = self._events.subscribe(self._heard)
+            self._unsubscribe = self._events.subscribe(lambda _event: self._index.note(), TaskChanged)
             loop = asyncio.get_running_loop()
             self._keep(loop.create_task(self._report_closed(), name="left-messages"))
             self._keep(loop.create_task(self._index.run(), name="index-history"))
             self._keep(loop.create_task(self._forget(), name="forget-tasks"))
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
-
-    def _heard(self, event: Event) -> None:
-        if isinstance(event, TaskChanged):
-            self._index.note()
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
         journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))

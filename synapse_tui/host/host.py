@@ -338,7 +338,7 @@ class Host:
             restored=self.history.restored,
             instructed=self.history.instructed,
         )
-        self.events.subscribe(self._on_event)
+        self.events.subscribe(self._on_event, AgentStateChanged, AgentProcessExited)
 
     @property
     def settings(self) -> Settings:

@@ -72,7 +72,9 @@ class Instructions:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        self._unsubscribe = self._events.subscribe(self._on_event)
+        self._unsubscribe = self._events.subscribe(
+            self._on_event, AgentStateChanged, TaskChanged, AgentRemoved
+        )
 
     async def stop(self) -> None:
         self._unsubscribe()

@@ -53,7 +53,7 @@ class FollowUps(Keeper):
         self._watch = watch
         self._works_on = works_on
         self._ending: set[str] = set()
-        tasks.listeners.append(self._changed)
+        tasks.rules.append(self._changed)
 
     def waiting(self, task_id: str) -> list[Task]:
         return [task for task in self._tasks.following(task_id) if task.id in self._outbox]

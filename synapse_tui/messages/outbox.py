@@ -52,7 +52,7 @@ class Outbox:
         """The first messages at the last call of `hold`."""
         self._changed_since: dict[str, None] = {}
         """Messages changed since then."""
-        tasks.listeners.append(self._changed)
+        tasks.rules.append(self._changed)
         self.barrier = ""
         """Why only interrupts are typed yet; empty if nothing blocks."""
 

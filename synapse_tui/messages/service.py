@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 
@@ -49,14 +49,13 @@ class TaskService:
         self._newest = newest
         self._goes_on = goes_on
         self._told = answered
-        self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
-        tasks.listeners.append(self._changed)
+        self._waited: Counter[str] = Counter()
 
     # -- waiting ---
 
     @property
     def waiting(self) -> int:
-        return sum(map(len, self._waiters.values()))
+        return self._waited.total()
 
     async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
         """Wait until a task differs from the one seen; returns at once if it has ended."""
@@ -64,27 +63,15 @@ class TaskService:
         changed = seen and task.updated_at.isoformat() != seen
         if changed or task.state.final or self.waiting >= MAX_WAITERS:
             return task
-        future: asyncio.Future[Task] = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(task.id, set())
-        waiters.add(future)
+        self._waited[task.id] += 1
         try:
-            async with asyncio.timeout(seconds):
-                return await future
-        except TimeoutError:
-            return task
+            return await self._tasks.changes.wait(task.id, lambda now: now is not task, seconds)
         finally:
-            waiters.discard(future)
-            if not waiters and self._waiters.get(task.id) is waiters:
-                del self._waiters[task.id]
+            self._waited -= Counter([task.id])
 
     def awaited(self) -> set[str]:
-        waited = (self._tasks.get(task_id) for task_id in self._waiters if task_id in self._tasks)
-        return {task.target for task in waited if task.outgoing}
-
-    def _changed(self, task: Task) -> None:
-        for future in self._waiters.pop(task.id, ()):
-            if not future.done():
-                future.set_result(task)
+        waited = (self._tasks.get(task_id) for task_id in self._waited if task_id in self._tasks)
+        return {task.target for task in waited if task.outgoing and not task.state.final}
 
     def collected(self, task: Task) -> None:
         """Note that a waiter has received the end of a task, so that no reply is due."""

@@ -27,6 +27,7 @@ from synapse_tui.model import (
     TaskState,
 )
 
+from .changes import Changes
 from .records import Mark, Stored
 
 MIN_PREFIX = 8
@@ -80,7 +81,7 @@ class Journal:
         """Note the context id of the session that receives tasks from now on."""
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it changed; called in order, before listeners."""
+        """Note a snapshot and why it changed; called in order, before readers and rules."""
 
     def place(self, entry: OutboxEntry) -> None:
         """Note a new or changed place in the outbox."""
@@ -133,8 +134,8 @@ class TaskIndex:
 class TaskStore:
     """Newest snapshot of each task of one agent, in order of creation.
 
-    Every change passes `change`, which records it in the journal and then publishes it. Queries use indexes,
-    so that no request's cost grows with the number of tasks.
+    Every change is recorded in the journal, put into `changes`, followed by its `rules`, and published on the
+    bus. Queries use indexes, so that no request's cost grows with the number of tasks.
     """
 
     def __init__(
@@ -176,8 +177,9 @@ class TaskStore:
         self._ended_size = 0
         self.reply_here: Callable[[Task], bool] = lambda _task: False
         """Delivers the reply to a sender in this host, in the same transaction as the change."""
-        self.listeners: list[Callable[[Task], None]] = []
-        """Called with each new snapshot before it is published."""
+        self.changes = Changes(self.get)
+        self.rules: list[Callable[[Task], None]] = []
+        """Consequences of a change; what they change in turn is in the same transaction."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -348,8 +350,9 @@ class TaskStore:
             self._ended_size += self._ended[task.id]
 
     def _publish(self, task: Task) -> None:
-        for listener in tuple(self.listeners):
-            listener(task)
+        self.changes.publish(task)
+        for rule in self.rules:
+            rule(task)
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:

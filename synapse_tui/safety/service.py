@@ -105,7 +105,9 @@ class FileSafety:
         if not self.enabled or self._server is not None:
             return
         if self._renewal is None:
-            self._unsubscribe = self._events.subscribe(self._on_event)
+            self._unsubscribe = self._events.subscribe(
+                self._on_event, AgentStateChanged, AgentProcessExited, AgentRemoved
+            )
             self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
         try:
             folder = sockets_folder(self._environ)

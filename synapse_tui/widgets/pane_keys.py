@@ -84,7 +84,8 @@ class PaneKeys:
             else:
                 self._send_key(*item)
         if outcome.message is not None:
-            self._view.post_message(self._view.Mentioned(self._view, outcome.message))
+            # Straight to the app: bubbling takes it behind the redraw of what the overlay covered.
+            self._view.app.post_message(self._view.Mentioned(self._view, outcome.message))
         if self._interceptor is not None:
             self._view.show_mention(self._interceptor.view)
             self._await_settling(self._interceptor)

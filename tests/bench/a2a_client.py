@@ -60,18 +60,12 @@ class Client:
         return status, headers
 
     async def get(self, path: str) -> Any:
-        """Read JSON."""
         reader = await self._send(f"GET {path}", b"")
         _, headers = await self._head(reader)
         return json.loads(await _body(reader, headers))
 
     async def call(self, method: str, params: Json) -> Any:
-        """One call of JSON-RPC.
-
-        Raises:
-            TooMany: The server has enough to do.
-            RuntimeError: The answer is an error.
-        """
+        """One call of JSON-RPC."""
         reader = await self._send("POST /", _request(method, params))
         _, headers = await self._head(reader)
         answer = json.loads(await _body(reader, headers))
@@ -95,20 +89,17 @@ class Client:
             await self.close()
 
     async def close(self) -> None:
-        """Hang up."""
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
 
 
 def message(text: str, **fields: Any) -> Json:
-    """Parameters of SendMessage and SendStreamingMessage."""
     parts = [{"text": text}]
     return {"message": {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": parts}, **fields}
 
 
 def state_of(event: Json) -> str:
-    """The state that an event tells; empty for none."""
     inner = event.get("task") or event.get("statusUpdate") or {}
     return str(inner.get("status", {}).get("state", ""))
 

@@ -51,7 +51,6 @@ class Outer:
         self.written = 0
 
     def read(self, seconds: float) -> bytes:
-        """What is written within a time, as soon as there is something."""
         if not select.select([self.master], [], [], seconds)[0]:
             return b""
         data = os.read(self.master, 1 << 16)
@@ -64,13 +63,11 @@ class Outer:
         return data
 
     def drain(self, seconds: float) -> None:
-        """Read for a time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.read(left)
 
     def echo(self, character: str) -> float:
-        """Milliseconds from a key to its echo."""
         key = character.encode()
         start = time.perf_counter()
         os.write(self.master, key)
@@ -82,7 +79,6 @@ class Outer:
         return (time.perf_counter() - start) * 1000
 
     def close(self) -> None:
-        """End the program."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
         end = time.monotonic() + 8
@@ -93,14 +89,12 @@ class Outer:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
 def synapse(modes: Sequence[str], layout: str) -> Iterator[tuple[Outer, int]]:
-    """The application with a program in each pane."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         profiles = home / ".synapse" / "profiles"
@@ -145,7 +139,6 @@ def rivals() -> dict[str, object]:
 
 
 def measure_cpu() -> None:
-    """CPU of idle, spinning and repainting panes."""
     print("CPU, % of one core (frames a second)")
     for modes in (["cat"], ["spin"] * 4, ["full"] * 4):
         for name, start in rivals().items():
@@ -186,7 +179,6 @@ def measure_echo() -> None:
 
 
 def main() -> None:
-    """Measure what is asked for, else everything."""
     wanted = sys.argv[1:] or ["cpu", "echo"]
     if "cpu" in wanted:
         measure_cpu()

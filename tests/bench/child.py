@@ -24,12 +24,10 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def words(source: random.Random, length: int) -> str:
-    """Random small letters and blanks."""
     return "".join(source.choice("abcdefghij klmnop qrstuvwxyz") for _ in range(length))
 
 
 def unicode_words(source: random.Random, words: tuple[str, ...]) -> str:
-    """Words that take at most 80 cells."""
     line: list[str] = []
     room = 80
     while room > 0:
@@ -40,14 +38,12 @@ def unicode_words(source: random.Random, words: tuple[str, ...]) -> str:
 
 
 def put(text: str) -> None:
-    """Write everything."""
     data = text.encode()
     while data:
         data = data[os.write(1, data) :]
 
 
 def spin(pool: list[str], lines: int, frame: int) -> str:
-    """Spinner with a clock, and one line that grows."""
     grown = pool[frame // 60 % len(pool)][: frame % 60 * 2]
     return (
         f"\x1b[?2026h\x1b[{lines - 2};1H"
@@ -58,7 +54,6 @@ def spin(pool: list[str], lines: int, frame: int) -> str:
 
 
 def full(pool: list[str], lines: int, frame: int) -> str:
-    """Every row anew, five styles each."""
     rows = (
         f"\x1b[{y + 1};1H\x1b[38;5;{(frame + y) % 200 + 20}m{pool[(frame + y) % 200][:20]}\x1b[0m "
         f"{pool[(frame * 3 + y) % 200][:30]} \x1b[1;34m{pool[(frame + y * 7) % 200][:20]}\x1b[0m"
@@ -69,7 +64,6 @@ def full(pool: list[str], lines: int, frame: int) -> str:
 
 
 def main() -> None:
-    """Write until the terminal goes away."""
     mode, (columns, lines) = sys.argv[1], os.get_terminal_size()
     source = random.Random(os.getpid())
     if mode.startswith("flood"):

@@ -24,7 +24,6 @@ from synapse_tui.settings import load_settings
 
 
 async def main(folder: Path, port: int, *, forgetful: bool = False, sender: bool = False) -> None:
-    """Run until SIGTERM."""
     paths = UserPaths(folder / "home")
     project = folder / "project"
     project.mkdir(parents=True, exist_ok=True)

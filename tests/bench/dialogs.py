@@ -60,14 +60,12 @@ class Tally:
 
     @property
     def same_moment(self) -> int:
-        """Tries in which a dialog opened in the same moment as an Enter."""
         return sum(
             any(abs(enter - opened) <= SAME for enter in self.entered.get(number, ()))
             for number, opened in self.opened.items()
         )
 
     def row(self, name: str) -> str:
-        """One line of the table."""
         again = sum(len(enters) > 1 for enters in self.entered.values())
         into = sum(count for key, count in self.answers.items() if key != "escape")
         return (
@@ -85,7 +83,6 @@ class Watch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Put itself in front of `os.write`."""
         write = os.write
 
         def watched(descriptor: int, data: Any) -> int:
@@ -129,7 +126,6 @@ class Tries:
         self._texts: list[str] = []
 
     async def run(self, numbers: Iterator[int]) -> None:
-        """Work off the numbers, together with others."""
         await self._rig.ready()
         console = self._rig.session.console
         self._watch.before[console.process.fd] = self._before
@@ -203,7 +199,6 @@ class Tries:
             tally.wrong.append(f"{number}: a dialog was given {keys}")
 
     def _check(self) -> None:
-        """Everything was submitted once, in order."""
         submitted = [text for text in self._rig.submitted if text != TURN]
         if submitted != self._texts:
             self._tally.wrong.append(f"submitted {len(submitted)} of {len(self._texts)}, or others")
@@ -227,14 +222,7 @@ async def _rigs(kind: str, count: int) -> AsyncIterator[list[Rig]]:
 
 
 async def run(kind: str, tries: int, *, agents: int = 1, seed: int = 0) -> Tally:
-    """Send messages that meet dialogs.
-
-    Args:
-        kind: How the dialogs open.
-        tries: How many messages.
-        agents: How many agents are worked at the same time.
-        seed: Decides the moments.
-    """
+    """Send messages that meet dialogs."""
     tally, watch, numbers = Tally(), Watch(), iter(range(tries))
     async with _rigs(kind, agents) as rigs:
         with watch.watching():
@@ -248,7 +236,6 @@ async def run(kind: str, tries: int, *, agents: int = 1, seed: int = 0) -> Tally
 
 
 def main() -> None:
-    """Print the table."""
     tries = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ.get("SYNAPSE_BENCH_TRIES", "500"))
     kinds = sys.argv[2].split(",") if len(sys.argv) > 2 else KINDS
     agents = int(os.environ.get("SYNAPSE_BENCH_AGENTS", "2"))

@@ -59,7 +59,6 @@ class Keyboard:
 
     @property
     def megabytes(self) -> float:
-        """Resident memory of the application's process."""
         fields = Path(f"/proc/{self._outer.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -78,7 +77,6 @@ def make_home(home: Path) -> Path:
 
 
 def endpoints(outer: Outer, home: Path) -> list[str]:
-    """URLs of the dummies, as soon as all are ready."""
     registry = home / ".a2a" / "registry"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -90,7 +88,6 @@ def endpoints(outer: Outer, home: Path) -> list[str]:
 
 
 def show(what: str, times: list[float]) -> None:
-    """Print median, 95th percentile and maximum."""
     late = statistics.quantiles(times, n=20)[18]
     middle = statistics.median(times)
     numbers = f"median {middle:6.1f} ms  p95 {late:6.1f} ms  max {max(times):6.1f} ms  n {len(times)}"
@@ -98,13 +95,11 @@ def show(what: str, times: list[float]) -> None:
 
 
 def for_seconds(seconds: float) -> Callable[[], bool]:
-    """Whether so long has not gone by."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() < end
 
 
 def measure(clients: int, seconds: float) -> None:
-    """Run everything and print it."""
     with tempfile.TemporaryDirectory(prefix="synapse-load-") as name:
         home = Path(name)
         log = make_home(home)
@@ -139,7 +134,6 @@ def _loaded(keyboard: Keyboard, found: list[str], clients: int, seconds: float) 
 
 
 def _complaints(home: Path) -> None:
-    """Print what the application's log says went wrong."""
     for path in (home / ".synapse" / "logs").glob("*host*.log"):
         for line in path.read_text(errors="replace").splitlines():
             if any(word in line for word in (" WARNING ", " ERROR ", "Error")):
@@ -147,7 +141,6 @@ def _complaints(home: Path) -> None:
 
 
 def _account(sent: list[str], log: Path) -> None:
-    """Compare what was taken with what the dummies were given."""
     records = (json.loads(line) for line in log.read_text().splitlines())
     given = Counter(each["text"].partition("] ")[2] for each in records if each["event"] == "submit")
     lost = [text for text in sent if not given[text]]
@@ -159,7 +152,6 @@ def _account(sent: list[str], log: Path) -> None:
 
 
 def main() -> None:
-    """Read the command line."""
     clients = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 20.0
     measure(clients, seconds)

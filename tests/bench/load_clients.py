@@ -54,18 +54,15 @@ class Ledger:
 
     @property
     def goes_on(self) -> bool:
-        """Whether more is to be begun."""
         return time.monotonic() < self.until
 
     def parameters(self, text: str, **configuration: Any) -> dict[str, Any]:
-        """Parameters of a message; every fourth has a webhook."""
         if next(self.numbers) % 4 == 0:
             configuration["taskPushNotificationConfig"] = {"url": self.hook}
         return message(text, configuration=configuration)
 
 
 async def send(client: Client, ledger: Ledger, who: str) -> None:
-    """Send one message and look until it has ended."""
     text = f"load {who} {next(ledger.numbers)}."
     asked = time.monotonic()
     answer = await client.call("SendMessage", ledger.parameters(text, returnImmediately=True))
@@ -80,7 +77,6 @@ async def send(client: Client, ledger: Ledger, who: str) -> None:
 
 
 async def stream(client: Client, ledger: Ledger, who: str) -> None:
-    """Send one message and read its events."""
     text = f"load {who} {next(ledger.numbers)}."
     asked, last = time.monotonic(), ""
     async with contextlib.aclosing(client.stream("SendStreamingMessage", ledger.parameters(text))) as events:
@@ -95,7 +91,6 @@ async def stream(client: Client, ledger: Ledger, who: str) -> None:
 
 
 async def get(client: Client, ledger: Ledger, who: str) -> None:
-    """Read a task of the same agent."""
     agent = who.partition("-")[0]
     found = [task for name, task in ledger.ids.items() if name.partition("-")[0] == agent]
     if not found:
@@ -107,7 +102,6 @@ async def get(client: Client, ledger: Ledger, who: str) -> None:
 
 
 async def list_some(client: Client, ledger: Ledger, _who: str) -> None:
-    """List some tasks."""
     asked = time.monotonic()
     await client.call("ListTasks", {"pageSize": 10})
     ledger.times["list"].append(time.monotonic() - asked)
@@ -117,7 +111,6 @@ ACTIONS: tuple[Callable[[Client, Ledger, str], Awaitable[None]], ...] = (send, s
 
 
 async def live(endpoint: str, number: int, agent: int, ledger: Ledger) -> None:
-    """One client, until the time is over."""
     client = Client(endpoint)
     action = ACTIONS[number % len(ACTIONS)]
     while ledger.goes_on:
@@ -135,8 +128,6 @@ async def live(endpoint: str, number: int, agent: int, ledger: Ledger) -> None:
 
 @asynccontextmanager
 async def hanging_webhook(ledger: Ledger) -> AsyncIterator[None]:
-    """Takes every connection and never answers."""
-
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ledger.told += 1
         with contextlib.suppress(asyncio.CancelledError, OSError):
@@ -151,7 +142,6 @@ async def hanging_webhook(ledger: Ledger) -> AsyncIterator[None]:
 
 
 async def main(endpoints: list[str], clients: int, seconds: float) -> None:
-    """Run all clients, and print what they did."""
     ledger = Ledger(time.monotonic() + seconds)
     async with hanging_webhook(ledger):
         every = (

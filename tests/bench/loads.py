@@ -29,13 +29,11 @@ def _text(source: random.Random, letters: str, length: int) -> str:
 
 
 def _plain(source: random.Random) -> Iterator[str]:
-    """Lines of text that scroll."""
     while True:
         yield _text(source, _LETTERS, source.randint(10, 110)) + "\r\n"
 
 
 def _log(source: random.Random) -> Iterator[str]:
-    """A coloured log: a few renditions a line."""
     while True:
         minutes, seconds = source.randint(10, 59), source.randint(10, 59)
         color, level = source.choice((31, 32, 33, 34, 36)), source.choice(("INFO", "WARN", "DEBUG", "ERROR"))
@@ -48,7 +46,6 @@ def _log(source: random.Random) -> Iterator[str]:
 
 
 def _dense(_source: random.Random) -> Iterator[str]:
-    """Every cell in 24-bit colours of its own (vtebench dense_cells)."""
     for frame in count(1):
         yield "\x1b[H"
         for y in range(LINES):
@@ -86,7 +83,6 @@ def _ink(source: random.Random) -> Iterator[str]:
 
 
 def _motion(source: random.Random) -> Iterator[str]:
-    """ratatui and opentui: short styled runs all over the screen."""
     while True:
         pieces = []
         for _ in range(60):
@@ -98,7 +94,6 @@ def _motion(source: random.Random) -> Iterator[str]:
 
 
 def _unicode(source: random.Random) -> Iterator[str]:
-    """Many scripts, wide characters, combining marks and emoji."""
     while True:
         line = ""
         while len(line) < 55:
@@ -107,17 +102,14 @@ def _unicode(source: random.Random) -> Iterator[str]:
 
 
 def _cjk(source: random.Random) -> Iterator[str]:
-    """Chinese, Japanese and Korean: nearly all characters are wide."""
     return _words(source, "漢字仮名", "交じり文", "こんにちは", "世界", "한국어", "텍스트", "，", "。")
 
 
 def _emoji(source: random.Random) -> Iterator[str]:
-    """Signs that a variation selector makes wide, among words."""
     return _words(source, "⚠️", "warn", "❤️", "✔️", "ok", "✈️", "ℹ️", "info")
 
 
 def _decomposed(source: random.Random) -> Iterator[str]:
-    """Letters with combining marks, as macOS names files."""
     return _words(source, "cafe\u0301", "nai\u0308ve", "z\u030clut\u030couc\u030cky\u0301", "abc")
 
 
@@ -130,7 +122,6 @@ def _words(source: random.Random, *words: str) -> Iterator[str]:
 
 
 def _region(source: random.Random) -> Iterator[str]:
-    """Lines that scroll inside margins."""
     while True:
         yield "\n\r" + _text(source, "abcdefghij klmnop", source.randint(5, 100))
 
@@ -151,12 +142,7 @@ NAMES = tuple(_MAKERS)
 
 
 def load(name: str, size: int = SIZE) -> bytes:
-    """The bytes of one load, always the same.
-
-    Args:
-        name: One of `NAMES`.
-        size: How many bytes at least; the last piece is whole.
-    """
+    """The bytes of one load, always the same."""
     seed, start, maker = _MAKERS[name]
     pieces, total = [start], 0
     for piece in maker(random.Random(seed)):

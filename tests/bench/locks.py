@@ -55,12 +55,7 @@ def contend(folder: Path, name: str, count: int, seed: int) -> None:
 
 
 def marked(mark: Path, own: Path) -> bool:
-    """Make the mark of who holds a lock; gives whether no living process has made it already.
-
-    Args:
-        mark: The mark.
-        own: A file with the name of this process: the mark is there with it, or not at all.
-    """
+    """Make the mark of who holds a lock; gives whether no living process has made it already."""
     while True:
         try:
             mark.hardlink_to(own)

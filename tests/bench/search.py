@@ -90,7 +90,6 @@ def main(words: list[str]) -> None:
 
 
 def fill_index(archive: Archive) -> None:
-    """Index all tasks, in the steps of a host."""
     steps = []
     done = 1
     begun = time.perf_counter()
@@ -116,7 +115,6 @@ def ask(name: str, work: Callable[[], Sequence[object]]) -> None:
 
 
 def told(wanted: Wanted) -> str:
-    """The filters of a question."""
     values = ((each.name, getattr(wanted, each.name)) for each in dataclasses.fields(wanted))
     return " ".join(f"{name}={value}" for name, value in values if value and name != "limit")
 

@@ -53,11 +53,7 @@ def _wait(victim: Victim, event: str, text: str) -> float:
 
 
 def send(victim: Victim, number: int) -> tuple[float, float]:
-    """Send one message.
-
-    Returns:
-        Milliseconds from the start of the command until it was pasted, and until it was submitted.
-    """
+    """Send one message."""
     text = f"message {number}."
     environ = {"PATH": os.environ["PATH"], "HOME": str(victim.folder / "home"), "PYTHONPATH": str(ROOT)}
     begun = time.time()
@@ -80,7 +76,6 @@ def _print(what: str, milliseconds: list[float]) -> None:
 
 
 def work_off(count: int) -> None:
-    """Print how fast one agent's queue is worked off."""
     with _host() as victim:
         client = Client(timeout=PATIENCE)
         for number in range(count):
@@ -99,7 +94,6 @@ def work_off(count: int) -> None:
 
 
 def main() -> None:
-    """Print medians and 90th percentiles."""
     if sys.argv[1:2] == ["queue"]:
         work_off(int(sys.argv[2]) if len(sys.argv) > 2 else 300)
         return

@@ -35,7 +35,6 @@ class Servers:
         self._process = process
 
     def ask(self, command: str) -> Any:
-        """Carry a command out; gives its answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(command + "\n")
@@ -44,14 +43,12 @@ class Servers:
 
     @property
     def megabytes(self) -> float:
-        """Resident memory of the host."""
         fields = Path(f"/proc/{self._process.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @contextlib.contextmanager
 def started() -> Iterator[Servers]:
-    """A host for the length of the block."""
     with tempfile.TemporaryDirectory(prefix="synapse-servers-") as name:
         command = [sys.executable, "-m", "tests.bench.servers_host", name]
         pipe = subprocess.PIPE
@@ -77,7 +74,6 @@ async def first_answers(endpoints: list[str], since: float) -> list[float]:
 
 
 async def talk(endpoint: str, text: str = "Hello.") -> list[str]:
-    """Send a message with a stream; gives the states that it told."""
     events = Client(endpoint).stream("SendStreamingMessage", message(text))
     return [state async for event in events if (state := state_of(event))]
 
@@ -120,7 +116,6 @@ async def _everyone(endpoints: list[str]) -> None:
 
 
 async def _stop_one(host: Servers, endpoints: list[str]) -> None:
-    """Stop the first agent in the middle of everybody's stream."""
     streams = [asyncio.create_task(talk(endpoint, "%%slow:6%%")) for endpoint in endpoints]
     await asyncio.sleep(2)
     begun = time.monotonic()
@@ -133,7 +128,6 @@ async def _stop_one(host: Servers, endpoints: list[str]) -> None:
 
 
 def main() -> None:
-    """Print what was measured."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     measure_start(count)
     measure_memory(count)

@@ -18,7 +18,6 @@ from tests.conformance.host import make_host
 
 
 async def opened(host: Host, folder: Path, count: int) -> list[str]:
-    """Open so many more dummies."""
     made = []
     for number in range(len(host.agents), len(host.agents) + count):
         args = ("--word-delay", "0", "--log", str(folder / f"dummy-{number}.jsonl"))
@@ -27,14 +26,12 @@ async def opened(host: Host, folder: Path, count: int) -> list[str]:
 
 
 async def ready(sessions: list[AgentSession]) -> int:
-    """Wait until all take messages."""
     while any(each.report.state is not AgentState.READY for each in sessions):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     return len(sessions)
 
 
 async def main(folder: Path) -> None:
-    """Run until standard input ends."""
     host = make_host(folder, {}, {})
     await host.start()
     host.load_servers()

@@ -53,7 +53,6 @@ const run = async () => {
 
 
 def _seconds(make: Callable[[], Feed], data: bytes, times: int) -> float:
-    """CPU seconds to feed some bytes, the best of several tries."""
     best = float("inf")
     for _ in range(times):
         feed = make()
@@ -78,7 +77,6 @@ def _stock(screen: Callable[[int, int], pyte.Screen]) -> Callable[[], Feed]:
 
 
 def _tmux(data: bytes) -> float | None:
-    """CPU seconds of a tmux server whose pane shows some bytes."""
     program = shutil.which("tmux")
     if program is None:
         return None
@@ -107,7 +105,6 @@ def _cpu(pid: int) -> float:
 
 
 def _headless(data: bytes) -> float | None:
-    """CPU seconds of @xterm/headless, warmed up."""
     modules, node = os.environ.get("XTERM_HEADLESS"), shutil.which("node")
     if not modules or node is None:
         return None
@@ -239,7 +236,6 @@ def _profile(name: str) -> None:
 
 
 def main() -> None:
-    """Run what the arguments say."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("loads", nargs="*", metavar="LOAD", help=", ".join(NAMES))
     parser.add_argument("--profile", choices=NAMES)

@@ -43,11 +43,7 @@ class OwnServer:
         self._host, self._port = url.hostname or "127.0.0.1", url.port or 80
 
     def ask(self, method: str, target: str, body: object = None) -> Any:
-        """Make a request.
-
-        Raises:
-            OSError: Nobody answers, or it is refused.
-        """
+        """Make a request."""
         data = b"" if body is None else json.dumps(body).encode()
         request = SignedRequest(method, self._port, target, data)
         headers = signature_headers(request, agent_id=self._agent_id, token=self._token)
@@ -76,7 +72,6 @@ class TaskService:
         self._task_id = task_id
 
     def reply(self, parts: Sequence[Part], state: str = "completed", *, as_message: bool = False) -> None:
-        """Answer it."""
         about: dict[str, object] = {"status": state}
         if as_message:
             about["as_message"] = True
@@ -84,7 +79,6 @@ class TaskService:
         self._server.ask("POST", f"/tasks/{self._task_id}/reply", {"message": message, "metadata": about})
 
     def others_wait(self) -> bool:
-        """Whether messages wait to be typed."""
         return bool(self._server.ask("GET", "/outbox")["messages"])
 
 
@@ -98,7 +92,6 @@ class ScriptedRunner(TurnRunner):
         self._pace = pace
 
     def start(self, text: str) -> None:
-        """Begin a turn."""
         found = _TASK.match(text)
         if found is None:
             super().start(text)
@@ -112,11 +105,7 @@ class ScriptedRunner(TurnRunner):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the agent.
-
-    Args:
-        arguments: Those of its own, and those of the dummy.
-    """
+    """Run the agent."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--protocol", default="1.0")
     parser.add_argument("--pace", type=float, default=1.0)

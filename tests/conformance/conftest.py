@@ -18,7 +18,6 @@ AGENTS = 3
 
 @pytest.fixture(scope="session")
 def v1_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    """Agents whose cards are of 1.0 alone."""
     agents = ["quick"] * AGENTS
     with hosted(tmp_path_factory.mktemp("v1"), *agents, settings={"a2a": {"card": "v1"}}) as host:
         yield host
@@ -26,14 +25,12 @@ def v1_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
 
 @pytest.fixture(scope="session")
 def dual_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    """An agent in the manner of 0.3, whose card is of both."""
     with hosted(tmp_path_factory.mktemp("dual"), "quick-0.3") as host:
         yield host
 
 
 @pytest.fixture(scope="session")
 def turns() -> Iterator[int]:
-    """Whose turn it is."""
     return itertools.cycle(range(AGENTS))
 
 
@@ -58,5 +55,4 @@ async def agent(
 
 @pytest.fixture
 async def completed(agent: Binding) -> Json:
-    """A task that has been completed."""
     return await agent.task()

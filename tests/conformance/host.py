@@ -58,7 +58,6 @@ def profiles() -> ProfileSet:
 
 
 def make_host(folder: Path, settings: dict[str, Any], environ: dict[str, str]) -> Host:
-    """A host whose files all lie in a folder."""
     paths = UserPaths(folder / "home")
     project = folder / "project"
     project.mkdir(parents=True, exist_ok=True)
@@ -75,7 +74,6 @@ def make_host(folder: Path, settings: dict[str, Any], environ: dict[str, str]) -
 
 
 async def open_agent(host: Host, folder: Path, number: int, words: str) -> AgentSession:
-    """Open what one word of the command line names."""
     name, _, port = words.partition(":")
     args = (*SCRIPTED.get(name, ()), *QUICK, "--log", str(folder / f"{name}-{number}.jsonl"))
     profile = "conformance" if name in SCRIPTED else name
@@ -84,7 +82,6 @@ async def open_agent(host: Host, folder: Path, number: int, words: str) -> Agent
 
 
 async def run(folder: Path, agents: list[str], settings: dict[str, Any], environ: dict[str, str]) -> None:
-    """Serve until the end is asked for."""
     host = make_host(folder, settings, environ)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -108,7 +105,6 @@ async def run(folder: Path, agents: list[str], settings: dict[str, Any], environ
 
 
 def main() -> None:
-    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.host", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("agents", nargs="+", metavar="AGENT[:PORT]")

@@ -30,12 +30,7 @@ class Hosted:
     endpoints: tuple[str, ...]
 
     def given(self, log: str, event: str = "submit") -> list[dict[str, Any]]:
-        """What an agent was given, by its own log.
-
-        Args:
-            log: `NAME-N`.
-            event: Kind of the records.
-        """
+        """What an agent was given, by its own log."""
         lines = (self.folder / f"{log}.jsonl").read_text(encoding="utf-8").splitlines()
         return [record for record in map(json.loads, lines) if record["event"] == event]
 
@@ -47,14 +42,7 @@ def hosted(
     settings: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[Hosted]:
-    """A host with some agents, ended with the block.
-
-    Args:
-        folder: For all that it writes.
-        agents: `dummy`, `conformance` or `conformance-0.3`, each with `:PORT` if it matters.
-        settings: Content of the user's settings file.
-        environ: Variables of its environment.
-    """
+    """A host with some agents, ended with the block."""
     folder.mkdir(parents=True, exist_ok=True)
     words = ["--settings", json.dumps(dict(settings or {})), "--env", json.dumps(dict(environ or {}))]
     with (folder / "host.log").open("ab") as errors:

@@ -19,7 +19,6 @@ JAVASCRIPT_AGENTS = {"1.3.0": "agent_v1.mjs", "0.3.13": "agent_v03.mjs"}
 
 
 def a2a_handler(tools: Toolbox, host: Hosted) -> Iterator[Result]:
-    """The command line of a2a-handler."""
     program = str(tools.python("a2a-handler", HANDLER) / "handler")
     url = host.endpoints[0]
     checks = Checks()
@@ -54,7 +53,6 @@ def javascript_clients(tools: Toolbox, host: Hosted) -> Iterator[Result]:
 
 
 def external_agents(tools: Toolbox, host: Hosted) -> Iterator[Result]:
-    """Servers of others as external agents of ours."""
     port = free_ports()
     program = str(tools.python("dummy-a2a", DUMMY_A2A) / "dummy-a2a")
     command = [program, "--host", "127.0.0.1", "--port", str(port), "--sdk-log-level", "CRITICAL"]
@@ -82,7 +80,6 @@ def _external(
     says: dict[str, tuple[str, str]],
     subject: str,
 ) -> Result:
-    """Add a server as an external agent, talk to it, and remove it."""
     url = f"http://127.0.0.1:{port}"
     checks = Checks()
     with ExitStack() as stack:
@@ -113,11 +110,7 @@ class Synapse:
         self._folder = folder
 
     def ask(self, *words: str) -> tuple[bool, str, Any]:
-        """Run a command with `--json`.
-
-        Returns:
-            Whether its status was 0, all that it wrote, and the data.
-        """
+        """Run a command with `--json`."""
         code = "from synapse_tui.cli import main; main()"
         done = self._tools.run(
             [sys.executable, "-c", code, *words, "--json"],

@@ -41,7 +41,6 @@ def testbed(tools: Toolbox, host: Hosted) -> Iterator[Result]:
 
 
 def lint(tools: Toolbox, host: Hosted) -> Iterator[Result]:
-    """The linter of cards, with a message and a stream."""
     program = str(tools.python("a2a-lint", LINT) / "a2a-lint")
     for name, url in zip(AGENTS, host.endpoints, strict=True):
         report = json.loads(tools.run([program, url, "--live", "--json"], check=False).stdout)
@@ -54,7 +53,6 @@ def lint(tools: Toolbox, host: Hosted) -> Iterator[Result]:
 
 
 def proof(tools: Toolbox, host: Hosted) -> Iterator[Result]:
-    """The contract that a2a-proof makes of a card, over each binding."""
     program = str(tools.python("a2a-proof", PROOF) / "a2a-proof")
     for name, url in zip(AGENTS, host.endpoints, strict=True):
         contract = tools.cache / f"proof-{name}.yaml"
@@ -66,7 +64,6 @@ def proof(tools: Toolbox, host: Hosted) -> Iterator[Result]:
 
 
 def scenarios(_tools: Toolbox, _host: Hosted) -> Iterator[Result]:
-    """Our own scenarios after the official kit's list."""
     command = [
         sys.executable,
         "-m",
@@ -99,12 +96,7 @@ AGENTS = ("dummy", "conformance")
 
 
 def run(cache: Path, wanted: list[str]) -> list[Result]:
-    """Run kits against a host of two agents.
-
-    Args:
-        cache: For environments and all that is written.
-        wanted: Names of kits.
-    """
+    """Run kits against a host of two agents."""
     tools = Toolbox(cache)
     results = []
     with hosted(cache / "host", *AGENTS) as host:

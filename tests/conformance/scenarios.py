@@ -59,12 +59,7 @@ class Turn:
 
 
 def perform(turn: Turn, *, protocol: str = "1.0") -> Steps:
-    """The steps of a turn.
-
-    Args:
-        turn: The message.
-        protocol: `1.0`, or `0.3` for its manner.
-    """
+    """The steps of a turn."""
     for prefix, script in _SCRIPTS.items():
         if turn.message_id.startswith(prefix):
             yield from script(turn)

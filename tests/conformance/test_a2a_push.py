@@ -18,7 +18,6 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 @asynccontextmanager
 async def asking(agent: Binding) -> AsyncIterator[Json]:
-    """A task that waits for more, canceled afterwards."""
     task = await agent.task("tck-input-required")
     try:
         yield task

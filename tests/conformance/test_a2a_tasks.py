@@ -69,13 +69,11 @@ async def test_what_has_ended_cannot_be_subscribed_to(agent: Binding, completed:
 
 
 async def _conversation(agent: Binding, tasks: int = 3) -> tuple[str, list[Json]]:
-    """A conversation of its own with some tasks, oldest first."""
     context = f"list-{uuid4()}"
     return context, [(await agent.send(message(contextId=context)))["task"] for _ in range(tasks)]
 
 
 def texts_of(task: Json) -> list[str]:
-    """The texts of a task's artifacts."""
     return [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]]
 
 
@@ -159,7 +157,6 @@ async def test_a_stream_begins_with_the_task_and_ends_with_it(
 
 
 def written(events: list[Json]) -> str:
-    """The text that the chunks of a stream make."""
     text = ""
     for event in events:
         update = event.get("artifactUpdate")

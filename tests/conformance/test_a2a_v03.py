@@ -23,7 +23,6 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 @pytest.fixture
 async def old(dual_host: Hosted) -> AsyncIterator[JsonRpc]:
-    """A client of 0.3: it sends no version."""
     async with httpx.AsyncClient(
         base_url=dual_host.endpoints[0], timeout=30, trust_env=False, verify=False
     ) as client:
@@ -37,7 +36,6 @@ def said(text: str = "Hello from TCK", **fields: Any) -> Json:
 
 
 async def send(old: JsonRpc, **fields: Any) -> Json:
-    """A task that is being worked on."""
     found = await old.call("message/send", {"message": said(**fields), "configuration": {"blocking": False}})
     assert found["kind"] == "task"
     return dict(found)

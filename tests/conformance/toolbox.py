@@ -38,7 +38,6 @@ class Result:
 
     @property
     def row(self) -> str:
-        """It as a row of a Markdown table."""
         return f"| {self.tool} | {self.subject} | {self.passed} | {len(self.skipped)} | {len(self.failed)} |"
 
 
@@ -50,14 +49,12 @@ class Checks:
     failed: list[str] = field(default_factory=list)
 
     def note(self, name: str, ok: bool, detail: str = "") -> None:
-        """One check is done."""
         if ok:
             self.passed += 1
         else:
             self.failed.append(f"{name}: {' '.join(detail.split())[:500]}")
 
     def result(self, tool: str, subject: str) -> Result:
-        """All of them."""
         return Result(tool, subject, self.passed, (), tuple(self.failed))
 
 
@@ -105,11 +102,7 @@ class Toolbox:
         environ: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end.
-
-        Raises:
-            RuntimeError: It failed, and that was not expected.
-        """
+        """Run a command to its end."""
         done = subprocess.run(
             command,
             cwd=cwd or self.cache,
@@ -126,13 +119,7 @@ class Toolbox:
 
     @contextmanager
     def serving(self, command: Sequence[str], *, cwd: Path | None = None, ready: str) -> Iterator[None]:
-        """A server for the length of the block.
-
-        Args:
-            command: Starts it.
-            cwd: Where.
-            ready: URL that answers once it serves.
-        """
+        """A server for the length of the block."""
         log = (self.cache / "servers.log").open("ab")
         with log, subprocess.Popen(command, cwd=cwd or self.cache, stdout=log, stderr=log) as process:
             try:
@@ -148,5 +135,4 @@ def json_lines(text: str) -> list[dict[str, Any]]:
 
 
 def tell(text: str) -> None:
-    """Say what is being done."""
     print(text, file=sys.stderr, flush=True)

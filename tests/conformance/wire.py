@@ -60,7 +60,6 @@ class Refused(Exception):
 
     @property
     def reason(self) -> str:
-        """What google.rpc.ErrorInfo says; empty without one."""
         details = self.error.get("data", self.error.get("details")) or []
         infos = [each for each in details if each.get("domain") == "a2a-protocol.org"]
         assert all(each["@type"].endswith("google.rpc.ErrorInfo") for each in infos)
@@ -137,7 +136,6 @@ class Binding(ABC):
         """GetExtendedAgentCard."""
 
     async def task(self, message_id: str = "tck-complete-task", **fields: Any) -> Json:
-        """Send a message that makes a task, and give that."""
         answer = await self.send(message(message_id=message_id), **fields)
         assert set(answer) == {"task"}, answer
         task: Json = answer["task"]
@@ -148,11 +146,7 @@ class JsonRpc(Binding):
     """The JSON-RPC binding (section 9)."""
 
     async def call(self, method: str, params: Mapping[str, Any], **headers: str) -> Any:
-        """One call; the id is checked.
-
-        Raises:
-            Refused: The answer is an error.
-        """
+        """One call; the id is checked."""
         asked = str(uuid4())
         body = {"jsonrpc": "2.0", "id": asked, "method": method, "params": params}
         answer = await self.http.post(self.url, json=body, headers=self.headers | headers)
@@ -160,11 +154,7 @@ class JsonRpc(Binding):
         return _result(answer.json(), asked)
 
     async def events(self, method: str, params: Json) -> AsyncGenerator[Json, None]:
-        """One call that is answered by a stream.
-
-        Raises:
-            Refused: The answer, or an event, is an error.
-        """
+        """One call that is answered by a stream."""
         asked = str(uuid4())
         body = {"jsonrpc": "2.0", "id": asked, "method": method, "params": params}
         request = self.http.stream("POST", self.url, json=body, headers=self.headers)
@@ -213,11 +203,7 @@ class Rest(Binding):
     """The HTTP+JSON binding (section 11)."""
 
     async def call(self, method: str, path: str, body: Json | None = None, **query: Any) -> Any:
-        """One request.
-
-        Raises:
-            Refused: The answer is an error.
-        """
+        """One request."""
         params = {key: _word(value) for key, value in query.items()} or None  # {} takes the query away
         answer = await self.http.request(
             method, self.url + path, params=params, headers=self._headers(body), content=_bytes(body)
@@ -225,11 +211,7 @@ class Rest(Binding):
         return _answer(answer.status_code, answer.content)
 
     async def events(self, method: str, path: str, body: Json | None = None) -> AsyncGenerator[Json, None]:
-        """One request that is answered by a stream.
-
-        Raises:
-            Refused: The answer is an error.
-        """
+        """One request that is answered by a stream."""
         request = self.http.stream(method, self.url + path, headers=self._headers(body), content=_bytes(body))
         async with request as answer, aclosing(_sse(answer)) as lines:
             if not _is_stream(answer):
@@ -277,12 +259,7 @@ class Rest(Binding):
 
 @asynccontextmanager
 async def connected(endpoint: str, kind: str) -> AsyncIterator[Binding]:
-    """A binding to an agent, at the URL that its card tells.
-
-    Args:
-        endpoint: URL of its server.
-        kind: `JSONRPC` or `HTTP+JSON`.
-    """
+    """A binding to an agent, at the URL that its card tells."""
     # Without https, certificates need not be loaded, which takes longer than most calls.
     async with httpx.AsyncClient(
         base_url=endpoint, timeout=PATIENCE, trust_env=False, verify=False
@@ -297,12 +274,10 @@ async def connected(endpoint: str, kind: str) -> AsyncIterator[Binding]:
 
 
 async def collect(events: AsyncIterator[Json]) -> list[Json]:
-    """All events of a stream."""
     return [event async for event in events]
 
 
 def state_of(event: Json) -> str:
-    """The state that an event of a stream tells; empty for none."""
     told = event.get("task") or event.get("statusUpdate") or {}
     return str(told.get("status", {}).get("state", ""))
 
@@ -312,7 +287,6 @@ def _is_stream(answer: httpx.Response) -> bool:
 
 
 async def _sse(answer: httpx.Response) -> AsyncGenerator[Json, None]:
-    """The data of server-sent events."""
     data: list[str] = []
     async for line in answer.aiter_lines():
         if line.startswith("data:"):

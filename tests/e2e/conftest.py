@@ -25,7 +25,6 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark and, without tmux, skip everything in this folder."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("e2e")
@@ -49,7 +48,6 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A scratch project."""
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     return folder
@@ -65,7 +63,6 @@ def runtime() -> Iterator[Path]:
 
 @pytest.fixture
 def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
-    """A scrubbed environment in which the dummy keeps a log."""
     return {
         "HOME": str(home),
         "XDG_RUNTIME_DIR": str(runtime),
@@ -79,8 +76,6 @@ def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(environ: dict[str, str], project: Path) -> Run:
-    """Runs a command line beside the application."""
-
     def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words, env=environ, cwd=cwd or project, capture_output=True, text=True, check=False, timeout=60

@@ -48,11 +48,9 @@ class PtyClient:
 
     @property
     def text(self) -> str:
-        """The screen."""
         return "\n".join(self.terminal.display)
 
     def read(self, seconds: float = 0.01) -> None:
-        """Take what it draws for so long."""
         deadline = time.perf_counter() + seconds
         while (left := deadline - time.perf_counter()) > 0:
             if not select.select([self.master], [], [], left)[0]:
@@ -75,18 +73,15 @@ class PtyClient:
         return time.perf_counter() - self.began
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the client a signal."""
         os.kill(self.pid, number)
 
     def ended(self) -> bool:
-        """Whether the process is gone."""
         if self.exit is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.exit = status if pid else None
         return self.exit is not None
 
     def is_clean(self) -> bool:
-        """Whether the terminal is as a shell expects it."""
         modes = self.terminal.modes
         flags = termios.tcgetattr(self.slave)[3]
         return (
@@ -97,7 +92,6 @@ class PtyClient:
         )
 
     def close(self) -> None:
-        """Close the terminal and reap the client."""
         for descriptor in (self.master, self.slave):
             with contextlib.suppress(OSError):
                 os.close(descriptor)

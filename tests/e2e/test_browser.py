@@ -92,7 +92,6 @@ class Website:
 
 @contextlib.asynccontextmanager
 async def browsing(url: str) -> AsyncIterator[None]:
-    """A browser that shows a page."""
     assert CHROMIUM is not None
     # It makes sockets in there, whose paths must be short: those of tests that run side by side are not.
     scratch = tempfile.TemporaryDirectory(prefix="syn-", ignore_cleanup_errors=True)

@@ -30,7 +30,6 @@ description: counts
 
 @pytest.fixture
 def counters(home: Path, environ: dict[str, str], project: Path) -> Iterator[list[str]]:
-    """Profiles of three programs that count for ever."""
     ports = re.search(r"(?m)^ports: (\d+)-", (home / ".synapse/profiles/dummy.yaml").read_text())
     assert ports
     names = ["alpha", "beta", "gamma"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import signal
 import socket
@@ -34,13 +33,11 @@ def sessions(run: Run) -> list[dict[str, object]]:
 
 
 def programs_of(run: Run) -> list[psutil.Process]:
-    """The agents' own processes."""
     programs = host_of(run).children(recursive=True)
     return [program for program in programs if "synapse_tui.dummy" in program.cmdline()]
 
 
 def alive(programs: list[psutil.Process]) -> list[psutil.Process]:
-    """Those that have not ended; one that nobody has waited for has."""
     found = []
     for program in programs:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -56,19 +53,16 @@ def saved(run: Run, home: Path, count: int = 2) -> bool:
 
 
 def records(home: Path) -> list[dict[str, object]]:
-    """The agents in the registry."""
     with contextlib.suppress(OSError, ValueError):  # one is being written
         return [json.loads(path.read_text()) for path in (home / ".a2a/registry").glob("synapse-*.json")]
     return []
 
 
 def are_recorded(home: Path, count: int) -> bool:
-    """Whether there are so many agents in the registry."""
     return len(records(home)) == count
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition beside any terminal."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, f"never came: {what}"
@@ -285,22 +279,6 @@ def start_with(run: Run, launch: Launch, tmp_path: Path, site: str, **extra: str
     terminal.wait(lambda: [len(each["agents"]) for each in sessions(run)] == [1], "the agent")  # type: ignore[arg-type]
 
 
-def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready, run: Run) -> None:
-    shown = launch("dummy")
-    agents(shown, 1)
-    other = launch(command=("bash", "--norc"))
-    other.keys("synapse-tui kill --all", "Enter")
-    other.wait_for("project", "a terminal shows it", "[y/N]")
-    other.keys("n", "Enter")
-    other.wait_for("nothing was stopped")
-    assert len(sessions(run)) == 1
-    other.keys("clear; synapse-tui kill --all", "Enter")
-    other.wait_for("[y/N]")
-    other.keys("y", "Enter")
-    other.wait_for("stopped project")
-    shown.wait_for("all agents are stopped")
-
-
 @pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
     def ended() -> list[str]:
@@ -403,16 +381,6 @@ def test_starts_at_the_same_moment_make_one_session(launch: Launch, run: Run) ->
     terminals[0].wait(
         lambda: sum("taken over" in terminal.screen for terminal in terminals) == 2, "two told clients"
     )
-
-
-def test_the_socket_is_ours_alone(launch: Launch, agents: Ready, run: Run) -> None:
-    terminal = launch()
-    agents(terminal, 2)
-    (session,) = sessions(run)
-    path = Path(str(session["socket"]))
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert len(os.fsencode(path)) < 104
 
 
 def test_errors_of_the_command_line_are_told_before_the_screen_is_taken(launch: Launch) -> None:

@@ -18,7 +18,6 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def launch(launch: Launch) -> Launch:
-    """Agents that end with their terminal."""
     return partial(launch, command=("synapse-tui", "--foreground"))
 
 

@@ -71,7 +71,6 @@ class TmuxTerminal:
         return done.stdout
 
     def keys(self, *names: str) -> None:
-        """Press keys by tmux's names; other words are typed."""
         self._tmux("send-keys", *names)
 
     def enter_dialog(self, title: str) -> None:
@@ -83,7 +82,6 @@ class TmuxTerminal:
             self.wait(lambda: title in self.screen, title)
 
     def type(self, text: str) -> None:
-        """Type text literally."""
         self._tmux("send-keys", "-l", text)
 
     def raw(self, data: bytes) -> None:
@@ -91,37 +89,30 @@ class TmuxTerminal:
         self._tmux("send-keys", "-H", *[f"{byte:02x}" for byte in data])
 
     def click(self, column: int, line: int) -> None:
-        """Press and release the left button on a cell, from 0."""
         self.raw(f"\x1b[<0;{column + 1};{line + 1}M".encode())
         self.raw(f"\x1b[<0;{column + 1};{line + 1}m".encode())
 
     def paste(self, text: str) -> None:
-        """Paste text with brackets when the application asked for them."""
         subprocess.run(["tmux", "-L", self.socket, "load-buffer", "-"], input=text.encode(), check=True)
         self._tmux("paste-buffer", "-p")
 
     def resize(self, columns: int, lines: int) -> None:
-        """Change the size of the pane."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
 
     @property
     def rows(self) -> list[str]:
-        """The screen as text, one string a row."""
         return self._tmux("capture-pane", "-p").split("\n")[:-1]
 
     @property
     def screen(self) -> str:
-        """The screen as one text."""
         return "\n".join(self.rows)
 
     @property
     def ansi(self) -> str:
-        """The screen with colours."""
         return self._tmux("capture-pane", "-e", "-p")
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """Column and row of the cursor, from 0."""
         x, y = self._tmux("display-message", "-p", "#{cursor_x} #{cursor_y}").split()
         return int(x), int(y)
 
@@ -130,7 +121,6 @@ class TmuxTerminal:
         return self._tmux("display-message", "-p", f"#{{{name}}}").strip()
 
     def find(self, text: str) -> tuple[int, int]:
-        """Column and row where a text stands."""
         for y, row in enumerate(self.rows):
             x = row.find(text)
             if x >= 0:
@@ -138,25 +128,18 @@ class TmuxTerminal:
         raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}")
 
     def wait(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> None:
-        """Wait until a condition holds.
-
-        Raises:
-            AssertionError: It did not in time; the message shows the screen.
-        """
+        """Wait until a condition holds."""
         wait_until(condition, lambda: f"{what}; the screen:\n{self.screen}", timeout)
 
     def wait_for(self, *texts: str, timeout: float = PATIENCE) -> None:
-        """Wait until all texts are on the screen."""
         for text in texts:
             self.wait(lambda text=text: text in self.screen, repr(text), timeout)  # type: ignore[misc]
 
     def wait_gone(self, text: str, timeout: float = PATIENCE) -> None:
-        """Wait until a text is off the screen."""
         self.wait(lambda: text not in self.screen, f"{text!r} to go", timeout)
 
     @property
     def command_pid(self) -> int | None:
-        """Process id of the command, or None when it has ended."""
         shell = self.flag("pane_pid")
         children = subprocess.run(
             ["pgrep", "-P", shell], capture_output=True, text=True, check=False
@@ -164,12 +147,10 @@ class TmuxTerminal:
         return int(children[0]) if children else None
 
     def kill_command(self, number: signal.Signals) -> None:
-        """Send a signal to the command."""
         pid = self.command_pid
         assert pid is not None, "the command has ended"
         os.kill(pid, number)
 
     def close(self) -> None:
-        """End the pane and everything in it."""
         with contextlib.suppress(AssertionError):
             self._tmux("kill-server")

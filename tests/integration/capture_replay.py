@@ -50,7 +50,6 @@ class Replay:
     inputs: list[tuple[float, bytes]] = field(default_factory=list)
 
     def scene(self, name: str) -> tuple[float, float]:
-        """When a scene began, and when the next one did."""
         starts = [start for _, start in self.marks] + [float("inf")]
         index = [mark for mark, _ in self.marks].index(name)
         return starts[index], starts[index + 1]
@@ -71,7 +70,6 @@ class Replay:
         return [moment for moment in self.moments if moment.time <= time][-1]
 
     def spans(self) -> list[tuple[float, float, AgentState]]:
-        """From when to when it was in each state, in order."""
         found: list[tuple[float, float, AgentState]] = []
         end = self.moments[-1].time
         for moment in self.moments:
@@ -88,7 +86,6 @@ def profile(agent: str) -> Profile:
 
 @cache
 def replay(agent: str) -> Replay:
-    """The recording of an agent as its profile sees it."""
     return replays(agent, [profile(agent)])[0]
 
 
@@ -121,14 +118,7 @@ def replays(
     changes: Sequence[Change] = (),
     listener: Callable[[float, TerminalEvent], None] = lambda _time, _event: None,
 ) -> list[Replay]:
-    """The recording as several profiles see it.
-
-    Args:
-        name: Which recording: an agent, or the name of a file in `tests/captures`.
-        profiles: One for each replay.
-        changes: What is changed in the bytes, one after the other, wherever they are cut into pieces.
-        listener: Called with the time and each event of the terminal.
-    """
+    """The recording as several profiles see it."""
     record, output = recording(name, changes)
     marks = [(name, time) for name, _, time in record["marks"]]
     watchers = [_Watcher(each, marks) for each in profiles]

@@ -51,7 +51,6 @@ class OuterEnd:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def read(self) -> None:
-        """Begin to read."""
         if not self._reading:
             self._reading = True
             asyncio.get_running_loop().add_reader(self.master, self._take)
@@ -62,11 +61,9 @@ class OuterEnd:
             asyncio.get_running_loop().remove_reader(self.master)
 
     def type(self, data: bytes) -> None:
-        """Send what a keyboard or a terminal sends."""
         os.write(self.master, data)
 
     async def type_long(self, data: bytes) -> None:
-        """Send more than fits into the kernel's buffer at once."""
         while data:
             with contextlib.suppress(BlockingIOError):
                 data = data[os.write(self.master, data[:1000]) :]
@@ -81,11 +78,9 @@ class OuterEnd:
                     await asyncio.wait_for(self._changed.wait(), 0.01)
 
     async def shows(self, data: bytes) -> None:
-        """Wait until it has been sent some bytes."""
         await self.until(lambda: data in self.output)
 
     def take_output(self) -> bytes:
-        """What it was sent since the last time."""
         with contextlib.suppress(OSError):
             while data := os.read(self.master, 65536):
                 self.output += data
@@ -94,14 +89,12 @@ class OuterEnd:
         return data
 
     def read_until(self, mark: bytes) -> None:
-        """Read, from another thread, until some bytes have come."""
         deadline = time.monotonic() + PATIENCE
         while mark not in self.output and time.monotonic() < deadline:
             if select.select((self.master,), (), (), 0.05)[0]:
                 self.output += os.read(self.master, 65536)
 
     def unread_input(self) -> bytes:
-        """What a shell would now find typed."""
         tty.setraw(self.slave, termios.TCSANOW)  # a part of a line can be read too
         os.set_blocking(self.slave, False)
         try:

@@ -74,7 +74,6 @@ class DummyRig:
         self.press(PASTE.format(text))
 
     async def submit(self, text: str) -> None:
-        """Paste a message, and press Enter once it stands in the composer."""
         pastes = len(self.events("paste"))
         self.paste(text)
         await until(lambda: len(self.events("paste")) > pastes, "the paste")
@@ -110,7 +109,6 @@ class DummyRig:
         return read_composer(self.terminal, self.profile)
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
-        """What the dummy logged, of one kind or all."""
         try:
             lines = self.log_file.read_text().split("\n")[:-1]
         except FileNotFoundError:

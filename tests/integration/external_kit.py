@@ -109,7 +109,6 @@ class KeywordAgent(AgentExecutor):
 def card_v1(
     url: str, *, streaming: bool = True, binding: str = "JSONRPC", name: str = "Echo Agent"
 ) -> pb.AgentCard:
-    """A card of 1.0."""
     path = {"JSONRPC": "/rpc", "HTTP+JSON": "/rest"}[binding]
     return pb.AgentCard(
         name=name,
@@ -129,7 +128,6 @@ def card_v1(
 async def sdk_agent(
     *, streaming: bool = True, binding: str = "JSONRPC", token: str = "", port: int = 0
 ) -> AsyncIterator[Running]:
-    """An agent on the SDK's server."""
     with _bound(port) as listener:
         server = Running(f"http://127.0.0.1:{listener.getsockname()[1]}")
         card = card_v1(server.url, streaming=streaming, binding=binding)
@@ -147,7 +145,6 @@ async def sdk_agent(
 
 @contextlib.asynccontextmanager
 async def hand_made(handle: Handle, *paths: str) -> AsyncIterator[Running]:
-    """A server whose answers are a function's."""
     with _bound() as listener:
         server = Running(f"http://127.0.0.1:{listener.getsockname()[1]}")
         routes = [Route(path, handle, methods=["GET", "POST"]) for path in paths]
@@ -158,7 +155,6 @@ async def hand_made(handle: Handle, *paths: str) -> AsyncIterator[Running]:
 
 
 def card_v03(url: str, *, streaming: bool = True) -> dict[str, Any]:
-    """A card of 0.3."""
     return {
         "name": "Old Agent",
         "description": "speaks 0.3",

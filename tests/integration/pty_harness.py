@@ -30,11 +30,9 @@ class Program:
         self.output_at_exit = len(self.output)
 
     async def says(self, text: bytes) -> None:
-        """Wait until it has written something."""
         await until(lambda: text in self.output, lambda: f"{text!r} in {bytes(self.output[-500:])!r}")
 
     async def ends(self) -> ExitStatus:
-        """Wait for its end."""
         await until(lambda: self.exits, lambda: f"the end after {bytes(self.output[-500:])!r}")
         return self.exits[0]
 
@@ -75,13 +73,11 @@ class Harness:
 
 
 def descriptors(pid: int | str = "self") -> set[int]:
-    """Open descriptors of a process (without the one that looks)."""
     folder = Path(f"/proc/{pid}/fd")
     return {int(entry.name) for entry in folder.iterdir() if entry.is_symlink()}
 
 
 def children() -> Iterator[tuple[int, str]]:
-    """Pid and state letter of the children of this process."""
     for entry in Path("/proc").iterdir():
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
@@ -92,7 +88,6 @@ def children() -> Iterator[tuple[int, str]]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -72,7 +72,6 @@ class Receiver:
         return f"{self.scheme}://{host}:{self.port}{target}"
 
     async def until(self, count: int) -> list[Request]:
-        """Wait until so many requests have come."""
         while len(self.got) < count:
             self.news.clear()
             await self.news.wait()
@@ -142,11 +141,7 @@ async def telling(
     settled: bool = True,
     **options: Any,
 ) -> AsyncIterator[PushService]:
-    """A desk that hears of an agent; what it knows is kept in a history when there is a path.
-
-    Args:
-        settled: Whether it knows already who is to be told.
-    """
+    """A desk that hears of an agent; what it knows is kept in a history when there is a path."""
     policy = policy or TargetPolicy(Resolver())
     history = History(path, owner=owner, alive=alive, busy=0.1) if path is not None else None
     sending = {key: options.pop(key) for key in ("certificates", "timeout") if key in options}

@@ -24,7 +24,6 @@ async def running(
     services: Services = NO_SERVICES,
     room: ConnectionLimits | None = None,
 ) -> AsyncIterator[tuple[FakeAgent, AgentServer]]:
-    """An agent on a port of its own."""
     network = services.network
     sockets = bind_loopback(0, network.bind, scheme=network.scheme)
     agent = agent or FakeAgent(sockets.port, kind)
@@ -41,7 +40,6 @@ async def running(
 def http(
     method: str, path: str, port: int, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """A request as bytes."""
     lines = {"Host": f"localhost:{port}", "Content-Length": str(len(body)), **(headers or {})}
     if body:
         lines.setdefault("Content-Type", "application/json")
@@ -60,7 +58,6 @@ class Connection:
         return cls(*await asyncio.open_connection(host, port))
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
-        """Send a request and read its answer; the connection stays."""
         self.writer.write(request)
         await self.writer.drain()
         return await self.answer()

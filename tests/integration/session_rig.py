@@ -72,7 +72,6 @@ class Rig:
         self.type(key)
 
     def answers(self) -> bool:
-        """Whether a key would answer a dialog now."""
         guard, now = self.session.keyboard.guard, self.session.console.now()
         return guard.look() is not None and not guard.answers_in(now)
 
@@ -108,8 +107,6 @@ class Rig:
         )
 
     async def dismiss_until_done(self, task: Task) -> Task:
-        """Press Escape at every dialog until a task has ended."""
-
         def ended() -> bool:
             if self.answers() and len(self.records("dialog-open")) > len(self.records("dialog-answer")):
                 self.type("\x1b")
@@ -131,11 +128,9 @@ class Rig:
 
     @property
     def submitted(self) -> list[str]:
-        """What the dummy was given, without our prefix."""
         return [record["text"].partition("] ")[2] or record["text"] for record in self.records("submit")]
 
     def history(self, task: Task) -> list[tuple[str, str]]:
-        """The states of a task, as they were published."""
         seen = [
             (event.task.state, event.task.delivery)
             for event in self.heard
@@ -148,7 +143,6 @@ class Rig:
 async def open_rig(
     folder: Path, *args: str, size: tuple[int, int] = (100, 30), **options: Any
 ) -> AsyncIterator[Rig]:
-    """Start a dummy in a session; ended with the block."""
     rig = Rig(folder, *args, **options)
     rig.session.start(*size)
     try:
@@ -158,5 +152,4 @@ async def open_rig(
 
 
 def with_profile(**changes: Any) -> Profile:
-    """The dummy's profile with other values."""
     return dataclasses.replace(load_profiles(shipped_profiles()).find("dummy"), **changes)

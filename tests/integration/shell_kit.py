@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -17,6 +18,7 @@ from synapse_tui.cli.group import synapse
 from synapse_tui.cli.output import run_command
 from synapse_tui.registry import Record, Registry
 from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running
 
 SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
 TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
@@ -53,7 +55,6 @@ class Shell:
 
     @classmethod
     def scratch(cls, folder: Path, *, apart: bool = False) -> Shell:
-        """A shell in a project of its own, below a folder of the test."""
         home, project = folder / "home", folder / "project"
         home.mkdir()
         (project / ".synapse").mkdir(parents=True)
@@ -75,7 +76,6 @@ class Shell:
         return process
 
     async def end(self) -> None:
-        """End what still runs, such as a command that follows a log."""
         for process in self.started:
             if process.returncode is None:
                 process.kill()
@@ -93,7 +93,6 @@ class Shell:
         return Result(process.returncode, out.decode(), err.decode())
 
     def call(self, *words: str | bytes, stdin: bytes = b"") -> Result:
-        """Run a command in this process."""
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         code = 0
         with (
@@ -113,7 +112,6 @@ class Shell:
         return Result(code, said, told)
 
     def enter(self, agent: FakeAgent, token: str = "secret") -> None:
-        """From now on be inside an agent."""
         self.environ |= {
             "SYNAPSE_AGENT_ID": agent.agent_id,
             "SYNAPSE_TOKEN": token,
@@ -139,3 +137,15 @@ def _written(stream: io.TextIOWrapper) -> str:
     stream.flush()
     stream.seek(0)
     return stream.read()
+
+
+async def opened(
+    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
+) -> FakeAgent:
+    agent, _ = await stack.enter_async_context(
+        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
+    )
+    agent.name = name
+    agent.answer = f"answer of {kind}"
+    shell.register(agent, **fields)
+    return agent

@@ -75,7 +75,6 @@ class SpoolRig:
         )
 
     async def open(self, kind: str) -> FakeAgent:
-        """An agent with a spool."""
         agent, _ = await self._stack.enter_async_context(running(kind, token_of=self.tokens))
         self.agents.append(agent)
         self.shell.register(agent)
@@ -95,20 +94,16 @@ class SpoolRig:
         return Path(self.environs[agent.agent_id]["SYNAPSE_SPOOL"])
 
     def left(self, agent: FakeAgent) -> set[str]:
-        """What lies in an agent's spool."""
         return {path.name for path in self.spool(agent).iterdir()} - {"host"}
 
     def light(self, agent: FakeAgent) -> Client:
-        """The client of a command that runs inside an agent."""
         environ = self.environs[agent.agent_id]
         return Client(token_of={agent.agent_id: environ["SYNAPSE_TOKEN"]}.get, environ=environ)
 
     def spool_client(self, agent: FakeAgent) -> SpoolClient:
-        """The client of an agent's spool."""
         return SpoolClient(self.spool(agent), self.tokens.issue(agent.agent_id))
 
     def request(self, sender: FakeAgent, target: str, token: str = "") -> SpoolRequest:
-        """A request as the client makes it, signed by an agent."""
         call = calls.send("hello", sender=Sender(sender.agent_id, sender.agent_type), priority=3)
         signer = token or self.tokens.issue(sender.agent_id)
         headers = call.headers(target, sender.agent_id, lambda _: signer)
@@ -130,7 +125,6 @@ class SpoolRig:
 
 @asynccontextmanager
 async def spool_rig(folder: Path, shell: Shell | None = None) -> AsyncIterator[SpoolRig]:
-    """A host of a project below a folder, or of another shell."""
     async with AsyncExitStack() as stack:
         rig = SpoolRig(shell or Shell.scratch(folder), stack)
         rig.keeper.start()
@@ -143,5 +137,4 @@ async def spool_rig(folder: Path, shell: Shell | None = None) -> AsyncIterator[S
 
 
 def changed(request: SpoolRequest, **changes: object) -> bytes:
-    """A request with something else in it after it was signed."""
     return dataclasses.replace(request, **changes).encode()  # type: ignore[arg-type]

@@ -16,7 +16,6 @@ REMOTE = "git@github.com:Team/App.git"
 
 
 def checkout(folder: Path, remote: str = REMOTE) -> Path:
-    """A working copy of a repository."""
     folder.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     if remote:

@@ -38,7 +38,6 @@ def played(name: str, seen_by: Profile) -> tuple[Replay, list[tuple[float, str]]
 
 @cache
 def by_claude(name: str) -> tuple[Replay, list[tuple[float, str]]]:
-    """A recording as the shipped profile sees it."""
     return played(name, profile("claude"))
 
 

@@ -42,12 +42,10 @@ def text(old: str, new: str) -> Change:
 
 
 def title(old: str, new: str) -> Change:
-    """Another title."""
     return TITLE, lambda match: re.sub(old.encode(), new.encode(), match[0])
 
 
 def without_status(states: bytes = b"") -> Change:
-    """No OSC 7501 of these states."""
     return STATUS % states, b""
 
 
@@ -178,7 +176,6 @@ def test_another_version_is_right_or_unknown(version: Version) -> None:
 
 
 def without_each(known: Profile) -> list[tuple[str, Profile]]:
-    """The profile without one of its rules, for each of them."""
     dialogs, states = known.dialogs, known.states
     return [
         *(

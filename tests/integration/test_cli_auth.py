@@ -24,11 +24,6 @@ from tests.integration.shell_kit import Shell
 STATUS = "/status"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def own(shell: Shell) -> Path:
     return shell.home / ".synapse/settings.json"
 

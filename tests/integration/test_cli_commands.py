@@ -7,47 +7,18 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.addresses import identity_of
-from synapse_tui.model import AgentState
 from tests.fake_agent import FakeAgent
-from tests.integration.server_kit import running
-from tests.integration.shell_kit import TOOL, Shell
+from tests.integration.shell_kit import TOOL, Shell, opened
 from tests.waiting import PATIENCE
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-async def opened(
-    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
-) -> FakeAgent:
-    """A served and registered agent that answers at once."""
-    agent, _ = await stack.enter_async_context(
-        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
-    )
-    agent.name = name
-    agent.answer = f"answer of {kind}"
-    shell.register(agent, **fields)
-    return agent
-
-
 def dead(shell: Shell, kind: str = "gemini") -> FakeAgent:
-    """The record of an agent whose process is gone."""
     gone = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
@@ -123,15 +94,6 @@ async def test_send_prints_the_answer(shell: Shell, stack: AsyncExitStack) -> No
     )
 
 
-async def test_send_without_waiting(shell: Shell, stack: AsyncExitStack) -> None:
-    agent = await opened(stack, shell)
-    agent.answer = None
-    result = await shell.run("send", "gemini", "hello", "--no-response", "--priority", "5")
-    [task_id] = agent.task_ids
-    assert (result.code, result.out) == (0, f"{agent.agent_id}: queued (task {task_id[:8]})\n")
-    assert (agent.requests[0].priority, agent.requests[0].response_expected) == (5, False)
-
-
 async def test_send_waits_until_the_task_ends(shell: Shell, stack: AsyncExitStack) -> None:
     agent = await opened(stack, shell)
     agent.answer = None
@@ -171,20 +133,6 @@ async def test_ctrl_c_while_waiting_for_several(shell: Shell, stack: AsyncExitSt
     assert process.returncode == 130
     assert all(f"{agent.agent_id}: task".encode() in err for agent in agents)
     assert b"Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("flow", "options", "waits"), [("oneway", ["--response"], False), ("roundtrip", ["--no-response"], True)]
-)
-async def test_the_setting_decides(
-    shell: Shell, stack: AsyncExitStack, flow: str, options: list[str], waits: bool
-) -> None:
-    (shell.home / ".synapse").mkdir()
-    (shell.home / ".synapse" / "settings.json").write_text(json.dumps({"a2a": {"flow": flow}}))
-    await opened(stack, shell)
-    result = await shell.run("send", "gemini", "hello", *options)
-    assert result.code == 0, result.err
-    assert ("answer of gemini" in result.out) is waits
 
 
 @pytest.mark.parametrize(
@@ -295,16 +243,6 @@ async def test_all(shell: Shell, stack: AsyncExitStack) -> None:
     assert f"== {claude.agent_id} ==\nanswer of claude" in result.out
     assert not codex.requests
     assert not other.requests
-
-
-async def test_all_with_one_that_refuses(shell: Shell, stack: AsyncExitStack) -> None:
-    gemini, codex = await opened(stack, shell), await opened(stack, shell, "codex")
-    codex.state = AgentState.EXITED
-    result = await shell.run("send", "all", "hello", "--no-response", "--json")
-    assert result.code == 3
-    told = {each["target"]: each for each in json.loads(result.out)}
-    assert told[codex.agent_id]["error"]["type"] == "AgentExited"
-    assert told[gemini.agent_id]["task_id"] in gemini.tasks
 
 
 async def test_a_dead_agent_is_told_and_its_record_removed(shell: Shell) -> None:

@@ -14,11 +14,6 @@ from synapse_tui.settings import SCHEMA
 from tests.integration.shell_kit import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def own(shell: Shell) -> Path:
     return shell.home / ".synapse/settings.json"
 

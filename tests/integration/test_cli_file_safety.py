@@ -19,13 +19,7 @@ from tests.integration.shell_kit import SYNAPSE, Shell
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
-    """An agent that runs, as the registry knows it."""
     pid = pid or os.getpid()
     port = int(agent_id.rpartition("-")[2])
     record = Record(

@@ -9,9 +9,6 @@ import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
@@ -23,11 +20,6 @@ from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.shell_kit import Shell
 
 SENDER = Sender("synapse-codex-8120", "codex")
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list[str]:
@@ -125,19 +117,3 @@ async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
     assert (unasked.code, "without confirmation" in unasked.err) == (2, True)
     assert (await shell.run("history", "cleanup", "--days", "7", "-y")).out == "1 tasks were removed\n"
     assert json.loads((await shell.run("history", "list", "--json")).out) == []
-
-
-async def test_a_history_that_is_off_or_damaged_is_told(shell: Shell) -> None:
-    await told(shell, ("one", "1"))
-    shell.environ["SYNAPSE_HISTORY_ENABLED"] = "false"
-    listed = await shell.run("history", "list")
-    assert ("history is off" in listed.err, "one" in listed.out) == (True, True)
-    path = shell.home / ".synapse/history.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        [(page,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'ix_tasks_newest'")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
-    damaged = await shell.run("history", "list")
-    assert (damaged.code, "malformed" in damaged.err, "move it away" in damaged.err) == (1, True, True)

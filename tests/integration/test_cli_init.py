@@ -12,11 +12,6 @@ from synapse_tui.paths import IGNORED
 from tests.integration.shell_kit import Shell
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

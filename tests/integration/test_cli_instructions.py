@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-
-import pytest
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
@@ -27,17 +24,6 @@ Prefer codex for tests.
 | data   | data                    | gemini |
 | rest   | *                       | gemini |
 """
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
 
 
 async def opened(stack: AsyncExitStack, shell: Shell, kind: str, name: str = "") -> FakeAgent:
@@ -183,19 +169,3 @@ async def test_what_cannot_be_delegated_is_told(shell: Shell, stack: AsyncExitSt
     put(shell, "delegate.md", "only words")
     assert (await shell.run("delegate", "write tests")).code == 2
     assert not codex.requests
-
-
-async def test_rules_that_are_not_trusted_give_way_to_the_persons(
-    shell: Shell, stack: AsyncExitStack
-) -> None:
-    codex = await opened(stack, shell, "codex")
-    path = put(shell, "delegate.md", TABLE, trusted=False)
-    refused = await shell.run("delegate", "--dry-run", "write tests")
-    assert refused.code == 2
-    assert f"{path}: its content has not been trusted" in refused.err
-    assert "synapse trust" in refused.err
-    (shell.home / ".synapse").mkdir(exist_ok=True)
-    (shell.home / ".synapse" / "delegate.md").write_text("|kind|keywords|agent|\n|-|-|-|\n|a|*|codex|")
-    mine = await shell.run("delegate", "--dry-run", "write tests")
-    assert mine.out == f"{codex.agent_id}\n"
-    assert f"left out: {path}: its content has not been trusted" in mine.err

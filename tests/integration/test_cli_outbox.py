@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,6 @@ from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
 
 CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture

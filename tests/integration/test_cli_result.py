@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
 from tests.fake_agent import FakeAgent
-from tests.integration.shell_kit import Shell
-from tests.integration.test_cli_commands import opened
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
+from tests.integration.shell_kit import Shell, opened
 
 
 @pytest.fixture

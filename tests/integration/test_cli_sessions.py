@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import tempfile
 import threading
@@ -14,12 +13,10 @@ from pathlib import Path
 import click
 import pytest
 
-from synapse_tui.addresses import identity_of
 from synapse_tui.cli import agents as agents_cli
 from synapse_tui.cli import sessions
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
-from synapse_tui.registry import Record, Registry
 from synapse_tui.sessions.places import home_key
 from synapse_tui.sessions.wire import encode
 
@@ -78,7 +75,6 @@ class Host:
 
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for sockets, whose names may not be long."""
     with tempfile.TemporaryDirectory(prefix="synapse-", dir="/tmp") as name:
         monkeypatch.setenv("XDG_RUNTIME_DIR", name)
         folder = Path(name) / "synapse-tui"
@@ -87,12 +83,10 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def socket_of(runtime: Path, key: str) -> Path:
-    """The socket of a session of this home."""
     return runtime / f"{key}-{home_key(UserPaths.of_environment().home)}.sock"
 
 
 def code_of(command: click.Command, *words: str) -> int:
-    """Run a command; gives its exit code."""
     with pytest.raises(SystemExit) as ended:
         run_command(command, list(words), name="synapse")
     assert isinstance(ended.value.code, int)
@@ -126,18 +120,6 @@ def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
     assert not socket_of(runtime, "gone").exists()
 
 
-def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
-    """As in containers, where the same path is another folder."""
-    home = tmp_path / "root"
-    home.mkdir()
-    (tmp_path / "linked").symlink_to(home)
-    first = home_key(home)
-    assert home_key(tmp_path / "linked") == first
-    home.rename(tmp_path / "elsewhere")
-    home.mkdir()
-    assert home_key(home) != first
-
-
 def test_what_was_ended_is_told_as_json_with_what_was_not(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,21 +136,6 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
         (told,) = json.loads(capsys.readouterr().out)
         assert told["agent_id"] == "synapse-dummy-8191"
         assert told["error"]["message"] == "it is gone"
-
-
-def test_an_agent_is_stopped_by_its_identity(
-    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    agent_id = "synapse-dummy-8190"
-    record = Record(agent_id, "dummy", 8190, "http://127.0.0.1:8190", os.getpid(), working_dir="/p")
-    Registry(tmp_path / ".a2a" / "registry").register(record)
-    stopped: dict[str, object] = {"is": "stopped", "kept": {}}
-    with ExitStack() as stack:
-        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
-        assert code_of(agents_cli.stop_command, identity_of("/p", "dummy")) == 0
-    assert capsys.readouterr().out == f"stopped {agent_id}\n"
-    assert code_of(agents_cli.stop_command, identity_of("/q", "dummy")) == 3
 
 
 def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,11 +16,6 @@ from tests.integration.shell_kit import Shell
 
 CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
 TOKEN = "the token of gemini"
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
@@ -39,7 +33,6 @@ async def claude(shell: Shell) -> AsyncIterator[FakeAgent]:
 
 
 def dead(shell: Shell, agent: FakeAgent) -> Record:
-    """A record of an agent whose server answers no more."""
     record = shell.registry.get(agent.agent_id)
     assert record is not None
     gone = replace(

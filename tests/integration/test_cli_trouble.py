@@ -38,7 +38,6 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def plausible(command: click.Command) -> list[str]:
-    """Words that a command can read, of things that there are not."""
     words = []
     for each in command.params:
         if isinstance(each, click.Argument) and each.required:
@@ -123,7 +122,6 @@ def test_with_a_home_that_is_none(shell: Shell, words: str, home: str) -> None:
 
 
 def shell_line(shell: Shell, line: str) -> subprocess.CompletedProcess[str]:
-    """Run a line of sh, in which `$S` is the program."""
     return subprocess.run(
         ["/bin/sh", "-c", line],
         env=shell.environ | {"S": f"{sys.executable} {shell.home / 'synapse'}"},

@@ -13,11 +13,6 @@ from tests.integration.shell_kit import SYNAPSE, Shell
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
 def put(shell: Shell, name: str, content: str) -> Path:
     path = shell.folder / ".synapse" / name
     path.parent.mkdir(exist_ok=True)
@@ -26,7 +21,6 @@ def put(shell: Shell, name: str, content: str) -> Path:
 
 
 async def used(shell: Shell) -> bool:
-    """Whether the project's table of delegation is used."""
     result = await shell.run("delegate", "test it", "--dry-run")
     assert ("synapse trust" in result.err) == ("has not been trusted" in result.err), "it says what to do"
     return "has not been trusted" not in result.err
@@ -98,3 +92,40 @@ async def test_a_person_reads_the_file_and_answers(shell: Shell, answer: str) ->
     assert b"| t | test | codex |" in shown
     assert b"\x1b]0;" not in shown
     assert await used(shell) == (answer == "y"), shown.decode()
+
+
+async def test_hooks_come_and_go_and_leave_no_trace(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path)
+    settings = tmp_path / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_bytes(b'{\r\n\t"model": "opus"\r\n}')
+    result = await shell.run("hooks", "install", "claude", "codex", "--json")
+    assert [(each["agent"], each["installed"]) for each in json.loads(result.out)] == [
+        ("claude", True),
+        ("codex", True),
+    ]
+    assert "/hooks in Codex" in result.err
+    assert b"PreToolUse" in settings.read_bytes()
+    assert (await shell.run("hooks", "remove")).code == 0
+    assert settings.read_bytes() == b'{\r\n\t"model": "opus"\r\n}'
+    assert not (tmp_path / ".codex/hooks.json").exists()
+    assert (await shell.run("hooks", "status")).out.count("not installed") == 5
+
+
+async def test_a_broken_file_of_one_agent_does_not_keep_the_others_from_their_hooks(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path)
+    settings = tmp_path / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"model": "opus"} // mine')
+    result = await shell.run("hooks", "install", "claude", "copilot", "--json")
+    claude, copilot = json.loads(result.out)
+    assert result.code == 2
+    assert (claude["installed"], copilot["installed"]) == (False, True)
+    assert "not valid JSON" in claude["problem"]
+    assert "not valid JSON" in result.err
+    settings.write_text('{"hooks": "…client.py…"} // mine')
+    result = await shell.run("hooks", "remove")
+    assert result.code == 2
+    assert "unknown" in result.out
+    assert not (tmp_path / ".copilot/hooks/synapse.json").exists()
+    assert settings.read_text() == '{"hooks": "…client.py…"} // mine'

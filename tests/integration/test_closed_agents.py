@@ -9,8 +9,8 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender
-from tests.integration.session_rig import until
-from tests.integration.test_host import make_host, running
+from tests.integration.host_kit import make_host, running
+from tests.waiting import until
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
 
@@ -20,7 +20,6 @@ async def open_named(host: Host, name: str, port: int = 0) -> AgentSession:
 
 
 def hear(host: Host) -> Callable[[str], bool]:
-    """Whether a notice with some words came."""
     heard: list[Event] = []
     host.events.subscribe(heard.append)
     return lambda words: any(isinstance(event, Notice) and words in event.text for event in heard)

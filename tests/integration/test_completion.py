@@ -37,7 +37,6 @@ START = {
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """Two agents of this project, one of another; no session."""
     shell = Shell.scratch(tmp_path)
     shell.register(FakeAgent(8100, "claude", "alice"))
     shell.register(FakeAgent(8110, "gemini"))
@@ -119,7 +118,6 @@ async def test_tasks_are_those_of_this_projects_history(shell: Shell) -> None:
 
 
 def answered(shell: Shell, line: str, kind: str = "bash", **environ: str) -> subprocess.CompletedProcess[str]:
-    """What the program tells a shell about a line."""
     words = line.split(" ")[1:]
     asked = {"_SYNAPSE_COMPLETE": kind, "COMP_LINE": line, "COMP_POINT": str(len(line.encode()))}
     return subprocess.run(
@@ -203,7 +201,6 @@ class Typing:
         return self.seen
 
     def begin(self) -> None:
-        """Load the completion as the manual says."""
         self.type(f"{self._begin}; echo 'rea''dy'\n", "ready")
 
     def end(self) -> None:

@@ -56,18 +56,6 @@ async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
         assert rig.session.tasks.get(second).state is TaskState.CANCELED
 
 
-async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        await rig.ready()
-        rig.type("%%slow:5%% mine\r")
-        await rig.state(AgentState.PROCESSING)
-        task = await into_turn(rig)
-        assert rig.session.turns.running == ""
-        answer = (await rig.done(rig.session.tasks.get(task))).artifacts[0].text
-        assert answer.startswith("synapse-claude-8100 says: and this")
-        assert modes(rig) == ["now", "queue"]
-
-
 async def test_a_message_that_steers_ends_with_the_turn(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--while-working", "steer", profile=steered()) as rig:
         first = rig.send("%%slow:60%% first")
@@ -135,13 +123,3 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         assert rig.session.tasks.get(queued).state is TaskState.COMPLETED
         turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
-
-
-async def test_an_agent_that_ends_fails_both(tmp_path):
-    async with open_rig(tmp_path, *QUICK) as rig:
-        first = rig.send("%%hang:1%% %%exit:3%%")
-        await rig.state(AgentState.PROCESSING)
-        second = await into_turn(rig)
-        await until(lambda: rig.session.exit, "the end")
-        await rig.until_ended(first, rig.session.tasks.get(second))
-        assert {rig.session.tasks.get(task).state for task in (first.id, second)} == {TaskState.FAILED}

@@ -124,7 +124,6 @@ async def test_typing_goes_on_as_a_dialog_opens_and_does_not_answer_it(tmp_path,
 
 
 def answers(rig: Rig) -> list[str]:
-    """What the dummy's dialogs were given."""
     return [record.get("text") or record["key"] for record in rig.records("key") if "dialog" in record]
 
 

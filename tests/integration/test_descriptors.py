@@ -38,7 +38,6 @@ class Host:
         return len(descriptors(self.pid))
 
     async def post(self) -> int:
-        """Send a message over HTTP; gives the status of the answer."""
         async with asyncio.timeout(ANSWER):
             connection = await Connection.open(self.port)
             status, _ = await connection.ask(http("POST", "/tasks/send", self.port, BODY))
@@ -48,7 +47,6 @@ class Host:
 
 @pytest.fixture
 async def hosts(tmp_path: Path) -> AsyncIterator[list[Host]]:
-    """Hosts that are killed in the end."""
     started: list[Host] = []
     yield started
     for host in started:
@@ -95,7 +93,6 @@ async def hold(port: int, asks: bool) -> None:
 
 
 def environ_of(pid: int) -> list[str]:
-    """The names of the variables that a process was started with."""
     words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return [word.partition(b"=")[0].decode() for word in words]
 

@@ -24,7 +24,6 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def put_profile(shell: Shell, name: str, **changes: Any) -> None:
-    """A profile of the person's own: the dummy's, with changes."""
     content = yaml.safe_load((shipped_profiles() / "dummy.yaml").read_text(encoding="utf-8"))
     folder = shell.home / ".synapse" / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,41 +80,6 @@ async def heals_one_that_never_gets_ready(shell: Shell) -> None:
     put_profile(shell, "deaf", args=args, states=[yaml.safe_load(advice["value"])])
     healed = await shell.run("doctor", "deaf", "--check", "start", "--json")
     assert (healed.code, check_of(report_of(healed), "start")["outcome"]) == (0, "ok"), healed.err
-
-
-WARY = """
-import os, sys, termios, tty
-assert "--asks" in sys.argv
-CHOICES = ["No, exit", "Yes, I trust it"]
-before, chosen = termios.tcgetattr(0), 0
-tty.setraw(0)
-while True:
-    rows = [f" {'❯' if place == chosen else ' '} {row}" for place, row in enumerate(CHOICES)]
-    os.write(1, ("\\x1b[2J\\x1b[H" + "\\r\\n".join([" Do you trust this folder?", *rows, ""])).encode())
-    os.write(1, f"\\x1b[{chosen + 2};2H".encode())
-    key = os.read(0, 64)
-    if key == b"\\r":
-        break
-    chosen = 1 if key == b"\\x1b[B" else chosen
-if chosen == 0:
-    sys.exit(3)
-termios.tcsetattr(0, termios.TCSANOW, before)
-os.execv(sys.executable, [sys.executable, "-P", "-m", "synapse_tui.dummy"])
-"""
-
-
-async def test_a_question_about_trust_that_has_no_chosen_is_answered_by_choosing_yes(shell: Shell) -> None:
-    script = shell.home / "wary.py"
-    script.write_text(WARY, encoding="utf-8")
-    trust = [
-        {"screen": "^ *❯ Yes, I trust it"},
-        {"screen": "^ *❯ No, exit\n +Yes, I trust it", "keys": ["down"]},
-    ]
-    doctor = {"free": True, "version_args": [], "args": ["--asks"], "trust": trust}
-    put_profile(shell, "wary", args=["-P", str(script)], doctor=doctor)
-    result = await shell.run("doctor", "wary", "--check", "start", "--json")
-    assert result.code == 0, result.err
-    assert "scratch folder was trusted" in check_of(report_of(result), "start")["evidence"]
 
 
 async def names_the_key_that_interrupts(shell: Shell) -> None:

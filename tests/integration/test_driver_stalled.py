@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 
-import pytest
 from textual.widgets import Static
 
 from synapse_tui.driver.tty import LIMIT, OutputQueue
@@ -104,115 +102,3 @@ class TestHangUp:
             await end.until(lambda: told)
         assert told == [1]
         end.close()
-
-
-class Pipe:
-    """A queue on a pipe, and what it told."""
-
-    def __init__(self, limit: int = 10_000) -> None:
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        os.set_blocking(self.writer, False)
-        self.resumed = 0
-        self.errors: list[OSError] = []
-        self.queue = OutputQueue(
-            self.writer,
-            asyncio.get_running_loop(),
-            on_resumed=self.note_resumed,
-            on_error=self.errors.append,
-            limit=limit,
-        )
-
-    def note_resumed(self) -> None:
-        self.resumed += 1
-
-    def read_all(self) -> bytes:
-        data = b""
-        try:
-            while chunk := os.read(self.reader, 1 << 20):
-                data += chunk
-        except BlockingIOError:
-            pass
-        return data
-
-    def fill(self) -> list[bytes]:
-        """Fill the kernel's buffer and the queue; return what was taken."""
-        taken: list[bytes] = []
-        number = 0
-        while True:
-            data = b"%06d:" % number + b"." * 980
-            if not self.queue.write(data):
-                return taken
-            self.queue.flush()
-            taken.append(data)
-            number += 1
-
-
-@pytest.fixture
-async def pipe():
-    made = Pipe()
-    yield made
-    made.queue.close()
-    os.close(made.reader)
-    os.close(made.writer)
-
-
-class TestOutputQueue:
-    async def test_writes_are_joined_until_flushed(self, pipe):
-        pipe.queue.write(b"a")
-        pipe.queue.write(b"b")
-        assert pipe.read_all() == b""
-        pipe.queue.flush()
-        assert pipe.read_all() == b"ab"
-
-    async def test_without_flush_they_go_out_at_the_end_of_the_turn(self, pipe):
-        pipe.queue.write(b"bell")
-        await asyncio.sleep(0)
-        assert pipe.read_all() == b"bell"
-
-    async def test_strings_are_dropped_whole_and_in_order(self, pipe):
-        taken = pipe.fill()
-        assert pipe.queue.dropping
-        assert not pipe.queue.write(b"small")  # nothing overtakes what was dropped
-        read = b""
-        while not pipe.resumed:
-            read += pipe.read_all()
-            await asyncio.sleep(0)
-        read += pipe.read_all()
-        assert read == b"".join(taken)
-        assert (pipe.queue.pending, pipe.queue.dropping, pipe.resumed) == (0, False, 1)
-        assert pipe.queue.dropped == 2
-        assert pipe.queue.write(b"next")
-        pipe.queue.flush()
-        assert pipe.read_all() == b"next"
-
-    async def test_one_string_over_the_limit_is_taken_when_nothing_waits(self, pipe):
-        data = b"y" * 1_000_000
-        assert pipe.queue.write(data)
-        pipe.queue.flush()
-        read = b""
-        while len(read) < len(data):
-            read += pipe.read_all()
-            await asyncio.sleep(0)
-        assert read == data
-        assert pipe.resumed == 0
-
-    async def test_finish_cuts_a_stuck_sequence_and_leaves_in_time(self, pipe):
-        pipe.fill()
-        pipe.queue.finish(b"last", 0.1)
-        assert pipe.queue.pending == 0
-        assert pipe.queue.write(b"after") is True
-
-    async def test_finish_writes_what_waits_first(self, pipe):
-        pipe.queue.write(b"frame")
-        pipe.queue.finish(b"last", 0.5)
-        assert pipe.read_all() == b"framelast"
-
-    async def test_error_is_told_once(self, pipe):
-        os.close(pipe.reader)
-        for _ in range(3):
-            pipe.queue.write(b"x")
-            pipe.queue.flush()
-            await asyncio.sleep(0)
-        assert len(pipe.errors) == 1
-        pipe.reader = os.open(os.devnull, os.O_RDONLY)

@@ -124,7 +124,6 @@ async def test_its_end_takes_running_commands_with_it(start, tmp_path):
 
 
 def drawn_at(rig: DummyRig, columns: int) -> bool:
-    """Whether the composer's two rules are as wide as the terminal."""
     rules = [row for row in rig.text.split("\n") if row.startswith("───")]
     return rules == ["─" * columns] * 2
 

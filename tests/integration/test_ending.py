@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,15 +53,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 
 
 @pytest.fixture
-async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
-    harness = Harness(tmp_path)
-    yield harness
-    await harness.close()
-
-
-@pytest.fixture
 def reaped() -> Iterator[list[int]]:
-    """Pids that are killed in the end, whatever the test did."""
     pids: list[int] = []
     yield pids
     for pid in pids:
@@ -70,7 +62,6 @@ def reaped() -> Iterator[list[int]]:
 
 
 def starter(*outside: list[str]) -> list[str]:
-    """A program that starts a daemon by each of some commands."""
     return [sys.executable, "-S", "-c", STARTER.replace("OUTSIDE", repr(list(outside)))]
 
 
@@ -85,12 +76,10 @@ def pids_in(output: bytes | bytearray) -> list[int]:
 
 
 def now() -> float:
-    """The time as the process table counts it, in ticks."""
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 1
 
 
 def described(pids: list[int], guardian: int) -> str:
-    """What still runs of some processes, and how."""
     running = [(guardian_process.read_row(pid), guardian_process.mark_of(pid)) for pid in pids if runs(pid)]
     wait = Path(f"/proc/{guardian}/wchan").read_text() if runs(guardian) else "ended"
     return f"the end of {running} of {pids}; the guardian: {wait}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +14,8 @@ from synapse_tui.messages.conversations import conversation_folder
 from synapse_tui.paths import find_project
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
-from tests.integration.shell_kit import Shell
 from tests.integration.test_external_store import stored_task
 from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture

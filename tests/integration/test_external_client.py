@@ -34,7 +34,6 @@ V03_PATHS = ("/.well-known/agent-card.json", "/")
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What did not arrive is sent again at once."""
     monkeypatch.setattr(transport, "PAUSES", (0.0, 0.01))
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,20 +15,14 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.a2a.external import conversation as conversation_module
 from synapse_tui.a2a.external.conversation import remote_id
-from synapse_tui.a2a.external.registry import AddRequest, ExternalStore
+from synapse_tui.a2a.external.registry import AddRequest
 from synapse_tui.a2a.external.service import at_rest
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
-from tests.integration.test_host import make_host, open_ready, running, until
-from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
+from tests.integration.host_kit import make_host, open_ready, running
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -72,18 +65,6 @@ async def test_a_message_is_answered_in_its_conversation(host, echo):
     assert states[-1] is TaskState.COMPLETED
     assert ExternalsChanged() in events
     await until(lambda: ExternalTalked("echo") in events)
-
-
-async def test_conversations_go_on_under_the_agents_own_id(host, echo):
-    await add(host, echo.url)
-    first = await rested(host, await host.externals.send("echo", "one", sender=USER))
-    second = await rested(host, await host.externals.send("echo", "two", sender=USER))
-    host.externals.begin_anew("echo")
-    third = await rested(host, await host.externals.send("echo", "three", sender=USER))
-
-    assert first.context_id
-    assert first.context_id == second.context_id != third.context_id
-    assert remote_id(first) != remote_id(second)
 
 
 async def test_the_answer_to_a_question_goes_to_its_task(host, echo):
@@ -319,22 +300,6 @@ async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
         status, _ = await client.forward(one.endpoint, refused, sender_id=one.agent_id, seconds=10)
         assert status == 403
     await client.close()
-
-
-async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
-    await add(host, echo.url)
-    asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
-    store = ExternalStore(host.paths.external)
-    store.remove("echo")
-    async with sdk_agent() as other:
-        offer = await host.externals.preview(AddRequest(other.url, alias="echo"))
-        store.put(offer.agent)  # as a command does, while the host has not looked again
-        task = await rested(host, await host.externals.send("echo", "hello", sender=USER))
-    assert (task.state, task.answer) == (TaskState.COMPLETED, "hello")
-    assert task.id != asked.id
-    conversation = host.externals.conversation("echo")
-    assert conversation is not None
-    assert [each.id for each in conversation.tasks] == [task.id]
 
 
 async def test_an_agent_that_waits_gets_the_answer_once(host, echo):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.content import Part, TaskMessage, artifact_id
-from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
-from synapse_tui.messages.streams import Chunk, Snapshot, Subscription, TaskEvent
+from synapse_tui.messages.changes import Chunk, Reader, Snapshot, TaskEvent
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.waiting import PATIENCE
@@ -26,11 +25,7 @@ async def rig(tmp_path: Path):
 
 
 def follow(rig: Rig, task: Task, text: str, priority: int = 3) -> tuple[Task, Task]:
-    """Send a message that goes on with a task.
-
-    Returns:
-        The task as it was answered, and the message's own.
-    """
+    """Send a message that goes on with a task."""
     message = TaskMessage(f"id of {text}", "user", (Part(text=text),))
     request = MessageRequest(text, CALLER, priority, message=message, follows=task.id)
     followed = rig.session.accept(request)
@@ -47,14 +42,14 @@ def typed(rig: Rig) -> list[str]:
     return [record["text"] for record in rig.records("submit")]
 
 
-async def collect(reader: Subscription) -> list[TaskEvent]:
+async def collect(reader: Reader) -> list[TaskEvent]:
     async with asyncio.timeout(PATIENCE):
         return [event async for event in reader]
 
 
 async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     task = rig.send("%%slow:2%%")
-    first, second = (rig.session.streams.subscribe(task.id) for _ in range(2))
+    first, second = (rig.session.tasks.changes.follow(task.id) for _ in range(2))
     events, others = await asyncio.gather(collect(first), collect(second))
     assert all(mine is its for mine, its in zip(events, others, strict=True))
     final = events[-1]
@@ -67,12 +62,12 @@ async def test_readers_see_the_answer_grow_and_end_with_the_task(rig):
     assert all(chunk.append for chunk in chunks[1:]), chunks
     assert "".join(chunk.text for chunk in chunks) == final.task.artifacts[0].text
     assert {chunk.artifact_id for chunk in chunks} == {artifact_id(final.task.artifacts[0], 1)}
-    assert not rig.session.streams.wanted(task.id)
+    assert not rig.session.tasks.changes.wanted(task.id)
 
 
 async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     task = await working(rig, "%%slow:0.5%%")
-    reader = rig.session.streams.subscribe(task.id)
+    reader = rig.session.tasks.changes.follow(task.id)
     followed, own = follow(rig, task, "and then this")
     assert (followed.id, own.follows) == (task.id, task.id)
     assert [message.message_id for message in followed.messages] == [task.id, "id of and then this"]
@@ -91,34 +86,10 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     assert set(states[:-1]) == {TaskState.WORKING}
 
 
-async def test_a_task_ends_after_its_last_message_only(rig):
-    busy = await working(rig, "%%slow:0.5%%")
-    task = rig.send("first")  # has not begun
-    for text in ("second", "third"):
-        follow(rig, task, text)
-    await rig.done(busy)
-    final = await rig.done(task)
-    assert [text.rpartition(" ")[2] for text in typed(rig)[1:]] == ["first", "second", "third"]
-    assert len(final.artifacts) == 3
-
-
-async def test_what_cannot_be_gone_on_with_is_refused(rig):
-    task = await rig.done(rig.send("hello"))
-    with pytest.raises(TaskEnded):
-        follow(rig, task, "more")
-    with pytest.raises(TaskNotFound):
-        rig.session.accept(MessageRequest("more", CALLER, follows="0" * 32))
-    slow = await working(rig, "%%slow:5%%")
-    _, own = follow(rig, slow, "more")
-    with pytest.raises(MessageError):
-        follow(rig, own, "more of that")
-    await rig.session.cancel(slow.id)
-
-
 async def test_cancel_takes_the_waiting_messages_too(rig):
     task = await working(rig, "%%slow:30%%")
     _, own = follow(rig, task, "never")
-    reader = rig.session.streams.subscribe(task.id)
+    reader = rig.session.tasks.changes.follow(task.id)
     canceled = await rig.session.cancel(task.id)
     assert canceled.state is TaskState.CANCELED
     assert rig.session.tasks.get(own.id).state is TaskState.CANCELED

@@ -85,7 +85,6 @@ def start_owner():
 def owner_of(
     *commands: list[str], announced: int = 0, python: str = ""
 ) -> tuple[subprocess.Popen[str], list[int], int]:
-    """Starts the owner of some commands; `python` runs its guardian."""
     announced = announced or sum(" ".join(command).count("PID") for command in commands)
     announced += sum(command is TOOLS for command in commands)
     owner = subprocess.Popen(

@@ -33,9 +33,8 @@ from synapse_tui.model import (
 )
 from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
+from tests.integration.host_kit import make_host, running
 from tests.integration.session_rig import until
-from tests.integration.test_host import make_host, running
-from tests.ports import free_ports
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
 WAITS = "%%perm:may I?%%"
@@ -101,19 +100,6 @@ async def test_what_still_waited_is_held_until_it_is_released(tmp_path):
     assert submitted.index("first of two") < submitted.index("second of two")
 
 
-async def test_a_restored_agent_goes_on_with_what_an_earlier_start_held(tmp_path):
-    port = await leave_two_waiting(tmp_path)
-    async with one_agent(tmp_path, port) as (_, session, _):
-        await until(lambda: len(session.outbox) == 2, "the messages from before")
-        by_user = session.accept(MessageRequest(f"{WAITS} held", PEER))
-        session.control.hold(by_user.id)
-    async with one_agent(tmp_path, port, restore=True) as (host, session, _):
-        ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
-        await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
-        assert [task.reason for task in session.outbox] == ["held by you"]
-    assert text_of(tmp_path, "submit").count("of two") == 2
-
-
 async def test_a_restored_agent_goes_on_where_its_port_is_taken(tmp_path):
     port = await leave_two_waiting(tmp_path)
     with socket.create_server(("127.0.0.1", port)):
@@ -148,19 +134,6 @@ async def test_agents_that_are_opened_meanwhile_leave_the_ports_of_a_lost_worksp
             await host.close(f"synapse-dummy-{first + 1}")
             again = await host.open(AgentSpec("dummy"), columns=80, lines=24)
             assert again.port == first + 1, "they are free once it was opened"
-
-
-async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
-    port = await leave_two_waiting(tmp_path)
-    other = free_ports()
-    monkeypatch.setattr("synapse_tui.host.history.OPENED", 0.0)
-    async with one_agent(tmp_path, other) as (host, session, heard):
-        await until(lambda: not session.tasks.journal.problem, "the history")
-        assert len(session.outbox) == 0
-        again = f"synapse start dummy --port {port}"
-        told = f"2 from before wait for synapse-dummy-{port}: open it again with {again}"
-        await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
-        assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
 
 
 async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):

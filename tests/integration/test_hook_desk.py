@@ -98,22 +98,6 @@ async def test_a_write_takes_the_lock_and_its_end_gives_it_back(rig: Rig) -> Non
     assert [type(event) for event in rig.events] == [LocksChanged, FileChanged, LocksChanged]
 
 
-@pytest.mark.parametrize("dialect", ["claude", "codex", "gemini", "opencode", "copilot"])
-async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialect: str) -> None:
-    await rig.edit(CLAUDE, "pre", "a.py")
-    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
-    about: dict[str, dict[str, Any]] = {
-        "claude": {"tool_name": "Write", "tool_input": {"file_path": str(rig.project / "a.py")}},
-        "codex": {"tool_name": "apply_patch", "tool_input": {"command": patch}},
-        "gemini": {"tool_name": "write_file", "tool_input": {"file_path": "./a.py"}},
-        "opencode": {"tool": "write", "callID": "1", "args": {"filePath": "a.py"}},
-        "copilot": {"toolName": "create", "toolArgs": {"path": str(rig.project / "x/../a.py")}},
-    }
-    answer = await rig.says(CODEX, "pre", dialect, **about[dialect])
-    assert b"locked by synapse-claude-8100" in answer
-    assert [lock.agent_id for lock in await rig.locks()] == [CLAUDE.agent_id]
-
-
 async def test_a_denial_tells_what_has_become_of_the_file_unless_that_is_known(rig: Rig) -> None:
     (rig.project / "a.py").write_text("1\n")
     command = "*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch"

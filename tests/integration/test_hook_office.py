@@ -25,7 +25,8 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.safety import service
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.settings import load_settings
-from tests.integration.test_host import profiles_with_free_ports, until
+from tests.integration.host_kit import profiles_with_free_ports
+from tests.waiting import until
 
 
 class Office:
@@ -61,14 +62,12 @@ class Office:
         return session
 
     async def switch(self, *, on: bool) -> None:
-        """Change the setting, as a person does."""
         self.variables["SYNAPSE_FILE_SAFETY_ENABLED"] = str(on).lower()
         await self.host.following.read_again()
         await until(lambda: self.host.safety.enabled is on)
         await asyncio.gather(*self.host.safety._working)
 
     async def hook(self, session: AgentSession, word: str, **fields: Any) -> bytes:
-        """Call a hook as the agent would."""
         place = str(self.host.safety.socket)
         told = json.dumps({"cwd": str(self.project), **fields}).encode()
         return await asyncio.to_thread(ask, place, word, "gemini", session.agent_id, told)

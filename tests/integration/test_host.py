@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,8 +14,6 @@ import pytest
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.addresses import identity_of
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
-from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
     AgentExited,
     CommandNotFound,
@@ -30,63 +25,9 @@ from synapse_tui.errors import (
 from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.registry import Record, Registry
-from synapse_tui.settings import load_settings
-from tests.ports import free_ports
+from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import until
-
-
-def make_host(tmp_path: Path, project: str = "project") -> Host:
-    folder = tmp_path / project
-    folder.mkdir(exist_ok=True)
-    paths = UserPaths(tmp_path / "home")
-    settings = load_settings(folder, paths=paths, environ={}, trusted=lambda *_: False)
-    environ = {"PATH": "/usr/bin:/bin", "HOME": str(paths.home), "LANG": "C.UTF-8"}
-    return Host(folder, profiles=profiles_with_free_ports(), settings=settings, paths=paths, environ=environ)
-
-
-def profiles_with_free_ports() -> ProfileSet:
-    """The shipped profiles; the built-in agent has ports that other programs on this machine do not use."""
-    found = load_profiles(shipped_profiles())
-    first = free_ports(21)
-    dummy = dataclasses.replace(found.profiles["dummy"], ports=(first, first + 20))
-    return dataclasses.replace(found, profiles={**found.profiles, "dummy": dummy})
-
-
-@asynccontextmanager
-async def running(host: Host) -> AsyncIterator[Host]:
-    await host.start()
-    host.load_servers()
-    try:
-        yield host
-    finally:
-        await host.stop()
-
-
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
-
-
-async def open_ready(host: Host, *names: str) -> list[AgentSession]:
-    agents = [await host.open(AgentSpec("dummy", name), columns=80, lines=24) for name in names]
-    await until(lambda: all(agent.report.state is AgentState.READY for agent in agents))
-    return agents
-
-
-async def open_published(host: Host, *names: str) -> list[AgentSession]:
-    """Agents that are ready, and that other programs find."""
-    agents = await open_ready(host, *names)
-    for agent in agents:
-        await host.published(agent.agent_id)
-    return agents
-
-
-def records(host: Host) -> dict[str, dict[str, object]]:
-    folder = host.paths.registry
-    return {path.stem: json.loads(path.read_text()) for path in folder.glob("synapse-*.json")}
 
 
 async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
@@ -134,34 +75,27 @@ async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> 
     await until(lambda: records(host)[again.agent_id]["identity"] == renamed)
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "text"),
-    [
-        ("@ClaudeCode go on", "alice", "go on"),
-        ("＠ｃｌａｕｄｅｃｏｄｅ　続きをお願い", "alice", "続きをお願い"),
-        ("@alice go on", "alice", "go on"),
-        ("@bob go\non", "bob", "go\non"),
-        ("@README.md go on", "alice", "@README.md go on"),
-        ("mail me@bob now", "alice", "mail me@bob now"),
-        ("@bob", "alice", "@bob"),
-        ("@all go on", "alice", "@all go on"),
-    ],
-)
-async def test_a_message_of_the_early_form_may_name_its_agent(
-    tmp_path: Path, content: str, name: str, text: str
-) -> None:
+async def test_a_message_of_the_early_form_may_name_its_agent(tmp_path: Path) -> None:
     """`POST /message` of `@ClaudeCode go on` is how the framework's documents nudge an agent."""
     host = make_host(tmp_path)
     dummy = host.profiles.profiles["dummy"]
     called = dataclasses.replace(dummy, aliases=("claudecode",))
     host.profiles = dataclasses.replace(host.profiles, profiles={"dummy": called})
-    async with running(host):
+    async with running(host), httpx.AsyncClient(timeout=30) as client:
         alice, bob = await open_published(host, "alice", "bob")
-        async with httpx.AsyncClient(timeout=30) as client:
+        for content, agent, text in (
+            ("@ClaudeCode go on", alice, "go on"),
+            ("＠ｃｌａｕｄｅｃｏｄｅ　続きをお願い", alice, "続きをお願い"),
+            ("@alice go on", alice, "go on"),
+            ("@bob go\non", bob, "go\non"),
+            ("@README.md go on", alice, "@README.md go on"),
+            ("mail me@bob now", alice, "mail me@bob now"),
+            ("@bob", alice, "@bob"),
+            ("@all go on", alice, "@all go on"),
+        ):
             answer = (await client.post(f"{alice.endpoint}/message", json={"content": content})).json()
-        (agent,) = [each for each in (alice, bob) if each.name == name]
-        assert agent.tasks.get(answer["task_id"]).text == text
-        assert [len(list(each.tasks)) for each in (alice, bob)] == ([1, 0] if agent is alice else [0, 1])
+            assert agent.tasks.get(answer["task_id"]).text == text
+        assert [len(list(each.tasks)) for each in (alice, bob)] == [7, 1]
 
 
 async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(

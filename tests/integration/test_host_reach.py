@@ -19,7 +19,8 @@ from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.integration.certificates import make_certificate
-from tests.integration.test_host import make_host, open_published, records, running, until
+from tests.integration.host_kit import make_host, open_published, records, running
+from tests.waiting import until
 
 
 def set_to(tmp_path: Path, **values: object) -> None:

@@ -6,9 +6,9 @@ from itertools import groupby
 
 from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Reply, Sender, TaskState
+from tests.integration.host_kit import make_host, running
 from tests.integration.session_rig import PEER, Rig, open_rig, until
 from tests.integration.test_history import rows
-from tests.integration.test_host import make_host, running
 from tests.integration.test_session_handover import go_on
 
 INFO = Sender("synapse-claude-8100", "claude", "", verified=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +15,6 @@ import pytest
 
 from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
 from synapse_tui.agents.session import AgentSession, resumed_spec
-from synapse_tui.errors import AgentExited
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
@@ -61,7 +59,6 @@ class Rig:
 
     @property
     def submitted(self) -> list[str]:
-        """What the agents were given, in order."""
         if not self.log.exists():
             return []
         lines = self.log.read_text(encoding="utf-8").splitlines()
@@ -69,11 +66,9 @@ class Rig:
 
     @property
     def told(self) -> list[str]:
-        """The instructions among that."""
         return [text for text in self.submitted if HEADER in text]
 
     def answered(self, session: AgentSession) -> Callable[[], bool]:
-        """Whether all that the agent was sent has been answered."""
         return lambda: bool(list(session.tasks)) and all(task.state.final for task in list(session.tasks))
 
 
@@ -100,7 +95,6 @@ async def running(host: Host, *, typing: bool = True) -> AsyncIterator[Host]:
 
 
 async def draft(session: AgentSession, text: str) -> None:
-    """Type something and leave it."""
     await until(lambda: session.reading().visible, "the composer")
     session.user_input(text.encode())
     await until(lambda: session.reading().draft == text, "the draft")
@@ -153,20 +147,6 @@ async def test_nothing_but_what_interrupts_goes_first_however_long_they_take(tmp
         assert rig.submitted[1].endswith("] another emergency")
         assert HEADER in rig.submitted[2]
         assert rig.submitted[3] == "the prompt"
-
-
-async def test_a_shell_is_not_named_among_those_to_write_to(tmp_path):
-    rig = Rig(tmp_path)
-    async with running(rig.host):
-        pane = await rig.host.open(AgentSpec("shell"), columns=100, lines=30)
-        agent = await rig.open()
-        await until(lambda: rig.told, "the instructions")
-        assert pane.agent_id not in rig.told[0]
-        assert "none besides you" in rig.told[0]
-        await rig.host.published(pane.agent_id)
-        folder = rig.home.registry
-        recorded = {path.stem: json.loads(path.read_text())["receives"] for path in folder.glob("*.json")}
-        assert recorded == {pane.agent_id: False, agent.agent_id: True}
 
 
 async def test_a_draft_is_never_typed_over(tmp_path):
@@ -343,16 +323,3 @@ async def test_a_person_may_take_them_back(tmp_path):
         agent.user_input(b"\x15")
         await until(rig.answered(agent), "the answer")
         assert rig.submitted == ["the prompt"]
-
-
-async def test_one_that_ended_takes_none_and_is_told_after_its_restart(tmp_path):
-    rig = Rig(tmp_path)
-    async with running(rig.host):
-        agent = await rig.open(prompt="the prompt")
-        agent.console.signal(signal.SIGKILL)
-        await until(lambda: agent.exit, "the end")
-        with pytest.raises(AgentExited):
-            await rig.host.instructions.send(agent.agent_id)
-        await rig.host.restart(agent.agent_id)
-        await until(rig.answered(agent), "the answers")
-        assert [HEADER in text for text in rig.submitted] == [True, False]

@@ -32,7 +32,6 @@ PATIENCE = 60.0
 
 @pytest.fixture
 async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
-    """A person with sessions of their own."""
     shell = Shell.scratch(tmp_path, apart=True)
     with tempfile.TemporaryDirectory(prefix="synapse-", dir="/tmp") as runtime:
         shell.environ["XDG_RUNTIME_DIR"] = runtime

@@ -19,8 +19,8 @@ import pytest
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import ReplyState, TaskState
+from tests.integration.host_kit import make_host, open_published, running
 from tests.integration.shell_kit import Shell
-from tests.integration.test_host import make_host, open_published, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
@@ -73,7 +73,6 @@ class Original:
         self._server.server_close()
 
     def register(self, folder: Path, working_dir: Path) -> None:
-        """Write its record in its own form."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         record = {
             "agent_id": self.agent_id,
@@ -155,7 +154,6 @@ class Original:
         return own["id"], sent["task"]["id"]
 
     def reply(self, session: AgentSession, task: dict[str, Any], text: str) -> dict[str, Any]:
-        """`synapse reply` of its agent."""
         task["status"] = "completed"
         message = {"role": "user", "parts": [{"type": "text", "text": text}]}
         to = task["metadata"]["sender_task_id"]
@@ -163,7 +161,6 @@ class Original:
         return self._call(session, "/tasks/send-priority?priority=3", message, about)
 
     def end_turn(self, session: AgentSession, task: dict[str, Any], text: str, status: str) -> None:
-        """Its turn has ended without a reply."""
         task["status"] = status
         error = {"code": "MISSING_REPLY", "message": "no reply"} if status == "failed" else None
         about = {
@@ -209,7 +206,6 @@ async def host(tmp_path: Path, original: Original) -> AsyncIterator[Host]:
 
 
 def shell_of(host: Host, session: AgentSession | None = None) -> Shell:
-    """A shell of the person, or inside an agent."""
     shell = Shell(host.paths.home, host.project)
     if session is not None:
         shell.environ |= {

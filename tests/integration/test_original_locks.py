@@ -61,11 +61,9 @@ class Original:
             yield database
 
     def _clean(self, database: sqlite3.Connection) -> None:
-        """Every command of it begins so."""
         database.execute("DELETE FROM file_locks WHERE expires_at < ?", (_iso(),))
 
     def lock(self, file: str, agent_id: str, pid: int | None, *, minutes: int = 5) -> str:
-        """Lock a file; gives the holder, who may be another."""
         path, until = str(self.project / file), _iso(minutes)
         with self.opened() as database:
             for number, process in database.execute("SELECT id, pid FROM file_locks WHERE pid IS NOT NULL"):
@@ -95,7 +93,6 @@ class Original:
             return ended.rowcount > 0
 
     def locks(self) -> dict[str, tuple[str, str, int | None]]:
-        """Holder, type and process by file."""
         with self.opened() as database:
             rows = database.execute("SELECT file_path, agent_id, agent_type, pid FROM file_locks")
             return {str(Path(path).relative_to(self.project)): tuple(who) for path, *who in rows}
@@ -128,17 +125,11 @@ def _runs(pid: int) -> bool:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
-
-
-@pytest.fixture
 def original(shell: Shell) -> Original:
     return Original(shell.folder)
 
 
 def live(shell: Shell, agent_id: str, pid: int) -> None:
-    """An agent of ours that runs, as the registry knows it."""
     kind, port = agent_id.split("-")[1], int(agent_id.rpartition("-")[2])
     folder = str(shell.folder)
     started = process_start(pid) or 0.0

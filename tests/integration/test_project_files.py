@@ -12,7 +12,7 @@ from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from tests.integration.test_host import until
+from tests.waiting import until
 
 PROFILE = "command: /bin/cat\n"
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from synapse_tui.agents.console import AtRest
-from tests.integration.pty_harness import Harness, Program, until
+from tests.integration.pty_harness import Program, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")
 
@@ -28,13 +28,6 @@ while True:
     else:
         os.write(1, b"got %r;" % os.read(0, 99))
 """
-
-
-@pytest.fixture
-async def harness(tmp_path):
-    harness = Harness(tmp_path)
-    yield harness
-    await harness.close()
 
 
 @pytest.fixture

@@ -14,16 +14,9 @@ import pytest
 from synapse_tui.errors import FolderUnusable, MessageError, SpawnError
 from synapse_tui.model import ExitStatus
 from synapse_tui.pty import PtyProcess
-from tests.integration.pty_harness import Harness, descriptors, runs, until
+from tests.integration.pty_harness import descriptors, runs, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-
-
-@pytest.fixture
-async def harness(tmp_path):
-    harness = Harness(tmp_path)
-    yield harness
-    await harness.close()
 
 
 async def test_program_leads_its_own_session_on_a_terminal_of_the_given_size(harness):

@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
-from tests.integration.pty_harness import Harness, until
+from tests.integration.pty_harness import until
 
 FLOOD = "stty -echo; exec yes 'a line of a program that writes as fast as it can'"
 PARSE_RATE = 3e6
@@ -37,15 +37,7 @@ class Parser:
         self.seconds += len(data) / PARSE_RATE
 
 
-@pytest.fixture
-async def harness(tmp_path):
-    harness = Harness(tmp_path)
-    yield harness
-    await harness.close()
-
-
 async def echo_times(program, count: int) -> list[float]:
-    """Seconds from a key to its echo."""
     times = []
     for number in range(count):
         mark = f"<{number}>".encode()
@@ -119,7 +111,6 @@ async def test_the_kernel_holds_a_flooder_back(harness):
 
 @pytest.fixture
 def terminal():
-    """Both sides of a PTY, the program's in raw mode."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     os.set_blocking(ours, False)
@@ -130,7 +121,6 @@ def terminal():
 
 
 def fill(descriptor: int) -> None:
-    """Write until the kernel takes no more."""
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(descriptor, b"x" * 1024)

@@ -17,7 +17,7 @@ from synapse_tui.a2a.push import PushConfig, PushProtocol
 from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.subscriptions import WebhookRequest
 from synapse_tui.content import Artifact
-from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.errors import InvalidValue, TargetRefused
 from synapse_tui.messages.records import PushState
 from synapse_tui.model import MessageRequest, Sender, TaskState
 from tests.fake_agent import FakeAgent
@@ -177,7 +177,6 @@ async def test_what_another_attempt_would_not_change_is_given_up(agent, tmp_path
 
 
 async def wait_for_log(desk, agent, webhook_id, count):
-    """The log, once so many deliveries have ended."""
     while True:
         log = await desk.deliveries(agent.agent_id, webhook_id, 20)
         if sum(each.state is not PushState.PENDING for each in log) >= count:
@@ -267,7 +266,6 @@ async def test_https_checks_the_certificate_for_the_name(agent, tmp_path):
 
 
 def certificates(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server of a name shows, and what trusts it."""
     key, cert = folder / "key.pem", folder / "cert.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
@@ -357,24 +355,6 @@ async def test_what_cannot_be_sent_or_asked_for_is_refused(agent):
         assert len(await desk.list(TASK)) == 1
 
 
-async def test_configurations_are_kept_by_their_ids(agent):
-    async with receiving() as receiver, telling(agent) as desk:
-        first = await desk.create(config(agent, receiver.url("/1"), config_id="a"))
-        await desk.create(config(agent, receiver.url("/2")))
-        again = await desk.create(config(agent, receiver.url("/3"), config_id="a"))
-        assert first.config_id == again.config_id == "a"
-        assert sorted(each.url for each in await desk.list(TASK)) == [receiver.url("/2"), receiver.url("/3")]
-        assert (await desk.get(TASK, "a")).url == receiver.url("/3")
-        await desk.delete(TASK, "a")
-        for work in (desk.get(TASK, "a"), desk.delete(TASK, "a"), desk.get("another")):
-            with pytest.raises(PushNotFound):
-                await work
-        for _ in range(19):
-            await desk.create(config(agent, receiver.url()))
-        with pytest.raises(PushLimit):
-            await desk.create(config(agent, receiver.url()))
-
-
 async def test_no_secret_is_in_a_log_or_an_error(agent, tmp_path, caplog):
     secrets = ("tok3n", "cr3d", "qu3ry", "s3cret")
     with caplog.at_level(logging.DEBUG):
@@ -394,6 +374,5 @@ async def test_no_secret_is_in_a_log_or_an_error(agent, tmp_path, caplog):
 
 
 def receiver_free(caplog: pytest.LogCaptureFixture, receiver: Receiver) -> str:
-    """All that was logged, with every field of it."""
     assert receiver.got
     return " ".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)

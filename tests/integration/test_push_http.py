@@ -18,9 +18,9 @@ from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
+from tests.integration.host_kit import make_host, running
 from tests.integration.push_kit import answer, receiving, telling
 from tests.integration.shell_kit import Shell
-from tests.integration.test_host import make_host, running
 from tests.unit.dialect_kit import message, signer
 
 TOKENS = {"synapse-codex-8120": "codex-secret", "user": "user-secret"}
@@ -40,7 +40,6 @@ class Rig:
         return await self.client.post(path, content=json.dumps(body), headers=headers)
 
     async def call(self, method: str, version: str = "1.0", **params: Any) -> Any:
-        """A call of JSON-RPC."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"A2A-Version": version} if version != "0.3" else {}
         return (await self.client.post("/", json=body, headers=headers)).json()

@@ -16,9 +16,9 @@ from synapse_tui.a2a.client import Client
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import PeerRefused
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import AgentSpec, Reply, ReplyState, Sender, Task, TaskState
+from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.session_rig import until
-from tests.integration.test_host import make_host, open_ready, running
 
 WORKS = "%%hang:60%%"
 """A prompt on which the dummy works until it is interrupted."""
@@ -38,11 +38,7 @@ class Person:
         self.client = Client(token_of=lambda who: token if who == session.agent_id else None)
 
     async def ask(self, other: AgentSession, text: str) -> tuple[Task, Task]:
-        """Send a message and expect an answer.
-
-        Returns:
-            The task of its own, and the task of the other.
-        """
+        """Send a message and expect an answer."""
         own = await asyncio.to_thread(
             self.client.call,
             self.session.endpoint,
@@ -86,7 +82,6 @@ class Person:
 
 @pytest.fixture
 async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
-    """A host that tells its own agents by calls, never over HTTP."""
     monkeypatch.setattr(AsyncClient, "call", Mock(side_effect=AssertionError("a call over HTTP")))
     made = make_host(tmp_path)
     made._replies._uncollected = 0.2
@@ -95,29 +90,11 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 def messages(session: AgentSession) -> list[Task]:
-    """What was sent to an agent."""
     return [task for task in list(session.tasks) if not task.outgoing]
 
 
 async def works_on(session: AgentSession, task: Task) -> None:
     await until(lambda: session.tasks.get(task.id).state is TaskState.WORKING, "the turn")
-
-
-async def test_what_the_agent_replies_by_itself_counts_and_stays(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    asker = Person(alice)
-    own, given = await asker.ask(bob, WORKS)
-    await works_on(bob, given)
-    told = await Person(bob).reply("42")
-    assert (told.task_id, told.state) == (given.id, TaskState.COMPLETED)
-    assert (await asker.fetch(own)).text == "42"
-    assert bob.report.state is AgentState.PROCESSING, "the turn goes on"
-    await host.interrupt(bob.agent_id)
-    await until(lambda: bob.report.state is AgentState.READY, "the end of the turn")
-    again = await asker.send(bob, "next")
-    await until(lambda: bob.tasks.get(again.id).state.final, "the next turn")
-    done = bob.tasks.get(given.id)
-    assert (done.state, [artifact.text for artifact in done.artifacts]) == (TaskState.COMPLETED, ["42"])
 
 
 async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(host):
@@ -142,18 +119,6 @@ async def test_an_answer_of_another_agent_than_was_asked_ends_no_task(host):
     given = await Person(alice).send(carol, "who are you?", sender_task_id=own.id, expected=True)
     await until(lambda: carol.tasks.get(given.id).reply is ReplyState.FAILED, "the answer was refused")
     assert not alice.tasks.get(own.id).state.final
-
-
-async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    own, given = await Person(alice).ask(bob, "are you there?")
-    (late,) = await until(lambda: messages(alice), "the message")
-    assert late.metadata["in_reply_to"] == given.id
-    assert "are you there?" in late.text
-    assert (late.sender.sender_id, late.sender.verified) == (bob.agent_id, True)
-    assert alice.tasks.get(own.id).reply is ReplyState.TOLD
-    await until(lambda: alice.tasks.get(late.id).state is TaskState.COMPLETED, "alice has read it")
-    assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"
 
 
 async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path):

@@ -22,11 +22,9 @@ from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client
 from synapse_tui.a2a.network import Network, TlsFiles, bind_loopback
-from synapse_tui.a2a.server import AgentServer
 from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
 from synapse_tui.model import USER, Sender
 from synapse_tui.settings.keys import read_keys
-from tests.fake_agent import FakeAgent
 from tests.integration.certificates import make_certificate
 from tests.integration.server_kit import BODY, Connection, http, running
 
@@ -43,7 +41,6 @@ def services(rules: AccessRules = STRICT, network: Network | None = None) -> Ser
 
 
 async def status_of(endpoint: str, *, light: bool, key: str = "", tokens: bool = False) -> object:
-    """Read an agent's state by one of the clients."""
     token_of = TOKENS.get if tokens else lambda _sender: None
     if light:
         client = Client(
@@ -435,7 +432,6 @@ Certificate = Callable[[str], TlsFiles]
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Certificate:
-    """Makes certificates."""
     return lambda name: make_certificate(tmp_path, name)
 
 
@@ -546,12 +542,3 @@ def test_loopback_is_always_bound(further: tuple[str, ...], bound: set[str]) -> 
     sockets.close()
     ipv6 = {address for address in bound if ":" in address}
     assert found in (bound, bound - ipv6 if not socket.has_ipv6 else bound)
-
-
-async def test_a_server_without_its_certificate_does_not_start(tmp_path: Path) -> None:
-    files = TlsFiles(tmp_path / "gone.pem", tmp_path / "gone.key")
-    sockets = bind_loopback(0, scheme="https")
-    server = AgentServer(FakeAgent(sockets.port), sockets, services=services(network=Network(tls=files)))
-    with pytest.raises(ConfigError, match=r"gone\.pem"):
-        await server.start()
-    await server.stop()

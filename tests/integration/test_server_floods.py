@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -27,17 +26,10 @@ async def opened(stack: contextlib.AsyncExitStack, port: int, count: int) -> lis
 
 
 async def asked(connection: Connection, port: int) -> int:
-    """The status of an answer; 0 when the connection was cut."""
     try:
         return (await connection.ask(http("GET", "/status", port)))[0]
     except (ConnectionError, asyncio.IncompleteReadError):
         return 0
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[contextlib.AsyncExitStack]:
-    async with contextlib.AsyncExitStack() as stack:
-        yield stack
 
 
 async def test_two_hundred_callers_are_served_at_once(stack: contextlib.AsyncExitStack) -> None:

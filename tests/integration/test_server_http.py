@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import logging
 import os
 import shutil
 import signal
@@ -22,7 +21,6 @@ from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.integration.session_rig import until
-from tests.waiting import PATIENCE
 
 
 def has_ipv6() -> bool:
@@ -222,20 +220,6 @@ async def test_stopping_one_server_leaves_the_connections_of_the_others() -> Non
             await connection.close()
 
 
-async def test_a_request_under_way_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    slow = Slow()
-    async with running(agent=slow) as (_, server):
-        connection = await Connection.open(slow.port)
-        _, answer = await connection.ask(http("POST", "/tasks/send", slow.port, BODY))
-        task_id = json.loads(answer)["task"]["id"]
-        connection.writer.write(http("POST", f"/tasks/{task_id}/cancel", slow.port))
-        await slow.entered.wait()
-        async with asyncio.timeout(PATIENCE):
-            with caplog.at_level(logging.CRITICAL):
-                await server.stop()
-        await connection.close()
-
-
 async def test_starting_and_stopping_leave_signals_and_tasks_alone() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     tasks = asyncio.all_tasks()
@@ -300,14 +284,6 @@ def test_the_first_free_port_of_a_range_is_taken() -> None:
             sockets.close()
 
 
-def test_the_preferred_port_goes_first() -> None:
-    wanted = bind_loopback(0)
-    wanted.close()
-    found = free_port(range(1, 1), preferred=wanted.port)
-    assert found.port == wanted.port
-    found.close()
-
-
 def test_a_full_range_is_told() -> None:
     taken = bind_loopback(0)
     try:
@@ -316,26 +292,6 @@ def test_a_full_range_is_told() -> None:
         assert caught.value.hint
     finally:
         taken.close()
-
-
-def test_threads_that_race_for_a_range_get_different_ports() -> None:
-    start = bind_loopback(0)
-    start.close()
-    found: list[LoopbackSockets] = []
-
-    def take() -> None:
-        found.append(free_port(range(start.port, min(start.port + 50, 65536))))
-
-    threads = [threading.Thread(target=take) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    try:
-        assert len({sockets.port for sockets in found}) == 10
-    finally:
-        for sockets in found:
-            sockets.close()
 
 
 async def test_a_long_poll_ends_when_the_caller_leaves() -> None:

@@ -186,7 +186,6 @@ async def test_a_size_that_came_while_the_agent_started_is_told_again_once_it_li
 
 
 def writes(tmp_path: Path, data: bytes) -> Profile:
-    """A profile of a program that writes some bytes and stays."""
     (tmp_path / "output").write_bytes(data)
     script = f"stty raw -echo; cat {tmp_path}/output; exec sleep 1000"
     return with_profile(command="/bin/sh", args=("-c", script))
@@ -263,7 +262,6 @@ async def test_keys_do_not_have_a_flood_taken_in(tmp_path, monkeypatch):
 
 
 def rests(rig):
-    """How often it came to rest after output."""
     return [passage.report.rule for passage in rig.session.timeline.passages].count("output rests")
 
 

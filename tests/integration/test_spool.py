@@ -24,11 +24,11 @@ from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from tests.fake_agent import FakeAgent
+from tests.integration.host_kit import make_host, open_ready
+from tests.integration.host_kit import running as running_host
 from tests.integration.server_kit import running
 from tests.integration.spool_kit import SYNAPSE_OFFLINE, SpoolRig, changed, forbidden, spool_rig
-from tests.integration.test_host import make_host, open_ready, until
-from tests.integration.test_host import running as running_host
-from tests.waiting import PATIENCE
+from tests.waiting import until
 
 __all__ = ["forbidden"]
 
@@ -158,26 +158,6 @@ async def test_answers_that_nobody_collects_go_by_age_and_number(
     await until(lambda: not rig.left(codex))
 
 
-@pytest.mark.usefixtures("forbidden")
-async def test_many_wait_at_once_and_others_pass_them(
-    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
-) -> None:
-    me = sender_of(codex)
-    client = rig.light(codex)
-    task = await asyncio.to_thread(client.call, claude.endpoint, calls.send("work", sender=me))
-    polls = [
-        asyncio.create_task(asyncio.to_thread(client.call, claude.endpoint, calls.wait(task, 30.0)))
-        for _ in range(3)
-    ]
-    await until(lambda: len([name for name in rig.left(codex) if name.endswith(".taken")]) == 3)
-    await asyncio.to_thread(client.call, claude.endpoint, calls.send("more", sender=me))
-    claude.finish(task.task_id, "done")
-    async with asyncio.timeout(PATIENCE):
-        answers = await asyncio.gather(*polls)
-    assert [answer.text for answer in answers] == ["done"] * 3
-    assert not rig.left(codex)
-
-
 async def test_only_agents_of_this_host_are_believed(
     rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
 ) -> None:
@@ -284,7 +264,6 @@ async def test_the_next_version_of_a_host_goes_on_with_the_spools(
 
 
 def signed(rig: SpoolRig, agent: FakeAgent, request: SpoolRequest) -> SpoolRequest:
-    """A request signed as the command line's client signs it."""
     call = calls.request(request.method, request.target, request.body)
     headers = call.headers(request.endpoint, agent.agent_id, rig.tokens)
     return SpoolRequest(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.pty import Guardian, GuardianHandle, PtyProcess, ReadScheduler
+from synapse_tui.pty import PtyProcess, ReadScheduler
 from tests.integration.pty_harness import Harness, runs, until
 
 HOST = Path(__file__).with_name("upgrade_host.py")
@@ -39,7 +38,6 @@ class Remote:
         self.process = process
 
     async def __call__(self, **command: object) -> dict[str, Any]:
-        """Give a command and wait for the answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(command).encode() + b"\n")
@@ -60,7 +58,6 @@ class Remote:
 
 @pytest.fixture
 async def start() -> AsyncIterator[Callable[..., Any]]:
-    """Starts a host with a program; ended with the test."""
     hosts: list[Remote] = []
 
     async def run(*argv: str) -> Remote:
@@ -163,24 +160,3 @@ async def test_input_that_was_not_taken_follows(tmp_path):
     again.start(ReadScheduler(), on_data=output.extend, on_exit=lambda _status: None)
     await until(lambda: b"500000" in output, lambda: repr(bytes(output[-200:])))
     await again.terminate()
-
-
-async def test_without_a_guardian_another_one_is_told_everything(tmp_path):
-    first = Guardian()
-    handle = first.hand_over()
-    assert handle == GuardianHandle(0, -1, {})
-    guardian = Guardian.adopt(handle)
-    harness = Harness(tmp_path)
-    program = harness.spawn("/bin/sh", "-c", "echo up; exec sleep 1000", guardian=guardian)
-    await program.says(b"up")
-    handle = guardian.hand_over()
-    assert handle.leaders == {program.process.pid: handle.leaders[program.process.pid]}
-    os.kill(handle.pid, signal.SIGKILL)
-    again = Guardian.adopt(handle)
-    await until(lambda: not runs(handle.pid), "the end of the guardian")
-    other = harness.spawn("/bin/sh", "-c", "echo up; exec sleep 1000", guardian=again)
-    await other.says(b"up")
-    assert again.pid not in (None, handle.pid)
-    again.close()
-    assert (await program.ends()).signal == signal.SIGHUP
-    assert (await other.ends()).signal == signal.SIGHUP

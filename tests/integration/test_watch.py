@@ -22,12 +22,13 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, TaskState
 from tests.fake_agent import FakeAgent
+from tests.integration.host_kit import make_host, open_ready, running
 from tests.integration.server_kit import running as serving
 from tests.integration.session_rig import open_rig
 from tests.integration.shell_kit import Shell
-from tests.integration.test_host import make_host, open_ready, running, until
 from tests.integration.test_session_handover import go_on
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen
+from tests.waiting import until
 
 NOBODY = 2**22 + 1
 """A process that cannot be."""
@@ -40,14 +41,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_order, "EVERY_RANGE", (0.0, 1000.0))
 
 
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
-    async with running(make_host(tmp_path)) as started:
-        yield started
-
-
 async def watched(host: Host, agent: AgentSession, text: str, **order: Any) -> str:
-    """Send a message and watch over its task."""
     (receipt,) = await host.send(agent.agent_id, text)
     fields: dict[str, Any] = {"every": SOON, "nudge": "go on", **order}
     agent.watcher.begin(WatchOrder(**fields))
@@ -157,17 +151,11 @@ async def test_a_watch_of_a_killed_host_goes_on_if_its_agent_is_restored(
 
 
 def attach(agent: FakeAgent) -> None:
-    """Let an agent without a terminal be watched."""
     screen = FakeScreen()
     turns = TurnTracker(agent.tasks, screen.now)
     agent.watcher.attach(
         WatchedProcess(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture

@@ -51,7 +51,6 @@ class TypingUser:
         self._sent: list[bytes] = []
 
     async def burst(self) -> None:
-        """Type something, and mostly send it."""
         chance = self._chance
         for _ in range(chance.randint(1, 6)):
             await self._one()
@@ -61,7 +60,6 @@ class TypingUser:
             await self._press(b"\r", chance.choice((0.0, 0.01, 0.1)))
 
     async def finish(self) -> None:
-        """Send what may be left in the composer."""
         await self._press(b"x", 0.3)
         await self._press(b"\r", 0)
 
@@ -134,6 +132,5 @@ def submitted(records: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 
 def merged(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Drafts in which a message stood beside something else."""
     drafts = [record["text"] for record in records if record["event"] == "draft" and MINE in record["text"]]
     return [draft for draft in drafts if not draft.startswith(MINE) or draft.count(MINE) > 1]

@@ -93,7 +93,6 @@ class Host:
         }
 
     async def obey(self, command: dict[str, object]) -> object:
-        """Do what the test says."""
         if "write" in command:
             self.process.write(str(command["write"]).encode())
         size = command.get("resize")
@@ -113,7 +112,6 @@ class Host:
 
 
 async def main() -> None:
-    """Serve standard input."""
     if sys.argv[1] == "--adopt":
         host = Host.adopt(int(sys.argv[2]), int(sys.argv[3]))
         sys.stdout.write(json.dumps(host.tell()) + "\n")
@@ -132,7 +130,6 @@ async def main() -> None:
 
 
 def read_line() -> bytes:
-    """One line of standard input, byte by byte."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)

@@ -22,7 +22,6 @@ from tests.lab.lab_kit import ModelLog
 
 
 def need_agents(*kinds: str) -> None:
-    """Skip the test where one of the agents is not installed."""
     for kind in kinds:
         if shutil.which(kind) is None:
             pytest.skip(f"{kind} is not installed in the lab")
@@ -30,11 +29,7 @@ def need_agents(*kinds: str) -> None:
 
 @asynccontextmanager
 async def open_host(variables: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Host]:
-    """A host of the current folder, served; ended with the block.
-
-    Args:
-        variables: Of the environment, for its settings.
-    """
+    """A host of the current folder, served; ended with the block."""
     paths = UserPaths.of_environment()
     environ = {**os.environ, **variables}
     host = Host(
@@ -84,7 +79,6 @@ class SideBySide:
             raise AssertionError(f"waited {self._patience:g} s for {what}\n{screens}") from None
 
     async def rest(self) -> None:
-        """Wait until all have answered all that they were given."""
         await self.until(
             lambda: all(
                 each.report.state is AgentState.READY and all(task.state.final for task in list(each.tasks))

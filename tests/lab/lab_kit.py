@@ -45,7 +45,6 @@ class JsonLines:
         self._place = path.stat().st_size if path.exists() else 0
 
     def more(self) -> list[dict[str, Any]]:
-        """What was added since the last call."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
@@ -72,7 +71,6 @@ class ModelLog:
         self._counts: Counter[str] = Counter()
 
     def entries(self) -> list[dict[str, Any]]:
-        """Everything that was logged."""
         self._entries += self._log.more()
         return self._entries
 
@@ -107,7 +105,6 @@ class ModelLog:
                 self._texts.append(text)
 
     def requests(self, token: str) -> list[str]:
-        """What was submitted with a token in it."""
         return [prompt for prompt in self.prompts() if token in prompt]
 
     def dumped(self, text: str) -> bool:
@@ -116,7 +113,6 @@ class ModelLog:
         return not DUMP or quoted in Path(DUMP).read_bytes()
 
     def closed_streams(self) -> int:
-        """How many answers were cut off by an interrupt."""
         return sum("closed stream early" in str(entry.get("note", "")) for entry in self.entries())
 
 
@@ -172,7 +168,6 @@ class Lab:
             self.states.append((round(self.clock(), 2), event.report.state.value, event.report.rule))
 
     def clock(self) -> float:
-        """Seconds since this was made."""
         return time.monotonic() - self.begun
 
     def note(self, text: str) -> None:
@@ -230,7 +225,6 @@ async def open_lab(
     journal: Journal | None = None,
     size: tuple[int, int] = (100, 32),
 ) -> AsyncIterator[Lab]:
-    """Start an agent and wait until it is ready; ended with the block."""
     if shutil.which(agent) is None:
         pytest.skip(f"{agent} is not installed in the lab")
     lab = Lab(agent, folder, cwd=cwd, journal=journal)

@@ -98,11 +98,9 @@ class Storm:
 
     @property
     def left(self) -> int:
-        """How many messages are still to be sent."""
         return len(self._texts)
 
     def send(self, priority: int, phase: str) -> Task:
-        """Send the next message."""
         text = self._texts.pop()
         self._events += 1
         accepted = self._events
@@ -125,11 +123,7 @@ class Storm:
         return [later - earlier for earlier, later in zip([0.0, *times], times, strict=False)]
 
     async def urgent(self, phase: str) -> Task | None:
-        """Send a message of priority 5, once the model has all that was submitted: none is stopped early.
-
-        Returns:
-            Its task; None when all messages are sent.
-        """
+        """Send a message of priority 5, once the model has all that was submitted: none is stopped early."""
         if not self.left:
             return None
         await self._lab.until(self._all_logged, "all that was submitted in the log")
@@ -149,7 +143,6 @@ class Storm:
     # -- waiting ---
 
     async def quiet(self) -> None:
-        """Wait until nothing waits and nothing runs."""
         session = self._lab.session
         await self._lab.until(
             lambda: (
@@ -248,7 +241,6 @@ class Storm:
 
 
 def mark(task: Task) -> str:
-    """What a message is found by in the log."""
     return f"[A2A:{task.short_id}:"
 
 
@@ -258,7 +250,6 @@ def normal(text: str) -> str:
 
 
 def difference(got: str, wanted: str) -> str:
-    """Where two texts part, with what is around it."""
     place = next(
         (index for index, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]),
         min(len(got), len(wanted)),

@@ -46,13 +46,11 @@ class Person:
 
     @property
     def text(self) -> str:
-        """The draft as the person knows it."""
         return self._text
 
     # -- typing ---
 
     async def begin(self, *words: str) -> None:
-        """Begin a draft: its own word first, then some others."""
         assert not self._text, "one draft at a time"
         self._count += 1
         await self.type(f"usr{self._count:02}x{self._random.randrange(16**5):05x}")
@@ -126,16 +124,13 @@ class Person:
     # -- looking ---
 
     def sees_draft(self) -> bool:
-        """Whether the composer shows exactly what was typed."""
         reading = self._lab.session.reading()
         return reading.visible and squeezed(reading.draft) == squeezed(self._text)
 
     async def looks(self) -> None:
-        """Wait until what was typed stands in the composer."""
         await self._lab.until(self.sees_draft, f"the draft {self._text!r}", SEEN)
 
     async def leaves(self, seconds: float) -> None:
-        """Leave the draft alone; nobody may change it meanwhile."""
         await self.looks()
         end, wrong_since = time.monotonic() + seconds, 0.0
         while (now := time.monotonic()) < end:
@@ -187,7 +182,6 @@ class Person:
         return self._text.split()[0] if self._text else "\0"
 
     async def clears(self) -> None:
-        """Take the draft out with the agent's own keys."""
         await self.looks()
         for _ in range(40):
             if self._lab.session.reading().empty:
@@ -205,7 +199,6 @@ class Person:
     # -- dialogs ---
 
     async def denies(self) -> None:
-        """Press Escape at a dialog until it is gone."""
         session = self._lab.session
         for _ in range(3):
             await self._lab.until(

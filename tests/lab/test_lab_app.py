@@ -41,7 +41,6 @@ def submitted(text: str) -> list[dict[str, object]]:
 
 
 def states() -> dict[str, str]:
-    """State of every agent by type, as `synapse list` tells it."""
     done = subprocess.run(["synapse", "list", "--json"], capture_output=True, text=True, check=False)
     content = json.loads(done.stdout or "[]")
     agents = content["agents"] if isinstance(content, dict) else content
@@ -207,7 +206,6 @@ def test_agents_live_through_detach_attach_and_resize(app: TmuxTerminal) -> None
 
 
 def process_of(agent: str) -> str:
-    """Id and pid of the host that serves an agent."""
     done = subprocess.run(["synapse", "list", "--json"], capture_output=True, text=True, check=True)
     content = json.loads(done.stdout)
     (found,) = (entry for entry in content if entry["agent_type"] == agent)

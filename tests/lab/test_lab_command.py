@@ -28,7 +28,6 @@ pytestmark = [
 
 @pytest.fixture
 def path_reset() -> Iterator[None]:
-    """All of bash's start-up files set PATH anew."""
     home = UserPaths.of_environment().home
     kept = {
         home / name: (home / name).read_bytes() if (home / name).exists() else None for name in STARTUP_FILES

@@ -17,7 +17,7 @@ import pytest_asyncio
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
-from synapse_tui.messages.streams import Chunk, TaskEvent
+from synapse_tui.messages.changes import Chunk, TaskEvent
 from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.input import KeyEvent, encode_key
@@ -48,14 +48,12 @@ class Couple(SideBySide):
         host.events.subscribe(self._heard)
 
     def _heard(self, event: Event) -> None:
-        """The person presses Enter at each of Claude's permission dialogs."""
         if not isinstance(event, AgentStateChanged) or event.agent_id != self.claude.agent_id:
             return
         if event.report.state is AgentState.WAITING and event.previous.state is not AgentState.WAITING:
             self._look()
 
     def _look(self) -> None:
-        """See the dialog; some versions tell of it before they draw it."""
         drawn = self.claude.reading().dialog
         if self.claude.report.state is AgentState.WAITING:
             asyncio.get_running_loop().call_later(1.0, self._allow if drawn else self._look)
@@ -66,11 +64,9 @@ class Couple(SideBySide):
             self.press("enter")
 
     def press(self, key: str) -> None:
-        """Press a key over Claude."""
         self.claude.user_input(encode_key(KeyEvent(key), self.claude.terminal.modes))
 
     async def prompt_claude(self, text: str) -> None:
-        """The person types a prompt to Claude."""
         for character in text:
             self.claude.user_input(character.encode())
             await asyncio.sleep(0.005)
@@ -80,7 +76,6 @@ class Couple(SideBySide):
         self.press("enter")
 
     def tasks(self, agent: AgentSession, mark: str) -> list[Task]:
-        """What an agent was given by the other one with a word in it."""
         others = {self.claude.agent_id, self.codex.agent_id} - {agent.agent_id}
         return [task for task in list(agent.tasks) if mark in task.text and task.sender.sender_id in others]
 
@@ -147,7 +142,7 @@ async def test_codex_asks_back_and_goes_on_with_the_same_task(couple: Couple) ->
     assert (asked.state, asked.artifacts, len(asked.messages)) == (TaskState.INPUT_REQUIRED, (), 2)
 
     async def read() -> list[TaskEvent]:
-        async with couple.codex.streams.subscribe(asked.id) as events:
+        async with couple.codex.tasks.changes.follow(asked.id) as events:
             return [event async for event in events]
 
     reading = asyncio.ensure_future(read())

@@ -45,7 +45,6 @@ class Fates:
                 notes.append(note)
 
     def of(self, task_id: str) -> list[str]:
-        """The deliveries and reasons of a task."""
         return self._notes.get(task_id, [])
 
 

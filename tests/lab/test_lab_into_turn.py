@@ -38,7 +38,6 @@ def answer(lab: Lab, task: Task) -> str:
 
 
 async def begun(lab: Lab, text: str) -> Task:
-    """Send a message and wait until the agent works on it."""
     task = lab.send(text)
     await lab.until(lambda: lab.model.requests(text.split(maxsplit=1)[0]), "the request")
     await lab.state(AgentState.PROCESSING)
@@ -46,13 +45,7 @@ async def begun(lab: Lab, text: str) -> Task:
 
 
 async def given(lab: Lab, text: str, running: Task | str) -> Task:
-    """Send a message of priority 4 and wait until the agent has taken it, in the midst of its turn.
-
-    Args:
-        lab: The agent.
-        text: The message.
-        running: The task of that turn, or the word that the user's prompt of it begins with.
-    """
+    """Send a message of priority 4 and wait until the agent has taken it, in the midst of its turn."""
     task = lab.send(text, 4)
     await lab.until(
         lambda: lab.session.tasks.get(task.id).delivery is DeliveryState.SUBMITTED,

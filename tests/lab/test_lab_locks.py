@@ -63,7 +63,6 @@ class Shop:
             raise AssertionError(f"waited {SLOW:g} s for {what}\n{screen}") from None
 
     async def prompt(self, session: AgentSession, text: str) -> None:
-        """Have the agent told something, as a message."""
         await self.host.send(session.agent_id, text)
 
     @staticmethod
@@ -105,7 +104,6 @@ class Shop:
                 await asyncio.sleep(0.05)
 
     async def free(self, seconds: float = SOON) -> None:
-        """Wait until no file is locked, which must be soon."""
         begun = time.monotonic()
         while locks := await self.locks():
             assert time.monotonic() < begun + seconds, locks
@@ -113,7 +111,6 @@ class Shop:
         print(f"free after {time.monotonic() - begun:.2f} s", flush=True)
 
     async def story(self, file: str) -> list[tuple[str, str]]:
-        """Who has done what to a file, in the order of doing."""
         changes = await self.host.safety.changes(ModificationQuery(file=file, limit=10))
         return [(change.agent_id, change.change.value) for change in reversed(changes)]
 
@@ -124,7 +121,6 @@ class Shop:
         await self.rests(session)
 
     def denials(self, mark: str) -> list[str]:
-        """What the model was told of tools that were denied."""
         return [
             str(entry["tool_result"])
             for entry in self.model.entries()
@@ -151,7 +147,6 @@ def write(session: AgentSession, name: str, text: str, before: str = "") -> str:
 
 
 def written(name: str) -> str:
-    """What stands in a file of the project; empty for nothing."""
     file = Path(name)
     return file.read_text().strip() if file.exists() else ""
 

@@ -50,11 +50,9 @@ class Pair(SideBySide):
         assert self.codex.tasks.get(receipt.task_id).state is TaskState.COMPLETED
 
     def got(self, mark: str) -> list[Task]:
-        """Tasks of Claude with a word in them."""
         return [task for task in list(self.claude.tasks) if mark in task.text]
 
     def submitted(self, mark: str) -> list[str]:
-        """What Claude was given with a word in it, as its model tells."""
         return [text for text in self.model.requests(mark) if f":{self.codex.agent_id}]" in text]
 
 

@@ -93,7 +93,6 @@ class AgentRig:
         self.process.write(key)
 
     async def draft(self, text: str) -> None:
-        """Paste a text and see it in the composer."""
         self.press(f"\x1b[200~{text}\x1b[201~".encode())
         await until(lambda: self.reading.shows(text), lambda: f"{text!r} in {self.told()}")
         await asyncio.sleep(self.profile.submit.pause)

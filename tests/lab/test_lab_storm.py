@@ -53,7 +53,6 @@ class Day:
         self.markers: list[Path] = []
 
     async def idle(self, count: int) -> None:
-        """Nobody types, and the agent has nothing to do."""
         await self.storm.quiet()
         await self.storm.sends(count, 3, "idle")
 
@@ -84,7 +83,6 @@ class Day:
         await sending
 
     async def _left_open(self, seconds: float) -> None:
-        """Leave the dialog as it is: it must stay."""
         for _ in range(int(seconds / 0.05)):
             assert self.lab.session.report.state is AgentState.WAITING, self.lab.screen()
             await asyncio.sleep(0.05)
@@ -139,7 +137,6 @@ class Day:
         await self.person.submits_blindly()
 
     async def impatient(self, count: int) -> None:
-        """The user sends a prompt while the agent works on a message."""
         sending = asyncio.create_task(self.storm.sends(count, 2, "impatient"))
         await self.lab.until(
             lambda: self.lab.session.report.state is AgentState.PROCESSING or sending.done(), "work", 30
@@ -156,7 +153,6 @@ class Day:
 
 
 def plan(chance: random.Random, messages: int) -> list[tuple[str, int]]:
-    """Phases in random order, with how many messages come in each."""
     names = os.environ.get("SYNAPSE_LAB_PHASES", "").split(",")
     kinds = [name for name in names if name] or [
         "idle", "work", "dialog", "draft", "collide", "collide", "urgent", "impatient"

@@ -18,7 +18,6 @@ LEADER = "ctrl+right_square_bracket"
 
 
 def make_app(host: FakeHost, **options: Any) -> SynapseApp:
-    """The application on a fake host, with clocks that stand still."""
     options.setdefault("theme", "synapse-dark")
     app = SynapseApp(host, **options)  # type: ignore[arg-type]
     app.animation_level = "none"
@@ -36,7 +35,6 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
 async def running(
     host: FakeHost, size: tuple[int, int] = (120, 40), **options: Any
 ) -> AsyncIterator[tuple[SynapseApp, Pilot[None]]]:
-    """Run the application; no handler may have failed in the end."""
     app = make_app(host, **options)
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(lambda: app.begun)
@@ -47,7 +45,6 @@ async def running(
 
 
 def three_agents() -> FakeHost:
-    """A host with claude, codex, and gemini under the name of alice."""
     host = FakeHost()
     for spec in (AgentSpec("claude"), AgentSpec("codex"), AgentSpec("gemini", name="alice")):
         host.add(spec)
@@ -55,7 +52,6 @@ def three_agents() -> FakeHost:
 
 
 def text_of(app: SynapseApp) -> str:
-    """What is on the screen, row by row."""
     screen = app.screen
     width, height = app.size
     base = app.main
@@ -67,12 +63,10 @@ def text_of(app: SynapseApp) -> str:
 
 
 def at_main(app: SynapseApp) -> bool:
-    """Whether no dialog is open."""
     return app.screen is app.main
 
 
 def exit_bar(app: SynapseApp) -> ExitBar:
-    """The bar below an ended agent, which has the focus."""
     assert isinstance(app.focused, ExitBar)
     return app.focused
 

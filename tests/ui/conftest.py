@@ -16,7 +16,6 @@ def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Colours and times of day do not depend on where the tests run."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("COLORTERM", "truecolor")

@@ -59,7 +59,6 @@ class FakeExternals:
         return self._talks.get(alias)
 
     def add(self, alias: str = "echo", **card: object) -> Conversation:
-        """Let an agent be known, with an empty conversation."""
         about = {**CARD, **card}
         self._agents[alias] = ExternalAgent(
             alias,
@@ -80,7 +79,6 @@ class FakeExternals:
         return self._host.now() + timedelta(seconds=next(self._seconds))
 
     def told(self, alias: str, task: Task | None = None) -> None:
-        """Tell the application that something was said."""
         if task is not None:
             self._host.events.publish(TaskChanged(task))
         self._host.events.publish(ExternalTalked(alias))
@@ -103,7 +101,6 @@ class FakeExternals:
         return task
 
     def say(self, alias: str, update: Update) -> Task:
-        """Let the agent say something about the newest task."""
         talk = self._talks[alias]
         task = talk.apply(talk.tasks[-1].id, update)
         self.told(alias, task)

@@ -26,12 +26,10 @@ REPORT = """The lexer drops the last byte when a string ends at EOF. I looked at
 
 
 def said(text: str, message_id: str = "q") -> TaskMessage:
-    """Something that an agent says."""
     return TaskMessage(message_id, "agent", (Part(text=text),))
 
 
 def talk(host: FakeHost, alias: str = "docs") -> None:
-    """A conversation with all that can be in one."""
     externals = host.externals
     conversation = externals.add(alias, name="Docs Agent")
     task = conversation.begin("review src/lexer.rs, please: does it drop bytes?", USER, expected=False)
@@ -53,7 +51,6 @@ def talk(host: FakeHost, alias: str = "docs") -> None:
 
 
 def streaming(host: FakeHost, alias: str = "docs") -> None:
-    """An answer that is still coming."""
     conversation = host.externals.add(alias, name="Docs Agent")
     task = conversation.begin("tell me of the lexer", USER, expected=False)
     begun = artifact_of((Part(text="It reads bytes, and"),), artifact_id="a")
@@ -63,7 +60,6 @@ def streaming(host: FakeHost, alias: str = "docs") -> None:
 
 
 def offer() -> Candidate:
-    """An agent as a dialog shows it before it is added."""
     card = {
         "name": "Docs Agent",
         "description": "Answers questions about the documentation.",

@@ -53,7 +53,6 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def fake_profiles() -> ProfileSet:
-    """Profiles that stay the same whatever the shipped ones become."""
     made = [
         Profile(
             "claude",
@@ -78,7 +77,6 @@ def fake_profiles() -> ProfileSet:
 
 
 def find_command(command: str) -> str | None:
-    """A PATH on which Copilot and opencode are missing."""
     return None if command in ("copilot", "opencode") else f"/usr/bin/{command}"
 
 
@@ -238,7 +236,6 @@ class FakeSession:
         )
 
     def feed(self, text: str) -> None:
-        """Let the agent write."""
         self.terminal.feed(text.encode())
         if self.damage_listener is not None:
             self.damage_listener()
@@ -270,7 +267,6 @@ class FakeSession:
         matched: str = "",
         unseen: bool = False,
     ) -> None:
-        """Change the state as the detector would."""
         previous = self.report
         self.report = StateReport(state, rule, matched or detail, self._host.clock(), detail)
         self.timeline.add(self.report, self._host.clock())
@@ -278,7 +274,6 @@ class FakeSession:
         self._host.events.publish(AgentStateChanged(self.agent_id, self.report, previous))
 
     def end(self, status: ExitStatus) -> None:
-        """Let the process end."""
         self.exit = status
         self._host.events.publish(AgentProcessExited(self.agent_id, status))
 
@@ -357,7 +352,6 @@ class FakeHost:
 
     @property
     def opened(self) -> list[AgentSpec]:
-        """What was opened, or tried to be."""
         return [
             spec
             for name, *rest in self.calls
@@ -381,7 +375,6 @@ class FakeHost:
         return self.add(spec, columns=columns, lines=lines)
 
     def add(self, spec: AgentSpec, *, columns: int = 80, lines: int = 24) -> FakeSession:
-        """Open an agent at once."""
         profile = self.profiles.find(spec.profile)
         port = spec.port or next(self._ports[profile.name])
         session = FakeSession(self, profile, spec, port, columns, lines)
@@ -481,7 +474,6 @@ class FakeHost:
         verified: bool = True,
         minutes: float = 0.0,
     ) -> Task:
-        """Make a task of a message, so many minutes ago."""
         number = next(self._ids)
         when = self.now() - timedelta(minutes=minutes) + timedelta(milliseconds=number)
         who = (
@@ -510,7 +502,6 @@ class FakeHost:
         return task
 
     def change(self, task_id: str, **fields: object) -> Task:
-        """Replace a task's snapshot."""
         for session in self.agents.values():
             for index, task in enumerate(session.tasks):
                 if task.id == task_id:
@@ -520,12 +511,10 @@ class FakeHost:
         raise KeyError(task_id)
 
     def answer(self, task_id: str, text: str) -> Task:
-        """Let a message be answered."""
         ended = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
         return self.change(task_id, artifacts=(Artifact(text),), **ended)
 
     def add_peer(self, agent_id: str, folder: str = "/home/me/code/other") -> None:
-        """Let an agent of another process appear."""
         _, kind, port = agent_id.split("-")
         self.peers.append(
             Address(

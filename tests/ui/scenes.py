@@ -44,7 +44,6 @@ CODEX = """>_ \x1b[1mOpenAI Codex\x1b[0m (v0.98)\r
 
 
 def populate(host: FakeHost) -> None:
-    """Three agents with messages between them."""
     claude = host.add(AgentSpec("claude"))
     codex = host.add(AgentSpec("codex"))
     gemini = host.add(AgentSpec("gemini", name="alice"))
@@ -77,7 +76,6 @@ def populate(host: FakeHost) -> None:
 
 
 def make(name: str, host: FakeHost, **options: Any) -> tuple[SynapseApp, Run]:
-    """The application and the keys of a scene."""
     layout = name.split("_")[1] if name.startswith("layout_") else "tabs"
     app = make_app(host, layout=layout, **options)
     if name != "launcher":
@@ -95,8 +93,6 @@ def make(name: str, host: FakeHost, **options: Any) -> tuple[SynapseApp, Run]:
 
 
 def press(*keys: str) -> Run:
-    """Press keys, and wait until all is drawn."""
-
     async def run(pilot: Pilot[None]) -> None:
         await _all_shown(pilot)
         await pilot.press(*keys)
@@ -130,7 +126,6 @@ async def _delivery(pilot: Pilot[None]) -> None:
 
 
 async def _why(pilot: Pilot[None]) -> None:
-    """An agent with a past, and messages that wait for it."""
     host: FakeHost = _app(pilot).host  # type: ignore[assignment]
     claude = next(iter(host.agents.values()))
     claude.timeline = Timeline(today=lambda: NOW + timedelta(seconds=host.clock()))
@@ -156,7 +151,6 @@ async def _why(pilot: Pilot[None]) -> None:
 
 
 def _inform(host: FakeHost, agent: FakeSession) -> None:
-    """Let a message lie unread in an agent's inbox."""
     info = host.message(agent.agent_id, "I took the port 8080", sender="synapse-codex-8120", priority=1)
     agent.outbox.unread.add(info.id)
     host.change(info.id, delivery=DeliveryState.QUEUED, reason=IN_INBOX)
@@ -171,7 +165,6 @@ async def _inbox(pilot: Pilot[None]) -> None:
 
 
 async def _detail(pilot: Pilot[None]) -> None:
-    """A message that is held, with its steps."""
     host: FakeHost = _app(pilot).host  # type: ignore[assignment]
     await _all_shown(pilot)
     (held,) = (task for task in host.tasks if task.delivery is DeliveryState.HELD)

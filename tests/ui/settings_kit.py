@@ -34,7 +34,6 @@ class Files:
         self.local = self.project / ".synapse/settings.local.json"
 
     def __call__(self) -> SettingsFiles:
-        """The files as they are trusted now."""
         return SettingsFiles(
             self.project,
             paths=self.paths,
@@ -45,7 +44,6 @@ class Files:
         )
 
     def write(self, path: Path, content: object, *, trusted: bool = True) -> None:
-        """Write a file, in a person's or in nobody's name."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = (content if isinstance(content, str) else json.dumps(content)).encode()
         path.write_bytes(data)
@@ -54,5 +52,4 @@ class Files:
             TrustStore(self.paths.trusted).trust([untrusted])
 
     def read(self, path: Path) -> object:
-        """What a file holds; None where there is none."""
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None

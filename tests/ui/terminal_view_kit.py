@@ -34,7 +34,6 @@ class FakeSession:
         self.charged = 0.0
 
     def output(self, data: str | bytes) -> None:
-        """The child writes."""
         self.terminal.feed(data.encode() if isinstance(data, str) else data)
         if self.damage_listener is not None:
             self.damage_listener()
@@ -53,13 +52,11 @@ class FakeSession:
         self.charged += seconds
 
     def reading(self) -> ComposerReading:
-        """The first row is the composer."""
         return ComposerReading(
             visible=self.composer, draft=self.terminal.line(0).text.removeprefix(">").strip()
         )
 
     def taken(self) -> bytes:
-        """What the child was sent since the last time."""
         data, self.input = self.input, b""
         return data
 
@@ -129,7 +126,6 @@ class PanesApp(App[None]):
         return self._driver
 
     def picture(self) -> Terminal:
-        """The outer terminal after all that was written to it."""
         terminal = Terminal(*self.size, 0)
         terminal.feed(b"\x1b[?7l\x1b[?25l" + "".join(self.outer.written).encode())
         return terminal
@@ -137,7 +133,6 @@ class PanesApp(App[None]):
 
 @asynccontextmanager
 async def running(app: PanesApp, size: tuple[int, int] = (40, 10)) -> AsyncIterator[Pilot[None]]:
-    """Run an app on a recording driver."""
     async with app.run_test(headless=False, size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot
@@ -151,7 +146,6 @@ async def pane(
     size: tuple[int, int] = (40, 10),
     **options: Any,
 ) -> AsyncIterator[tuple[Any, FakeSession, Pilot[None]]]:
-    """One pane in an app of its own."""
     session = session or FakeSession()
     app = app_class(session, **options)
     async with running(app, size) as pilot:
@@ -159,7 +153,6 @@ async def pane(
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until nothing more is to be painted."""
     rests = 0
     for _ in range(400):
         await pilot.pause()
@@ -178,5 +171,4 @@ def _rests(app: App[None]) -> bool:
 
 
 def looks(terminal: Terminal) -> list[list[Cell]]:
-    """Everything that is seen of a terminal."""
     return [[terminal.cell(x, y) for x in range(terminal.columns)] for y in range(terminal.lines)]

@@ -14,7 +14,6 @@ from tests.ui.app_kit import LEADER, at_main, running, three_agents, until
 
 
 def burst(app: SynapseApp, *keys: str) -> None:
-    """Keys that come in one read of the terminal."""
     for key in keys:
         app.post_message(Key(key, key if len(key) == 1 else None))
 

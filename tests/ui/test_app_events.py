@@ -1,17 +1,15 @@
 """What the host tells, and how the application shows it."""
 
 import asyncio
-import logging
 
 import pytest
 
-from synapse_tui.agents.session import KEYS_KEPT
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentBell, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
 from tests.ui.app_kit import make_app, running, text_of, three_agents, until
@@ -22,7 +20,6 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 @pytest.fixture
 def bells(monkeypatch):
-    """Bells that were rung in the outer terminal."""
     rung = []
     monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(1))
     return rung
@@ -93,19 +90,6 @@ async def test_finished_unseen_has_a_mark_of_its_own():
         assert "◆" not in text_of(app).splitlines()[0]
 
 
-async def test_bell_marks_the_tab_until_it_is_looked_at(bells):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.events.publish(AgentBell(CODEX, "build [b]done[/b]"))
-        host.events.publish(AgentBell(CLAUDE))
-        await pilot.pause()
-        assert "codex ♪" in text_of(app).splitlines()[0]
-        assert app.main.status_bar.notice == "codex: build [b]done[/b]"
-        assert len(bells) == 1, "the agent in focus is heard by looking"
-        await pilot.press("f4")
-        assert "♪" not in text_of(app)
-
-
 async def test_bells_are_not_passed_on_without_end(bells):
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -146,34 +130,6 @@ async def test_notices_are_shown_as_plain_text(level):
             assert toasts.first().region.y < 10, "toasts stay away from the composers at the bottom"
 
 
-async def test_a_notice_about_a_dialog_fits_and_goes_with_the_dialog():
-    host = three_agents()
-    async with running(host, size=(80, 24)) as (app, pilot):
-        host.agents[CODEX].become(AgentState.WAITING)
-        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
-        await pilot.pause(0.1)
-        assert KEYS_KEPT in text_of(app).splitlines()[-1]
-        host.agents[CLAUDE].become(AgentState.WAITING)
-        host.agents[CLAUDE].become(AgentState.READY)
-        await pilot.pause(0.1)
-        assert app.main.status_bar.notice == KEYS_KEPT, "the dialog of another agent was answered"
-        host.agents[CODEX].become(AgentState.PROCESSING)
-        await until(lambda: app.main.status_bar.notice == "")
-
-
-async def test_an_end_calls_for_attention_until_it_was_looked_at():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[GEMINI].end(ExitStatus(code=0))
-        await until(lambda: bool(app.main.status_bar.notice))
-        app.main.status_bar._clear()
-        await until(lambda: "× alice: exited with status 0  ^] a" in text_of(app).splitlines()[-1])
-        await pilot.press("f3")
-        await pilot.press("f4")
-        assert "alice: exited" not in text_of(app).splitlines()[-1]
-        assert "×" in text_of(app).splitlines()[0]
-
-
 async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
     host = three_agents()
     async with running(host) as (app, pilot):
@@ -204,32 +160,6 @@ async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
         assert not host.agents[CLAUDE].typed
         await pilot.press("f2")
         assert bytes(host.agents[CLAUDE].typed) == b"@al"
-
-
-async def test_ctrl_click_on_a_link_copies_it(monkeypatch):
-    copied = []
-    monkeypatch.setattr(
-        "synapse_tui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
-    )
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        host.agents[CLAUDE].feed("\x1b]8;;https://example.org/[x]\x1b\\link\x1b]8;;\x1b\\")
-        await pilot.pause()
-        await pilot.click(offset=(1, 2), control=True)
-        await until(lambda: copied == ["https://example.org/[x]"])
-        assert "example.org/[x]" in app.main.status_bar.notice
-
-
-async def test_mention_that_fails_says_why():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        app.messages.send_mention(CLAUDE, "bob", "look here", 3)
-        await until(lambda: "no agent answers" in text_of(app).splitlines()[1])
-        host.fail["send"] = RuntimeError("boom")
-        app.messages.send_mention(CLAUDE, "alice", "look here", 3)
-        await until(lambda: "not sent" in text_of(app).splitlines()[1])
-        del host.fail["send"]
-        await pilot.pause()
 
 
 async def test_mention_to_all_shows_a_receipt_of_each_receiver():
@@ -306,15 +236,6 @@ async def test_a_handler_that_fails_goes_on_and_is_told_once(caplog, monkeypatch
         assert sum(record.exc_info is not None for record in caplog.records) == 1
         await pilot.press("f4", "b")
         assert bytes(host.agents[CODEX].typed) == b"b"
-
-
-async def test_a_command_that_fails_is_told(caplog):
-    host = three_agents()
-    host.fail["close"] = RuntimeError("boom")
-    async with running(host) as (app, _pilot):
-        app.perform("close_agent", CODEX)
-        await until(lambda: "boom" in app.main.status_bar.notice)
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_colours_follow_the_outer_terminal():

@@ -15,13 +15,11 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 
 def burst(app: SynapseApp, *keys: str) -> None:
-    """Keys that come in one read of the terminal."""
     for key in keys:
         app.post_message(Key(key, key if len(key) == 1 else None))
 
 
 def focused_agents(app: SynapseApp) -> list[str]:
-    """Whose pane has the focus, by the screen and by the widgets."""
     view = app.main.focused
     return [
         pane.agent_id

@@ -8,7 +8,7 @@ from textual.events import Key, Paste
 from textual.widgets import Input, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.errors import AgentNotFound
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.composer import Composer
@@ -60,7 +60,6 @@ async def test_keys_typed_in_one_go_reach_the_agent_they_were_meant_for():
 
 
 def typed(text: str) -> list[Key]:
-    """Key events of a text."""
     return [Key(character, character) for character in text]
 
 
@@ -131,35 +130,6 @@ async def test_keys_while_a_message_is_sent_wait_for_what_becomes_of_it(monkeypa
         gate.set()
         await pilot.pause()
         assert bytes(host.agents[CLAUDE].typed) == b"ls", "neither the key nor the Escape reach the agent"
-
-
-async def test_leader_goes_to_an_agent_by_number():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, "2")
-        assert active(app) == CODEX
-        await pilot.press(LEADER, "left")
-        assert active(app) == CLAUDE
-        await pilot.press(LEADER, "9")
-        assert active(app) == CLAUDE
-        assert "no agent 9" in app.main.status_bar.notice
-        assert not host.agents[CODEX].typed
-
-
-@pytest.mark.parametrize(
-    ("key", "sent"),
-    [("f10", b"\x1b[21~"), ("f3", b"\x1bOR"), ("f12", b"\x1b[24~"), ("shift+f3", b"\x1b[1;2R")],
-)
-async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent):
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press(LEADER, key)
-        assert bytes(host.agents[CLAUDE].typed) == sent
-        assert at_main(app)
-        assert active(app) == CLAUDE
-        assert not app.main.which_key.display
-        await pilot.press("f4")
-        assert active(app) == CODEX, "the next one is the application's again"
 
 
 async def test_next_agent_that_needs_a_person():
@@ -242,45 +212,8 @@ async def test_composer_completes_the_receiver_and_sends_with_priority():
         assert "alice: queued" in app.main.status_bar.notice
 
 
-def two_agents() -> FakeHost:
-    """A host with claude and codex."""
-    host = FakeHost()
-    for profile in ("claude", "codex"):
-        host.add(AgentSpec(profile))
-    return host
-
-
 def fields(app: SynapseApp) -> tuple[str, str]:
-    """Receiver and text of the open composer."""
     return app.screen.query_one("#to", Input).value, app.screen.query_one("#text", TextArea).text
-
-
-async def test_composer_begins_in_the_text_when_there_is_one_other_agent():
-    host = two_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *"hello", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "codex", "hello", "", 3)
-        await pilot.press("f4", "f2", *"back", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "claude", "back", "", 3), (
-            "the other one, seen from the one in focus"
-        )
-
-
-async def test_composer_begins_with_whom_was_written_to_last():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f2", *"ali", "tab", *"one", "enter")
-        await until(lambda: at_main(app))
-        await pilot.press("f2", *"two", "enter")
-        await until(lambda: at_main(app))
-        assert host.calls[-1] == ("send", "alice", "two", "", 3)
-        await host.close(GEMINI)
-        host.add(AgentSpec("opencode"))
-        await until(lambda: len(app.main.agents) == 3)
-        await pilot.press("f2")
-        assert fields(app) == ("", ""), "alice is gone, and there are two others"
 
 
 @pytest.mark.parametrize("leave", [["escape"], ["tab", "tab", "enter"]])
@@ -322,19 +255,6 @@ async def test_composer_forgets_the_draft_of_a_message_on_its_way_once_it_is_sen
         await until(lambda: any(call[0] == "send" for call in host.calls))
         await pilot.press("f2")
         assert fields(app) == ("alice", "")
-
-
-async def test_interrupt_all_wants_a_second_press():
-    host = three_agents()
-    async with running(host) as (app, pilot):
-        await pilot.press("f9")
-        assert ("interrupt_all",) not in host.calls
-        assert "press F9 again" in app.main.status_bar.notice
-        await pilot.press("f9")
-        await until(lambda: ("interrupt_all",) in host.calls)
-        app.agents._interrupt_all_until = 0.0
-        await pilot.press("f9")
-        assert host.calls.count(("interrupt_all",)) == 1
 
 
 async def test_palette_finds_actions_agents_and_receivers():
@@ -427,20 +347,3 @@ async def test_keys_typed_before_the_first_agent_are_for_it():
         await until(lambda: CLAUDE in host.agents)
         host.agents[CLAUDE].become(AgentState.READY)
         await until(lambda: bytes(host.agents[CLAUDE].typed) == b"hithere")
-
-
-async def test_keys_for_an_agent_that_could_not_be_opened_are_told():
-    host = FakeHost()
-    gate = asyncio.Event()
-
-    async def fail(spec, **size):
-        await gate.wait()
-        raise CommandNotFound("claude", "claude", "")
-
-    host.open = fail
-    async with running(host, specs=[AgentSpec("claude")]) as (app, pilot):
-        await pilot.press("h", "i")
-        gate.set()
-        await until(lambda: "2 keys typed before" in app.main.status_bar.notice)
-        await pilot.press("x")
-        assert "no agent takes keys" in app.main.status_bar.notice

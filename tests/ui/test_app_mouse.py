@@ -7,10 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import DeliveryState
-from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft, Recipient
-from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
@@ -19,7 +16,6 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 
 def find(app: SynapseApp, text: str, row: int | None = None) -> tuple[int, int]:
-    """Column and row of a text on the screen."""
     lines = text_of(app).splitlines()
     shown = lines[-app.size.height :]
     for y, line in enumerate(shown):
@@ -70,43 +66,6 @@ async def test_zoom_by_button_and_by_double_click():
         assert app.main.deck.zoomed
         await click(app, pilot, "claude", row=1, times=2)
         assert not app.main.deck.zoomed
-
-
-async def test_hints_of_the_status_bar_are_buttons():
-    host = three_agents()
-    async with running(host, size=(160, 40)) as (app, pilot):
-        await click(app, pilot, "message", row=39)
-        assert isinstance(app.screen, Composer)
-        await click(app, pilot, "Cancel")
-        await click(app, pilot, "interrupt", row=39)
-        assert isinstance(app.screen, InterruptDialog)
-        await click(app, pilot, "Interrupt", row=find(app, "Cancel")[1])
-        await until(lambda: ("interrupt", CLAUDE, "") in host.calls)
-        await until(lambda: at_main(app))
-        app.main.status_bar._clear()
-        await pilot.pause()
-        await click(app, pilot, "layout", row=39)
-        assert app.main.deck.arrangement == "columns"
-
-
-async def test_sidebar_by_mouse():
-    host = three_agents()
-    async with running(host, size=(140, 40)) as (app, pilot):
-        task = host.message(CODEX, "look at the lexer", delivery=DeliveryState.HELD, reason="you are typing")
-        host.add_peer("synapse-gemini-8111")
-        await click(app, pilot, "sidebar", row=39)
-        await click(app, pilot, "look at the lexer")
-        await until(lambda: isinstance(app.screen, MessageDetail))
-        await click(app, pilot, "Send now")
-        assert host.agents[CODEX].outbox.sent_now == [task.id]
-        await pilot.pause()
-        await click(app, pilot, "alice", row=6)
-        assert app.main.active == GEMINI
-        await click(app, pilot, "gemini-8111")
-        await until(lambda: isinstance(app.screen, Composer))
-        await pilot.press(*"hi")
-        await click(app, pilot, "Send")
-        await until(lambda: host.calls[-1] == ("send", "synapse-gemini-8111", "hi", "", 3))
 
 
 async def test_composer_by_mouse():

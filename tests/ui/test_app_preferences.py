@@ -23,7 +23,6 @@ def host_with(**settings: object) -> FakeHost:
 
 
 def change(host: FakeHost, **settings: object) -> None:
-    """Let the settings change as the real host does."""
     host.settings._values |= settings
     host.events.publish(SettingsChanged(tuple(settings)))
 
@@ -102,7 +101,6 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What the terminal is asked to show on the desktop."""
     shown: list[tuple[str, str]] = []
     monkeypatch.setattr(SynapseApp, "notify_outside", lambda _app, title, text: shown.append((title, text)))
     monkeypatch.setattr("synapse_tui.screens.events.FINISHED_SECONDS", 0.01)

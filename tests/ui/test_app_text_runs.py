@@ -11,7 +11,7 @@ from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 
-RUN = "the quick brown 漢字 fox"
+RUN = "quick 漢字 fox"
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
@@ -27,7 +27,6 @@ def feed(app: SynapseApp, text: str, *, whole: bool) -> None:
 
 
 def pieces_of(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What a session is given, piece by piece."""
     pieces: list[bytes] = []
     monkeypatch.setattr(session, "user_input", pieces.append)
     return pieces
@@ -63,9 +62,9 @@ SCRIPTS = {
     "a mention that is given up": f"@codex {RUN}\x1b[A{RUN}\r",
     "a leader before a run": f"{RUN}\x1d2{RUN}\r",
     "a leader alone before a run": f"\x1dzzz{RUN}{RUN}\r",
-    "a dialog in between": f"{RUN}\x1dr\x15bob the very long name\r{RUN}\r",
+    "a dialog in between": f"{RUN}\x1dr\x15bob\r{RUN}\r",
     "scrolling in between": f"{RUN}\x1dc{RUN}q{RUN}\r",
-    "the palette in between": f"\x1dpgo to an agent that is not here\x03{RUN}{RUN}\r",
+    "the palette in between": f"\x1dpnone here\x03{RUN}{RUN}\r",
 }
 
 

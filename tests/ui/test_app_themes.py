@@ -24,13 +24,11 @@ def shown(theme: Theme, variable: str) -> tuple[float, float, float]:
 
 
 def luminance(color: tuple[float, float, float]) -> float:
-    """Relative luminance (WCAG 2.1)."""
     red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in color)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(theme: Theme, ink: str, place: str) -> float:
-    """Contrast of two variables of a theme (WCAG 2.1)."""
     low, high = sorted(luminance(shown(theme, variable)) for variable in (ink, place))
     return (high + 0.05) / (low + 0.05)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -127,24 +126,6 @@ async def test_a_message_of_an_agent_opens_a_tab_and_takes_no_keys():
         assert app.main.agents[-1].agent_id == "echo"
 
 
-async def test_the_view_stays_where_the_person_went():
-    async with talking((80, 20)) as (app, pilot, host, view):
-        await pilot.press(*"go", "enter")
-        await until(lambda: host.externals.tasks)
-        host.externals.say("echo", piece("\n".join(f"line {number}" for number in range(60))))
-        await until(lambda: "line 59" in text_of(app))
-        await pilot.press("pageup", "pageup")
-        await until(lambda: not view.log_view.at_end)
-        place = view.log_view.scroll_offset.y
-        host.externals.say("echo", piece("\nline 60", append=True))
-        await until(lambda: view.log_view.virtual_size.height > 62)
-        assert view.log_view.scroll_offset.y == place
-        await pilot.press("pagedown", "pagedown", "pagedown")
-        await until(lambda: "line 60" in text_of(app))
-        host.externals.say("echo", piece("\nline 61", append=True))
-        await until(lambda: "line 61" in text_of(app))
-
-
 async def test_card_tasks_new_and_remove():
     async with talking() as (app, pilot, host, _view):
         await pilot.press(LEADER, "w")
@@ -188,10 +169,3 @@ async def test_an_agent_is_added_after_its_card_was_seen():
         await pilot.press("enter")
         await until(lambda: app.main.active == "docs")
         assert ("external_keep", "docs") in host.calls
-
-
-@pytest.mark.parametrize("action", ["rename_agent", "watch_agent", "send_instructions"])
-async def test_what_is_for_hosted_agents_says_so(action):
-    async with talking() as (app, _pilot, _host, _view):
-        app.perform(action)
-        await until(lambda: "is an external agent" in app.main.status_bar.notice)

@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -27,7 +26,6 @@ CODEX = "synapse-codex-8120"
 async def shown(
     host: FakeHost, size: tuple[int, int] = (120, 40), **options: object
 ) -> AsyncIterator[tuple[SynapseApp, Pilot[None], HistoryList]]:
-    """The history of a host on the screen."""
     async with running(host, size, **options) as (app, pilot):
         await pilot.press(LEADER, "h")
         await until(lambda: isinstance(app.screen, HistoryView) and app.screen.ready)
@@ -163,44 +161,6 @@ async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
         await until(lambda: view.has_focus)
         await pilot.press("escape")
         await until(lambda: at_main(app))
-
-
-async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
-    host = three_agents()
-    host.history.put("to one that is gone", to="synapse-claude-8107")
-    host.history.put("fix it\nall of it", to=CODEX, priority=5)
-    async with shown(host) as (app, pilot, view):
-        await until(lambda: view.rows)
-        await pilot.press("tab", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
-        await pilot.press("!", "enter")
-        await until(lambda: isinstance(app.screen, HistoryView))
-        assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
-        await until(lambda: "→ codex" in text_of(app))
-        view.focus()
-        await pilot.press("down", "r")
-        await until(lambda: "Shift+Enter new line" in text_of(app))
-        await pilot.press(*"alice", "enter", "enter")
-        await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)
-
-
-async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
-    host = three_agents()
-    host.history.put("one")
-    host.history.put("two")
-    async with shown(host) as (app, pilot, view):
-        await pilot.press(*"two")
-        await until(lambda: texts(view) == ["two"])
-        await pilot.press("tab", "e")
-        await until(lambda: "Export the tasks" in text_of(app))
-        await pilot.press(*["backspace"] * 3, *".txt", "enter")
-        await until(lambda: "tells no form" in text_of(app))
-        await pilot.press(*["backspace"] * 4, *".csv", "enter")
-        await until(lambda: isinstance(app.screen, HistoryView))
-        [(wanted, form, path)] = host.history.exported
-        assert (wanted.query, wanted.project, form) == ("two", str(host.project), "csv")
-        assert path == host.project / "history-2026-03-01.csv"
-        await until(lambda: "1 task in" in text_of(app))
 
 
 async def test_what_cannot_be_read_says_why() -> None:

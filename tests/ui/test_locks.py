@@ -21,7 +21,6 @@ def safe() -> FakeHost:
 
 
 def panel(app: SynapseApp) -> str:
-    """The rows of the panel of locks."""
     region = app.main.sidebar.locks.region
     rows = text_of(app).splitlines()[region.y : region.bottom]
     return "\n".join(row[app.main.sidebar.region.x :] for row in rows)
@@ -41,17 +40,7 @@ async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> Non
         await until(lambda: "no file is locked" in panel(app))
 
 
-async def test_without_file_safety_nothing_is_shown_and_the_palette_says_how() -> None:
-    async with running(three_agents(), sidebar=True) as (app, pilot):
-        await pilot.pause()
-        assert "Locks" not in text_of(app)
-        await pilot.press("f10", *"recent file", "enter")
-        await until(lambda: "SYNAPSE_FILE_SAFETY_ENABLED" in app.main.status_bar.notice)
-        assert at_main(app)
-
-
 def switch(host: FakeHost, *, enabled: bool) -> None:
-    """What a host does when the setting is another."""
     host.safety.enabled = enabled
     host.events.publish(SettingsChanged(("env.SYNAPSE_FILE_SAFETY_ENABLED",)))
 
@@ -74,7 +63,6 @@ async def test_the_panel_comes_and_goes_with_the_setting() -> None:
 
 
 def hints(app: SynapseApp) -> str:
-    """The keys at the bottom of the sidebar."""
     return "\n".join(row[app.main.sidebar.region.x :] for row in text_of(app).splitlines()[-3:-1])
 
 
@@ -122,23 +110,6 @@ async def test_enter_shows_the_file_and_a_person_releases_it() -> None:
         await pilot.press("r", "y")
         await until(lambda: "codex held it" in app.main.status_bar.notice)
         assert not await host.safety.locks()
-
-
-async def test_the_list_of_changes_leads_to_the_file_whose_path_is_copied() -> None:
-    host = safe()
-    host.safety.change("a.py", CLAUDE)
-    host.safety.change("src/b.py", CODEX, ChangeType.DELETE)
-    async with running(host) as (app, pilot):
-        await pilot.press("f10", *"recent file", "enter")
-        await until(lambda: "src/b.py" in text_of(app))
-        host.safety.change("c.py", CODEX)
-        await until(lambda: "c.py" in text_of(app))
-        await pilot.press("up", "enter")
-        await until(lambda: "not locked" in text_of(app))
-        assert "Release" not in text_of(app)
-        await pilot.press("r", "c")
-        await until(lambda: at_main(app))
-        assert app.clipboard == str(host.project / "c.py")
 
 
 async def test_a_person_takes_a_lock_from_an_agent_after_a_question() -> None:

@@ -126,28 +126,6 @@ def test_a_match_may_go_over_the_wrap_in_the_scrollback_and_between_it_and_the_s
     assert search.position == 2
 
 
-def test_a_match_in_the_part_of_a_line_that_scrolled_off_is_counted_once():
-    reader = Reader(["-"] * 20 + ["needle" + "z" * 214])
-    search = LineSearch(reader.viewport, "needle")
-    assert reader.viewport.row(search.matches[0].line) < 0
-    assert len(search.matches) == 1
-
-
-def test_a_view_at_the_oldest_lines_is_drawn_anew_when_they_go():
-    reader = Reader()
-    reader.terminal = Terminal(20, 10, 30)
-    reader.terminal.feed(b"\r\n".join(b"line %d" % number for number in range(40)))
-    viewport = Viewport(reader.terminal)
-    viewport.absorb()
-    viewport.scroll_to(30)
-    reader.terminal.feed(b"\r\nmore")
-    assert set(viewport.absorb()) == set(range(10))
-    assert viewport.offset == 30
-    shown = viewport.shown(0)
-    assert shown is not None
-    assert shown.text == "line 1"
-
-
 def test_select_and_copy(reader):
     reader.keys("up", "up", "v", "down", "l", "l", "l")
     assert reader.keys("y") is Outcome.COPY

@@ -46,7 +46,6 @@ async def open_editor(app: SynapseApp, pilot: Pilot[None], key: str) -> SettingE
 
 
 async def closed(app: SynapseApp, pilot: Pilot[None]) -> str:
-    """Wait until the editor is gone; gives what is said then."""
     await until(lambda: isinstance(app.screen, SettingsScreen))
     await pilot.pause()
     return said(app)
@@ -61,7 +60,6 @@ def error(editor: SettingEditor) -> str:
 
 
 def row(app: SynapseApp, key: str) -> str:
-    """The row of a setting, below the search."""
     found = re.search(rf"[ •] {re.escape(key)}  .*(default|file|environment) .*", text_of(app))
     return found[0] if found else ""
 
@@ -234,20 +232,6 @@ async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(
         assert text_of(app).count("▲ ~/.synapse/settings.json") == 1, "a problem is told once"
         await pilot.press(*"tui.theme")
         await until(lambda: f"your file nord {why}" in text_of(app))
-
-
-async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> None:
-    async with running(three_agents(), settings_files=files) as (app, pilot):
-        screen = await open_screen(app, pilot)
-        files.write(files.user, {"tui": {"sidebar": True}})
-        await until(lambda: "changed outside just now: tui.sidebar" in said(app))
-        assert "true" in row(app, "tui.sidebar")
-        editor = await open_editor(app, pilot, "tui.layout")
-        files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})
-        await until(lambda: editor._entry.value == "main")
-        await pilot.press("enter")
-        await until(lambda: app.screen is screen)
-        assert files.read(files.user) == {"tui": {"sidebar": True, "layout": "tabs"}}
 
 
 async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(files: Files) -> None:

@@ -11,7 +11,6 @@ CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-ge
 
 
 def rows(app: SynapseApp) -> list[str]:
-    """The part of the screen that the sidebar takes."""
     return [line[app.main.sidebar.region.x :] for line in text_of(app).splitlines()]
 
 

@@ -114,25 +114,6 @@ async def test_the_cursor_stands_in_what_is_typed():
         assert session.taken() == b"@gemini hi"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 9), (140, 50)])
-async def test_it_stays_in_sight_when_the_window_has_another_size(size):
-    session = FakeSession(120, 40)
-    app = MentionApp(session)
-    async with running(app, (120, 40)) as pilot:
-        session.output("\x1b[39;1H\x1b[?25h")
-        await pilot.press(*"@gemini abc")
-        await settle(pilot)
-        await pilot.resize_terminal(*size)
-        await settle(pilot)
-        app.outer.written.clear()
-        app.refresh()
-        await settle(pilot)
-        assert "→ gemini" in shown(app)
-        assert "abc" in shown(app)
-        await pilot.press("enter")
-        assert [mention.text for mention in app.mentions] == ["abc"]
-
-
 async def test_enter_does_not_send_what_is_not_drawn():
     async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, pilot):
         await pilot.press(*"@gemini abc")
@@ -158,22 +139,6 @@ async def test_losing_the_focus_gives_back_what_is_held():
         await settle(pilot)
         assert first.taken() == b"@gem"
         assert app.views[0].mention.drawn is None
-
-
-async def test_a_look_at_another_window_leaves_the_mention_as_it_is():
-    first, second = FakeSession(40, 20), FakeSession(40, 20)
-    app = MentionApp(first, second)
-    async with running(app, (80, 20)) as pilot:
-        await pilot.press(*"@gemini ab")
-        app.post_message(events.AppBlur())
-        await settle(pilot)
-        assert not app.views[0].has_focus
-        app.post_message(events.AppFocus())
-        await settle(pilot)
-        assert app.views[0].has_focus
-        assert first.taken() == b""
-        await pilot.press("c", "enter")
-        assert [mention.text for mention in app.mentions] == ["abc"]
 
 
 async def test_a_focus_that_moved_while_the_window_was_away_gives_back():

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import re
+import struct
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from rich.color import ColorSystem
@@ -12,8 +18,10 @@ from textual.geometry import Offset
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from synapse_tui.driver import DriverOptions, driver_class
 from synapse_tui.widgets import terminal_view
 from synapse_tui.widgets.painting import FrameClock
+from tests.integration.driver_terminal import OuterEnd
 from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, pane, running, settle
 
@@ -73,17 +81,6 @@ async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
         await settle(pilot)
         assert looks(app.picture()) == looks(session.terminal)
         assert app.picture().cursor.visible
-
-
-async def test_the_cursor_is_given_back_when_the_pane_goes():
-    async with pane() as (app, session, pilot):
-        session.output("\x1b[6 q")
-        await settle(pilot)
-        assert app.picture().cursor.visible
-        await app.view.remove()
-        await settle(pilot)
-        assert not app.picture().cursor.visible
-        assert session.damage_listener is None
 
 
 async def test_a_toast_is_not_painted_over():
@@ -288,33 +285,6 @@ def clock():
     return Clock()
 
 
-def test_a_quiet_pane_paints_at_once_and_a_busy_one_in_rhythm(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    pane = Pane(clock)
-    for _ in range(100):
-        frames.request(pane)
-        clock.advance(0.001)
-    assert pane.frames == [0.0, 0.025, 0.05, 0.075, 0.1]
-    clock.advance(1)
-    frames.request(pane)
-    clock.advance(0)
-    assert pane.frames[-1] == 1.1
-
-
-def test_busy_panes_share_ticks_and_writes(clock):
-    written = []
-    frames = FrameClock(written.append, interval=0.025, loop=clock)
-    panes = [Pane(clock) for _ in range(4)]
-    for step in range(400):
-        if step % 3 == 0:
-            frames.request(panes[step % 4])
-        clock.advance(0.001)
-    busy = [output for output in written[8:] if output]
-    assert len(busy) <= 0.4 / 0.025
-    assert sum(len(output) for output in busy) >= 3 * len(busy)
-
-
 def test_a_costly_pane_paints_less_often_but_never_stops(clock):
     cpu = [0.0]
     frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
@@ -377,3 +347,51 @@ def test_a_held_frame_comes_in_the_end(clock):
     clock.advance(1)
     assert pane.frames == [0.15]
     assert not frames.busy
+
+
+class OuterApp(PanesApp):
+    """A pane on an outer terminal."""
+
+    def __init__(self, outer: OuterEnd, session: FakeSession) -> None:
+        super().__init__(session)
+        self.driver_class = driver_class(
+            DriverOptions(outer.slave, outer.slave, environ={"TERM": "xterm-256color"})
+        )
+
+
+@asynccontextmanager
+async def on_terminal(
+    session: FakeSession, cell: tuple[int, int]
+) -> AsyncIterator[tuple[OuterEnd, PanesApp]]:
+    """Run an app with one pane on a terminal of 80x24 cells of some pixels."""
+    outer = OuterEnd()
+    zoom(outer, cell)
+    app = OuterApp(outer, session)
+    run = asyncio.create_task(app.run_async())
+    try:
+        await outer.until(lambda: session.sizes and app.view.has_focus)
+        yield outer, app
+    finally:
+        app.exit()
+        await run
+        outer.close()
+
+
+def zoom(outer: OuterEnd, cell: tuple[int, int]) -> None:
+    size = struct.pack("HHHH", 24, 80, 80 * cell[0], 24 * cell[1])
+    fcntl.ioctl(outer.master, termios.TIOCSWINSZ, size)
+
+
+async def test_a_child_that_asked_for_pixels_gets_those_of_the_outer_terminal():
+    session = FakeSession()
+    async with on_terminal(session, (10, 21)) as (outer, _app):
+        session.output("\x1b[?1003h\x1b[?1016h")
+        outer.type(b"\x1b[<0;4;3M")
+        await outer.until(lambda: session.input)
+        assert session.taken() == b"\x1b[<0;36;53M"
+        zoom(outer, (20, 42))
+        outer.type(b"\x1b[<0;4;3m")
+        await outer.until(lambda: session.input)
+        assert session.taken() == b"\x1b[<0;71;106m"
+        session.output("\x1b[16t")
+        assert session.terminal.take_replies() == b"\x1b[6;42;20t"

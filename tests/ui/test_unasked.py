@@ -21,7 +21,6 @@ SHOWN = 10.0
 
 
 def asking() -> FakeHost:
-    """A host whose next gemini wants hooks."""
     host = three_agents()
     host.safety.enabled = True
     host.safety.asks = {GEMINI}
@@ -116,8 +115,6 @@ async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
 
 
 def offering(host: FakeHost) -> RestoreOffer:
-    """A lost workspace of one claude."""
-
     async def open_them(_sizes: object) -> list[str]:
         host.add(AgentSpec("claude"))
         return []
@@ -153,19 +150,6 @@ async def test_what_is_typed_at_the_start_is_given_to_the_agent_once_it_is_ready
         assert not claude.typed, "it has not set up its terminal"
         claude.become(AgentState.READY)
         await until(lambda: bytes(claude.typed) == b"@dummy-8248 to original\rmore")
-
-
-async def test_a_message_typed_at_the_start_is_sent_as_one():
-    host = FakeHost()
-    async with running(host, restore=offering(host)) as (app, pilot):
-        await pilot.press(*"early", "enter", *"@codex hello", "enter")
-        claude = await restored(app, pilot)
-        host.add(AgentSpec("codex"))
-        claude.composer = True
-        claude.become(AgentState.READY)
-        await until(lambda: any(call[0] == "send" for call in host.calls), SHOWN)
-        assert [call[2] for call in host.calls if call[0] == "send"] == ["hello"]
-        assert bytes(claude.typed) == b"early\r"
 
 
 async def test_a_dialog_of_the_agent_takes_what_is_typed_now_and_nothing_from_before():

@@ -11,7 +11,7 @@ import pytest
 from synapse_tui.inotify import Inotify
 from synapse_tui.settings import watch
 from synapse_tui.settings.watch import FileWatch
-from tests.integration.test_host import until
+from tests.waiting import until
 
 
 class Watched:

@@ -254,7 +254,7 @@ async def test_the_wait_for_room_is_not_counted_as_the_callers_slowness(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("synapse_tui.a2a.bodies.SLOWEST", 1 << 40)
-    reader = BodyReader(timeout=2.0, large=LargeBodies(1))
+    reader = BodyReader(timeout=0.5, large=LargeBodies(1))
     parts = [b'{"raw": "', *[b"A" * 64 * 1024] * 40, b'"}']
     first = await BodyReader(large=reader.large).read({}, receiving(iter(parts)))
     second = asyncio.ensure_future(reader.read({}, receiving(iter(parts))))
@@ -298,7 +298,7 @@ async def test_room_is_given_back_when_a_message_comes_again(agent: GivenAgent) 
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
         first, again = (asyncio.ensure_future(client.post("/", json=call, headers=V1)) for _ in range(2))
         task = await agent.works()
-        await until(lambda: len(agent.streams._readers[task.id]) == 2, "both wait")
+        await until(lambda: len(agent.tasks.changes._readers[task.id]) == 2, "both wait")
         assert (await client.post("/tasks/send", json=dialect(CONTENT))).status_code == 200
         agent.finish(task.id, "Done.")
         for answer in (await first, await again):

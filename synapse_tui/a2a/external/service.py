@@ -95,7 +95,7 @@ class ExternalAgents:
         self._cards_checked: dict[str, float] = {}
         self._cards_reported: set[tuple[str, str]] = set()
         self._background: set[asyncio.Task[None]] = set()
-        self._unsubscribe = events.subscribe(self._on_event)
+        self._unsubscribe = events.subscribe(self._on_event, AgentAdded)
 
     # -- lifecycle ---
 

@@ -152,7 +152,6 @@ _KINDS: tuple[tuple[type[errors.SynapseError], type[sdk.A2AError]], ...] = (
     (errors.TaskNotFound, sdk.TaskNotFoundError),
     (errors.PushNotFound, sdk.TaskNotFoundError),
     (errors.TaskEnded, sdk.UnsupportedOperationError),
-    (errors.SlowReader, sdk.InternalError),
     (errors.PushError, sdk.InvalidParamsError),
     (errors.MessageError, sdk.InvalidParamsError),
     (errors.ConfigError, sdk.InvalidParamsError),

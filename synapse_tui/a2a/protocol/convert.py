@@ -22,7 +22,7 @@ from synapse_tui.a2a.wire import MAX_PARTS, check_media_type, check_metadata, ow
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError
-from synapse_tui.messages.streams import Chunk
+from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.tasks import is_asked
 from synapse_tui.model import MessageRequest, Task, TaskState
 

@@ -32,7 +32,7 @@ from synapse_tui.a2a.context import Visitor, check_ring
 from synapse_tui.a2a.push import PushConfig, PushProtocol, PushService
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PushNotFound, TaskEnded
-from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
+from synapse_tui.messages.changes import Chunk, Reader, TaskEvent
 from synapse_tui.messages.tasks import is_asked, make_cursor
 from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
 
@@ -116,7 +116,7 @@ class Handler(RequestHandler):
         found = await find_task(call, params.id)
         if found.state.final:
             raise UnsupportedOperationError(f"task {found.id} is {found.state.value} already")
-        async with call.agent.streams.subscribe(found.id) as events:
+        async with call.agent.tasks.changes.follow(found.id) as events:
             yield task_proto(events.task, await files_of(events.task))
             async with aclosing(steps(events, events.task)) as seen:
                 async for step in seen:
@@ -135,7 +135,7 @@ class Handler(RequestHandler):
         if call.files is not None:
             call.files.close()  # not while waiting for the answer, which may take long
         # No await between accepting and subscribing: an event in between would be lost.
-        events = call.agent.streams.subscribe(task.id)
+        events = call.agent.tasks.changes.follow(task.id)
         if not new:
             try:
                 await push_again(params.configuration, call, task.id)
@@ -332,7 +332,7 @@ class Turn:
     A follow-up answers the task's last question, so that question no longer ends the turn.
     """
 
-    def __init__(self, task: Task, events: Subscription, *, follow_up: bool) -> None:
+    def __init__(self, task: Task, events: Reader, *, follow_up: bool) -> None:
         self.task = task
         self.events = events
         self._asked_before = follow_up and task.state is TaskState.INPUT_REQUIRED
@@ -351,7 +351,7 @@ class Step(NamedTuple):
     task: Task
 
 
-async def steps(events: Subscription, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
+async def steps(events: Reader, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
     """Yield the events of a task until it ends or the turn is over."""
     while not task.state.final:
         over = turn is not None and turn.over(task)

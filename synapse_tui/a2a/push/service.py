@@ -78,7 +78,7 @@ class PushService:
         # Snapshots that arrived before the subscriptions were loaded: of all agents (""), and by agent.
         self._early: dict[str, list[Task]] = {"": []}
         self._work: set[asyncio.Task[None]] = set()
-        self._unsubscribe = events.subscribe(self._on_event)
+        self._unsubscribe = events.subscribe(self._on_event, TaskChanged, AgentAdded, AgentRemoved)
 
     # -- lifecycle ---
 

@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.content import Artifact, artifact_id
-from synapse_tui.errors import SlowReader
 from synapse_tui.events import EventBus
-from synapse_tui.messages.streams import (
+from synapse_tui.messages.changes import (
     LOOK,
     Chunk,
     Progress,
-    Subscription,
+    Reader,
+    Snapshot,
     TaskEvent,
-    TaskStreams,
     Writing,
 )
 from synapse_tui.messages.tasks import TaskStore
@@ -29,7 +28,7 @@ from synapse_tui.model import USER, MessageRequest, Task, TaskState
 class Rig:
     def __init__(self) -> None:
         self.tasks = TaskStore("synapse-dummy-8190", "context", EventBus())
-        self.streams = TaskStreams(self.tasks)
+        self.changes = self.tasks.changes
         self.task = self.tasks.create(MessageRequest("hello", USER))
 
     def change(self, **fields: object) -> Task:
@@ -44,7 +43,7 @@ def rig() -> Rig:
     return Rig()
 
 
-async def read(subscription: Subscription) -> list[TaskEvent]:
+async def read(subscription: Reader) -> list[TaskEvent]:
     return [event async for event in subscription]
 
 
@@ -60,9 +59,9 @@ def shown(events: Sequence[TaskEvent], task: Task) -> dict[str, str]:
 
 async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
     rig.change(artifacts=(Artifact("before"),))
-    reader = rig.streams.subscribe(rig.task.id)
+    reader = rig.changes.follow(rig.task.id)
     rig.change(artifacts=(Artifact("before"), Artifact("first")), state=TaskState.WORKING)
-    rig.streams.written(rig.task.id, "sec", 3)
+    rig.changes.written(rig.task.id, "sec", 3)
     rig.finish(Artifact("before"), Artifact("first, better"), Artifact("second"))
     events = await read(reader)
     told = [(each.artifact_id, each.text) if isinstance(each, Chunk) else each.task.state for each in events]
@@ -76,27 +75,49 @@ async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
     ]
 
 
-async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_on(rig):
-    slow, quick = rig.streams.subscribe(rig.task.id, limit=3), rig.streams.subscribe(rig.task.id)
-    for number in range(5):
-        rig.change(reason=f"{number}")
-    assert [await anext(quick) for _ in range(5)]
-    with pytest.raises(SlowReader) as found:
-        await anext(slow)
-    assert "subscribe again" in found.value.hint
-    rig.finish()
-    assert len(await read(quick)) == 1
+async def test_a_reader_that_is_too_far_behind_gets_the_whole_task_anew(rig):
+    slow, quick = rig.changes.follow(rig.task.id, limit=3), rig.changes.follow(rig.task.id)
+    rig.change(artifacts=(Artifact("one"),))
+    for text in ("t", "tw", "two", "two, three"):
+        rig.changes.written(rig.task.id, text, 2)
+    newest = rig.change(reason="busy")
+    assert [await anext(quick) for _ in range(7)]
+    whole = [await anext(slow) for _ in range(3)]
+    assert shown(whole, slow.task) == {"artifact-1": "one", "artifact-2": "two, three"}
+    assert whole[-1] == Snapshot(newest)
+    rig.finish(Artifact("one"), Artifact("two, three, four"))
+    assert await read(slow) == await read(quick), "it goes on like the others"
+
+
+async def test_what_a_reader_missed_may_be_the_end(rig):
+    slow = rig.changes.follow(rig.task.id, limit=1)
+    rig.change(state=TaskState.WORKING)
+    final = rig.finish(Artifact("done"))
+    events = await read(slow)
+    assert (shown(events, slow.task), events[-1]) == ({"artifact-1": "done"}, Snapshot(final))
+
+
+async def test_waiting_costs_no_reading_of_text(rig):
+    waits = asyncio.ensure_future(rig.changes.wait(rig.task.id, lambda task: task.reason == "second", 30))
+    await asyncio.sleep(0)
+    assert not rig.changes.wanted(rig.task.id)
+    rig.change(reason="first", artifacts=(Artifact("part"),))
+    changed = rig.change(reason="second")
+    assert await waits is changed
+    assert await rig.changes.wait(rig.task.id, lambda _: False, 0.01) is changed
+    final = rig.finish()
+    assert await rig.changes.wait(rig.task.id, lambda _: False, 30) is final
 
 
 async def test_nothing_is_kept_for_readers_that_have_left(rig):
-    async with rig.streams.subscribe(rig.task.id):
-        rig.streams.written(rig.task.id, "half", 1)
-        assert rig.streams.wanted(rig.task.id)
-    assert not rig.streams.wanted(rig.task.id)
-    rig.streams.written(rig.task.id, "more", 1)
+    async with rig.changes.follow(rig.task.id):
+        rig.changes.written(rig.task.id, "half", 1)
+        assert rig.changes.wanted(rig.task.id)
+    assert not rig.changes.wanted(rig.task.id)
+    rig.changes.written(rig.task.id, "more", 1)
     rig.change(reason="x")
-    assert not rig.streams._sent
-    assert not rig.streams._readers
+    assert not rig.changes._sent
+    assert not rig.changes._readers
 
 
 STEPS = st.lists(
@@ -113,16 +134,16 @@ STEPS = st.lists(
 def test_whoever_joins_whenever_sees_the_artifacts_in_the_end(steps):
     async def run() -> None:
         rig = Rig()
-        readers = [rig.streams.subscribe(rig.task.id)]
+        readers = [rig.changes.follow(rig.task.id)]
         artifacts: tuple[Artifact, ...] = ()
         for step, text in steps:
             if step == "write":
-                rig.streams.written(rig.task.id, text, len(artifacts) + 1)
+                rig.changes.written(rig.task.id, text, len(artifacts) + 1)
             elif step == "done":
                 artifacts = (*artifacts, Artifact(text))
                 rig.change(artifacts=artifacts)
             else:
-                readers.append(rig.streams.subscribe(rig.task.id))
+                readers.append(rig.changes.follow(rig.task.id))
         final = rig.finish(*artifacts, Artifact("the end"))
         expected = shown([], final)
         for reader in readers:
@@ -169,7 +190,7 @@ class WritingRig(Rig):
         self.looks = self.rows = 0
         self.due = Due()
         self.progress = Progress(
-            self.streams, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
+            self.changes, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
         )
 
     def look(self) -> Writing:
@@ -196,47 +217,27 @@ async def test_nobody_looks_while_nobody_reads(writing):
 
 
 async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
-    reader = writing.streams.subscribe(writing.task.id)
+    reader = writing.changes.follow(writing.task.id)
     writing.write("one\n* 1s", "one\ntwo\n* 2s", "one\ntwo\nthree\n* 3s", "one\ntwo\nthree\n* 3s")
     writing.finish(Artifact("one\ntwo\nthree"))
     told = [(event.text, event.append) for event in await read(reader) if isinstance(event, Chunk)]
     assert told == [("one", False), ("\ntwo", True), ("\nthree", True), ("", True)]
 
 
-async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.write("one\ntwo\n")
-    for _ in range(5):
-        writing.due.run()
-    assert (writing.looks, writing.due.calls) == (2, [])
-    event = await anext(reader)
-    assert isinstance(event, Chunk)
-    assert event.text == "one\ntwo"
-
-
 async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
-    reader = writing.streams.subscribe(writing.task.id)
+    reader = writing.changes.follow(writing.task.id)
     for number in range(20):
         writing.write(f"{number // 2}\nx")  # another first line every second look
-    chunks = [event for event in reader._waiting if isinstance(event, Chunk)]
+    chunks = [event for event in reader._pending if isinstance(event, Chunk)]
     assert not any(chunk.append for chunk in chunks)
     assert 2 <= len(chunks) <= 5, "not more than once a second"
 
 
 async def test_text_that_goes_back_is_not_told_again(writing):
-    reader = writing.streams.subscribe(writing.task.id)
+    reader = writing.changes.follow(writing.task.id)
     writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
-    told = [event.text for event in reader._waiting if isinstance(event, Chunk)]
+    told = [event.text for event in reader._pending if isinstance(event, Chunk)]
     assert told == ["a\nb\nc", "\nd"]
-
-
-async def test_another_turn_begins_anew(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.write("a\nb\n", "a\nb\n")
-    writing.change(artifacts=(Artifact("a\nb"),))
-    writing.turn = "2"
-    writing.write("a\nb\nc\n")
-    assert [event.text for event in reader._waiting if isinstance(event, Chunk)] == ["a\nb", ""]
 
 
 async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
@@ -248,10 +249,10 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
         writing.due.now += 1.0
         return "a\nb\n"
 
-    writing.streams.subscribe(writing.task.id)
+    writing.changes.follow(writing.task.id)
     writing.look = lambda: Writing(writing.task.id, 1, "1", slow, 5000)
     progress = Progress(
-        writing.streams, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
+        writing.changes, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
     )
     progress.output()
     writing.due.run()
@@ -263,14 +264,3 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
     assert writing.due.calls[-1].seconds >= 10
     progress.stop()
     assert writing.due.calls[-1].cancelled
-
-
-async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
-    reader = writing.streams.subscribe(writing.task.id)
-    writing.rows = 5000
-    writing.write("a\nb\n")
-    await writing.progress._reading
-    writing.write("a\nb\n")
-    writing.turn = "2"
-    await writing.progress._reading
-    assert not reader._waiting

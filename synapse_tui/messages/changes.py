@@ -1,23 +1,21 @@
-"""Streams the changes of tasks to readers: in one order, without gaps, with bounded buffers."""
+"""The changes of an agent's tasks: one stream, in one order, which every reader follows at its own pace."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from synapse_tui.content import Artifact, Part, artifact_id
-from synapse_tui.errors import SlowReader
 from synapse_tui.model import Task
 
-from .tasks import TaskStore
-
 LIMIT = 256
-"""Maximum pending events per reader."""
+"""Maximum pending events of a reader; one that is further behind continues with the task as it is then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +43,18 @@ class Chunk:
 TaskEvent = Snapshot | Chunk
 
 
-class Subscription:
-    """The events of one task for one reader; ends after the final snapshot."""
+class Reader:
+    """The changes of one task since `task`; ends after the final one."""
 
-    def __init__(self, task: Task, limit: int, leave: Callable[[Subscription], None]) -> None:
+    def __init__(self, changes: Changes, task: Task, *, text: bool, limit: int) -> None:
         self.task = task
+        self.text = text
+        self._changes = changes
         self._limit = limit
-        self._leave = leave
-        self._waiting: deque[TaskEvent] = deque()
-        self._news = asyncio.Event()
+        self._pending: deque[TaskEvent] = deque()
+        self._behind: Task | None = None
+        self._changed = asyncio.Event()
         self._over = False
-        self._slow = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,74 +64,84 @@ class Subscription:
     ) -> None:
         self.close()
 
-    def __aiter__(self) -> Subscription:
+    def __aiter__(self) -> Reader:
         return self
 
     async def __anext__(self) -> TaskEvent:
-        while not self._waiting:
-            if self._slow:
-                raise SlowReader(
-                    f"more than {self._limit} events of task {self.task.short_id} wait for this reader",
-                    "subscribe again: the task tells what was missed",
-                )
-            if self._over:
+        while not self._pending:
+            if self._behind is not None:
+                self._pending.extend(self._changes.whole(self._behind, text=self.text))
+                self._behind = None
+            elif self._over:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self._waiting.popleft()
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+        return self._pending.popleft()
 
     def close(self) -> None:
         self.end()
-        self._leave(self)
+        self._changes.leave(self)
 
-    def put(self, event: TaskEvent) -> None:
-        """Queue an event, or end the stream of a reader that is too far behind."""
-        if self._over:
-            return
-        if len(self._waiting) >= self._limit:
-            self._slow = True
-            self._waiting.clear()
-            self.close()
-            return
-        self._waiting.append(event)
-        self._news.set()
+    def put(self, event: TaskEvent, newest: Task) -> None:
+        if self._behind is None and len(self._pending) < self._limit:
+            self._pending.append(event)
+        else:
+            self._pending.clear()
+            self._behind = newest
+        self._changed.set()
 
     def end(self) -> None:
         self._over = True
-        self._news.set()
+        self._changed.set()
 
 
 @dataclass(slots=True)
 class _Sent:
-    """What the readers of a task have received."""
+    """What the readers of a task's text have received."""
 
-    artifacts: tuple[Artifact, ...]  # the complete ones
+    task: Task  # newest snapshot
     text: str | None = None  # sent part of the current artifact
     position: int = 0  # index of the current artifact, from 1
 
 
-class TaskStreams:
-    """Streams the changes of an agent's tasks; free of cost without readers."""
+class Changes:
+    """The changes of an agent's tasks; free of cost without readers.
 
-    def __init__(self, tasks: TaskStore) -> None:
-        self._tasks = tasks
-        self._readers: dict[str, list[Subscription]] = {}
+    Text that is still being written is a change too, without a row: it is produced while somebody reads it.
+    """
+
+    def __init__(self, get: Callable[[str], Task]) -> None:
+        self._get = get
+        self._readers: dict[str, list[Reader]] = {}
         self._sent: dict[str, _Sent] = {}
-        tasks.listeners.append(self._changed)
 
-    def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
-        """Subscribe to a task; there is no gap between the subscription's `task` and its first event."""
-        task = self._tasks.get(task_id)
-        subscription = Subscription(self._so_far(task), limit, self._leave)
+    def follow(self, task_id: str, *, text: bool = True, limit: int = LIMIT) -> Reader:
+        """Follow a task from now on, without a gap after the reader's `task`."""
+        task = self._get(task_id)
+        reader = Reader(self, self._so_far(task) if text else task, text=text, limit=limit)
         if task.state.final:
-            subscription.end()
-            return subscription
-        self._readers.setdefault(task.id, []).append(subscription)
-        self._sent.setdefault(task.id, _Sent(task.artifacts))
-        return subscription
+            reader.end()
+            return reader
+        self._readers.setdefault(task.id, []).append(reader)
+        if text:
+            self._sent.setdefault(task.id, _Sent(task))
+        return reader
+
+    async def wait(self, task_id: str, until: Callable[[Task], bool], seconds: float) -> Task:
+        """Return a task once `until` is true of it, at the latest when it ends or the time is up."""
+        async with self.follow(task_id, text=False) as reader:
+            task = reader.task
+            with contextlib.suppress(TimeoutError, StopAsyncIteration):
+                async with asyncio.timeout(seconds):
+                    while not until(task):
+                        event = await anext(reader)
+                        task = event.task if isinstance(event, Snapshot) else task
+            return task
 
     def wanted(self, task_id: str) -> bool:
-        return task_id in self._readers
+        """Whether somebody reads the task's text while it is written."""
+        return task_id in self._sent
 
     def written(self, task_id: str, text: str, position: int) -> None:
         sent = self._sent.get(task_id)
@@ -142,12 +151,49 @@ class TaskStreams:
         goes_on = known is not None and text.startswith(known)
         more = text[len(known or "") :] if goes_on else text
         sent.text, sent.position = text, position
-        self._publish(task_id, Chunk(task_id, artifact_id(Artifact(text), position), more, append=goes_on))
+        chunk = Chunk(task_id, artifact_id(Artifact(text), position), more, append=goes_on)
+        self._put(chunk, sent.task)
+
+    def publish(self, task: Task) -> None:
+        readers = self._readers.get(task.id)
+        if not readers:
+            return
+        if (sent := self._sent.get(task.id)) is not None:
+            self._complete(sent, task)
+            sent.task = task
+        self._put(Snapshot(task), task)
+        if task.state.final:
+            for reader in tuple(readers):
+                reader.close()
 
     def close(self) -> None:
         for readers in tuple(self._readers.values()):
             for reader in tuple(readers):
                 reader.close()
+
+    def leave(self, reader: Reader) -> None:
+        task_id = reader.task.id
+        readers = self._readers.get(task_id, [])
+        if reader in readers:
+            readers.remove(reader)
+        if not any(each.text for each in readers):
+            self._sent.pop(task_id, None)
+        if not readers:
+            self._readers.pop(task_id, None)
+
+    def whole(self, task: Task, *, text: bool) -> Iterator[TaskEvent]:
+        """Return all of a task as events, for a reader that has missed some."""
+        shown = self._so_far(task)
+        for position, artifact in enumerate(shown.artifacts if text else (), 1):
+            complete = position <= len(task.artifacts) and artifact is task.artifacts[position - 1]
+            yield Chunk(
+                task.id,
+                artifact_id(artifact, position),
+                artifact.text,
+                last=complete,
+                artifact=artifact if complete else None,
+            )
+        yield Snapshot(task)
 
     def _so_far(self, task: Task) -> Task:
         sent = self._sent.get(task.id)
@@ -156,42 +202,23 @@ class TaskStreams:
         at = sent.position - 1
         return replace(task, artifacts=(*task.artifacts[:at], Artifact(sent.text), *task.artifacts[at + 1 :]))
 
-    def _changed(self, task: Task) -> None:
-        sent = self._sent.get(task.id)
-        if sent is None:
-            return
+    def _complete(self, sent: _Sent, task: Task) -> None:
         for position, artifact in enumerate(task.artifacts, 1):
-            before = sent.artifacts[position - 1] if position <= len(sent.artifacts) else None
-            if artifact != before:
-                self._complete(task.id, sent, artifact, position)
-        sent.artifacts = task.artifacts
-        self._publish(task.id, Snapshot(task))
-        if task.state.final:
-            for reader in tuple(self._readers.get(task.id, ())):
-                reader.end()
-                self._leave(reader)
+            before = sent.task.artifacts[position - 1] if position <= len(sent.task.artifacts) else None
+            if artifact == before:
+                continue
+            begun = sent.text if position == sent.position else None
+            goes_on = begun is not None and not artifact.parts and artifact.text.startswith(begun)
+            text = artifact.text[len(begun or "") :] if goes_on else artifact.text
+            if begun is not None:
+                sent.text = None
+            number = artifact_id(artifact, position)
+            self._put(Chunk(task.id, number, text, append=goes_on, last=True, artifact=artifact), task)
 
-    def _complete(self, task_id: str, sent: _Sent, artifact: Artifact, position: int) -> None:
-        begun = sent.text if position == sent.position else None
-        goes_on = begun is not None and not artifact.parts and artifact.text.startswith(begun)
-        text = artifact.text[len(begun or "") :] if goes_on else artifact.text
-        if begun is not None:
-            sent.text = None
-        number = artifact_id(artifact, position)
-        self._publish(task_id, Chunk(task_id, number, text, append=goes_on, last=True, artifact=artifact))
-
-    def _publish(self, task_id: str, event: TaskEvent) -> None:
-        for reader in tuple(self._readers.get(task_id, ())):
-            reader.put(event)
-
-    def _leave(self, reader: Subscription) -> None:
-        task_id = reader.task.id
-        readers = self._readers.get(task_id, [])
-        if reader in readers:
-            readers.remove(reader)
-        if not readers:
-            self._readers.pop(task_id, None)
-            self._sent.pop(task_id, None)
+    def _put(self, event: TaskEvent, newest: Task) -> None:
+        for reader in tuple(self._readers.get(newest.id, ())):
+            if reader.text or isinstance(event, Snapshot):
+                reader.put(event, newest)
 
 
 LOOK = 0.2
@@ -227,13 +254,13 @@ class Progress:
 
     def __init__(
         self,
-        streams: TaskStreams,
+        changes: Changes,
         running: Callable[[], str],
         look: Callable[[], Writing | None],
         later: Callable[[float, Callable[[], None]], Timer],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._streams = streams
+        self._changes = changes
         self._running = running
         self._look = look
         self._later = later
@@ -247,7 +274,7 @@ class Progress:
 
     def output(self) -> None:
         idle = self._timer is None and self._reading is None
-        if idle and self._streams.wanted(self._running()):
+        if idle and self._changes.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
@@ -260,7 +287,7 @@ class Progress:
 
     def _due(self) -> None:
         self._timer = None
-        if not self._streams.wanted(self._running()) or (writing := self._look()) is None:
+        if not self._changes.wanted(self._running()) or (writing := self._look()) is None:
             return
         if writing.rows > MANY:
             self._reading = asyncio.get_running_loop().create_task(self._read(writing), name="read-progress")
@@ -292,7 +319,7 @@ class Progress:
         stands = "\n".join(lines[: min(same, len(lines) - 1)])
         if self._is_more(stands):
             self._sent, self._sent_at = stands, self._now()
-            self._streams.written(writing.task_id, stands, writing.position)
+            self._changes.written(writing.task_id, stands, writing.position)
         return not settled
 
     def _is_more(self, text: str) -> bool:
