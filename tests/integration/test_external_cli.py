@@ -106,10 +106,10 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
 async def test_a_result_that_an_earlier_version_stored_is_found(shell):
     folder = conversation_folder(shell.home / ".synapse" / "external", find_project(shell.folder))
     folder.mkdir(parents=True, mode=0o700)
-    stored = {"task": stored_task("completed", "done"), "owner": ""}
-    (folder / "docs.jsonl").write_text(f"{json.dumps(stored)}\n")
+    task = stored_task("completed", "done")
+    (folder / "docs.jsonl").write_text(json.dumps({"task": task, "owner": ""}) + "\n")
     for _ in range(2):
-        found = await shell.run("result", stored["task"]["id"][:8])
+        found = await shell.run("result", task["id"][:8])
         assert (found.code, found.out) == (0, "5\n")
     assert [path.name for path in folder.iterdir()] == ["docs.jsonl.imported"]
 

@@ -258,7 +258,7 @@ async def test_files_of_earlier_versions_become_rows_once(tmp_path, monkeypatch)
         async with opened(tmp_path, "1:1") as store:
             saved = found(await store.load(claim=True))
         (task,) = saved.tasks
-        assert (task.text, task.state, saved.claimed) == ("hello", TaskState.WORKING, {task.id})
+        assert (task.text, task.state, saved.claimed) == ("hello", TaskState.WORKING, frozenset([task.id]))
         assert (saved.agent, saved.context_id, saved.opened) == ("somebody", "c1", True)
         assert [(entry.kind, entry.text) for entry in saved.entries] == [
             ("sent", "hello"),

@@ -9,6 +9,7 @@ from synapse_tui.messages.conversations import (
     CONVERSATIONS,
     ENTRIES,
     TASKS,
+    Entry,
     SavedConversation,
     conversation_folder,
     conversation_row,
@@ -21,7 +22,7 @@ from synapse_tui.messages.history import History
 from synapse_tui.messages.records import Rows
 from synapse_tui.model import Task
 
-from .conversation import Conversation, Entry
+from .conversation import Conversation
 
 COMMIT_TIMEOUT = 10.0  # seconds; unlike one in a terminal, a message is not held, but refused
 
