@@ -68,6 +68,7 @@ from .rows import (
     new_task,
     place_values,
     put_standing,
+    sound,
     sound_value,
     standing_of,
     task_fields,
@@ -662,7 +663,7 @@ class Database:
             ).all()
             saved = [_conversation_of(session, row) for row in found]
         return [
-            replace(each, claimed=frozenset(task.id for task in each.tasks if task.id in claimed))
+            dataclasses.replace(each, claimed=frozenset(task.id for task in each.tasks if task.id in claimed))
             for each in saved
         ]
 
