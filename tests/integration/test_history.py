@@ -167,7 +167,7 @@ def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
 
 
 async def test_what_is_sent_again_after_a_restart_is_not_typed_again(tmp_path):
-    client = Client(environ={})
+    client = Client(timeout=60, environ={})
     sender = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101")
     again = calls.send("once only", sender=sender, metadata={"origin_id": "m1"})
     port, ids, answers = 0, set(), []
