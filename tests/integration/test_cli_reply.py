@@ -69,16 +69,6 @@ async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent
     assert [path.read_bytes() for path in sorted(kept.iterdir())] == [b"# \xff plan", b""]
 
 
-async def test_a_question_keeps_the_task_open(shell: Shell, codex: FakeAgent) -> None:
-    task = given(codex)
-    told = await shell.run("reply", "which file?", "--state", "input-required")
-    assert told.out == f"{ASKER.sender_id}: input_required (task {task.id[:8]})\n"
-    asked = codex.tasks.get(task.id)
-    assert (asked.state, asked.reason, asked.artifacts) == (TaskState.INPUT_REQUIRED, "which file?", ())
-    assert (await shell.run("reply", "found it")).code == 0
-    assert codex.tasks.get(task.id).answer == "found it"
-
-
 async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell, codex: FakeAgent) -> None:
     task = given(codex)
     for words, told in (
@@ -126,15 +116,6 @@ async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell,
     assert not codex.tasks.get(task.id).state.final
 
 
-async def test_a_person_in_a_shell_has_nothing_to_reply_to(shell: Shell) -> None:
-    for words in (["reply", "fine"], ["reply", "--list"], ["send", "codex", "x", "--reply-to", "12345678"]):
-        result = await shell.run(*words)
-        assert result.code == 4
-        assert "only the agent that was asked can reply" in result.err
-        assert "synapse send" in result.err
-    assert (await shell.run("reply")).code == 4
-
-
 async def test_an_agent_waits_for_a_task_of_its_own(
     shell: Shell, stack: AsyncExitStack, codex: FakeAgent
 ) -> None:
@@ -169,15 +150,6 @@ async def test_broadcast_gives_a_receipt_for_each_agent(
     assert not codex.requests
     told = json.loads((await shell.run("broadcast", "lunch", "--json")).out)
     assert {each["target"] for each in told} == {gemini.agent_id, claude.agent_id}
-
-
-async def test_broadcast_can_wait_for_all_answers(shell: Shell, stack: AsyncExitStack) -> None:
-    gemini, claude = await opened(stack, shell), await opened(stack, shell, "claude")
-    result = await shell.run("broadcast", "-", "--response", "-p", "4", stdin=b"lunch?")
-    assert result.code == 0, result.err
-    for agent, kind in ((gemini, "gemini"), (claude, "claude")):
-        assert f"== {agent.agent_id} ==\nanswer of {kind}" in result.out
-        assert (agent.requests[0].text, agent.requests[0].priority) == ("lunch?", 4)
 
 
 async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, stack: AsyncExitStack) -> None:

@@ -10,7 +10,7 @@ from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender
 from tests.integration.host_kit import make_host, running
-from tests.integration.session_rig import until
+from tests.waiting import until
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from synapse_tui.agents.state import HOOKED
 from synapse_tui.events import Event, TaskChanged
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, DeliveryState, TaskState
+from tests.bench import dialogs
 from tests.integration.session_rig import open_rig, until
 
 QUICK = ("--word-delay", "0", "--reply", "ok")
@@ -77,3 +80,12 @@ async def test_a_prompt_of_the_persons_own_holds_messages_before_the_screen_show
         rig.session.hooked(HookKind.IDLE)
         await rig.done(task)
         assert rig.submitted == ["behind it"]
+
+
+@pytest.mark.parametrize("kind", dialogs.KINDS)
+async def test_no_enter_falls_into_a_dialog_that_opens_in_that_moment(kind):
+    tries = 4 if kind == "working" else 8
+    tally = await dialogs.run(kind, tries, agents=2)
+    assert tally.wrong == []
+    assert tally.answers.keys() == {"escape"}
+    assert len(tally.opened) == tally.tries == tries

@@ -1,5 +1,7 @@
 """Dialogs by themselves."""
 
+from __future__ import annotations
+
 import asyncio
 import subprocess
 import sys
@@ -13,8 +15,9 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.model import AgentSpec, DeliveryState
 from synapse_tui.screens.composer import recipients
 from synapse_tui.screens.questions import TrustQuestion
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.views import AgentView
-from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
+from tests.ui.app_kit import LEADER, at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -174,3 +177,24 @@ def test_the_application_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+async def test_the_marked_row_is_reversed_where_there_are_no_colours(no_color, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(LEADER, "p")
+        await until(
+            lambda: app.screen.query(Choices) and app.screen.query_one(Choices).highlighted is not None
+        )
+        await pilot.pause()
+        view = app.screen.query_one(Choices)
+        marked = view.highlighted
+        reversed_rows = [
+            y
+            for y in range(view.size.height)
+            if any(s.style and s.style.reverse for s in view.render_line(y))
+        ]
+        assert reversed_rows == ([marked] if no_color else [])

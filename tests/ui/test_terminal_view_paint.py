@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 from textual.widgets import Static
@@ -191,3 +193,25 @@ async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
         session.output("\x1b[1;6r\x1b[6;1H\nnew\x1b[r\x1b[10;1Hstatus")
         await settle(pilot)
         assert app.picture().display == session.terminal.display
+
+
+SHARED = Path(os.environ.get("SYNAPSE_SHARED", Path(__file__).parents[3] / "shared"))
+CAPTURES = sorted((SHARED / "captures").glob("*.bin"))
+CHUNK = 6000
+
+
+@pytest.mark.skipif(not CAPTURES, reason="the recordings of the agents are not here (SYNAPSE_SHARED)")
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "compositor"])
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+async def test_recordings(capture, direct):
+    session = FakeSession(100, 32)
+    app = PanesApp(session)
+    data = capture.read_bytes()[:180_000]
+    async with running(app, (100, 32)) as pilot:
+        app.stage.direct = direct
+        for number, start in enumerate(range(0, len(data), CHUNK)):
+            session.output(data[start : start + CHUNK])
+            await pilot.pause()
+            if number % 10 == 9:
+                await settle(pilot)
+                assert looks(app.picture()) == looks(session.terminal), start

@@ -211,30 +211,6 @@ def cast(tmp_path: Path, items: Iterable[LogItem]) -> tuple[dict[str, object], l
     return *read(path), play(path)
 
 
-def test_a_log_becomes_a_recording(tmp_path: Path) -> None:
-    header, events, terminal = cast(
-        tmp_path,
-        [
-            Begun(1000.0, 0, 30, 5, anew=True),
-            Output(1000.5, "漢".encode()[:2]),
-            Output(1001.0, "漢字".encode()[2:]),
-            Resized(1002.0, 20, 4),
-            Begun(1002.5, 0, 20, 4, anew=False),
-            Output(1003.0, b"x"),
-        ],
-    )
-    assert header == {
-        "version": 2,
-        "width": 30,
-        "height": 5,
-        "timestamp": 1000,
-        "title": "synapse-dummy-8190",
-    }
-    assert events == [[1.0, "o", "漢字"], [2.0, "r", "20x4"], [3.0, "o", "x"]]
-    assert terminal.display[0].rstrip() == "漢字x"
-    assert (terminal.columns, terminal.lines) == (20, 4)
-
-
 def test_the_time_between_two_processes_does_not_count(tmp_path: Path) -> None:
     _, events, terminal = cast(
         tmp_path,
@@ -253,19 +229,3 @@ def test_the_time_between_two_processes_does_not_count(tmp_path: Path) -> None:
         [1.5, "o", "new"],
     ]
     assert terminal.display[0].rstrip() == "new"
-
-
-def test_logs_without_times_or_content_become_recordings(tmp_path: Path) -> None:
-    header, events, _ = cast(
-        tmp_path, [Output(None, b"old"), Begun(1000.0, 3, 90, 30, anew=True), Output(1002.0, b"x")]
-    )
-    assert (header["width"], header["height"]) == (80, 24)
-    assert events == [
-        [0.0, "o", "old"],
-        [0.0, "o", "\x1bc"],
-        [0.0, "m", "started anew"],
-        [0.0, "r", "90x30"],
-        [2.0, "o", "x"],
-    ]
-    header, events, _ = cast(tmp_path, [])
-    assert (header["width"], events) == (80, [])

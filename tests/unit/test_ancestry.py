@@ -28,36 +28,29 @@ def found(own: Mapping[str, str], *ancestors: Mapping[str, str]) -> dict[str, st
     return with_identity(own, every)
 
 
-def test_the_nearest_agent_counts() -> None:
-    assert found({"A": "b"}, {}, {"X": "y"}, CLAUDE, CODEX) == {"A": "b", **CLAUDE}
+KEPT = {name: CLAUDE[name] for name in ("SYNAPSE_AGENT_ID", "SYNAPSE_ENDPOINT")}
+HALF = {name: value for name, value in CLAUDE.items() if name != "SYNAPSE_TOKEN"}
+MINE = {**CODEX, "SYNAPSE_SPOOL": "/mine"}
+UNPROVED = {"SYNAPSE_AGENT_ID": "synapse-claude-8100"}
+NOBODY = {"SYNAPSE_AGENT_ID": ""}
 
 
-def test_what_the_environment_says_itself_counts_more() -> None:
-    own = {**CODEX, "SYNAPSE_SPOOL": "/mine"}
-    assert found(own, CLAUDE) == own
-
-
-def test_a_token_that_was_kept_from_the_command_is_found() -> None:
-    own = {name: CLAUDE[name] for name in ("SYNAPSE_AGENT_ID", "SYNAPSE_ENDPOINT")}
-    assert found(own, {**own}, CODEX, CLAUDE) == CLAUDE
-
-
-def test_the_token_of_another_agent_is_not_taken() -> None:
-    own = {"SYNAPSE_AGENT_ID": "synapse-claude-8100"}
-    assert found(own, CODEX) == own
-
-
-def test_an_ancestor_without_a_token_is_passed_over() -> None:
-    half = {name: value for name, value in CLAUDE.items() if name != "SYNAPSE_TOKEN"}
-    assert found({}, half, CODEX) == CODEX
-
-
-def test_outside_of_agents_there_is_none() -> None:
-    assert found({"A": "b"}, {}, {"SYNAPSE_BIN": "x"}) == {"A": "b"}
-
-
-def test_an_empty_id_says_that_it_is_nobody() -> None:
-    assert found({"SYNAPSE_AGENT_ID": ""}, CLAUDE) == {"SYNAPSE_AGENT_ID": ""}
+@pytest.mark.parametrize(
+    ("own", "ancestors", "wanted"),
+    [
+        pytest.param({"A": "b"}, [{}, {"X": "y"}, CLAUDE, CODEX], {"A": "b", **CLAUDE}, id="nearest"),
+        pytest.param(MINE, [CLAUDE], MINE, id="its own counts more"),
+        pytest.param(KEPT, [KEPT, CODEX, CLAUDE], CLAUDE, id="a token kept from the command"),
+        pytest.param(UNPROVED, [CODEX], UNPROVED, id="the token of another agent"),
+        pytest.param({}, [HALF, CODEX], CODEX, id="an ancestor without a token"),
+        pytest.param({"A": "b"}, [{}, {"SYNAPSE_BIN": "x"}], {"A": "b"}, id="outside of agents"),
+        pytest.param(NOBODY, [CLAUDE], NOBODY, id="an empty id is nobody"),
+    ],
+)
+def test_the_agent_of_a_command(
+    own: dict[str, str], ancestors: list[dict[str, str]], wanted: dict[str, str]
+) -> None:
+    assert found(own, *ancestors) == wanted
 
 
 def process(proc: Path, pid: int, parent: int, environ: bytes | None, name: str = "sh") -> None:

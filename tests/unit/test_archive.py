@@ -276,18 +276,6 @@ FORMER_NAMES = """SELECT name FROM sqlite_master WHERE name GLOB 'search_long*' 
 WASTE = "SELECT name FROM sqlite_master WHERE name GLOB 'search_waste*'"
 
 
-def test_an_index_of_before_goes_and_all_is_found(shelf: Shelf) -> None:
-    shelf.put("the parser")
-    with closing(sqlite3.connect(shelf.path)) as connection:
-        connection.executescript(FORMER)
-    shelf.reopen()
-    assert shelf.ask(FORMER_NAMES) == []
-    shelf.tidy()
-    assert shelf.ask(WASTE) == []
-    shelf.put("another parser")
-    assert shelf.found("parse") == ["another parser", "the parser"]
-
-
 def test_an_index_of_before_stays_while_another_process_has_the_file_open(shelf: Shelf) -> None:
     shelf.put("the parser")
     with closing(sqlite3.connect(shelf.path)) as other:
@@ -328,26 +316,6 @@ def test_who_opens_the_file_while_an_index_of_before_goes_waits(shelf: Shelf) ->
     assert shelf.ask(WASTE) == []
 
 
-def test_a_text_stands_in_one_table_alone(shelf: Shelf) -> None:
-    chance = random.Random(1)
-    texts = ["".join(chance.choices("ABCDEFGHIJK日本語検索 ", k=3000)) for _ in range(4)]
-    shelf.put(texts[0], texts[1])
-    shelf.change(shelf.put(texts[2]), output=texts[3])
-    shelf.archive.index()
-    parts = [each[at : at + 12] for each in texts for at in (0, 1500, 2900)]
-    tables = shelf.ask(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-    )
-    for (table,) in tables:
-        held = "".join(
-            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-            for row in shelf.ask(f"SELECT * FROM {table}")
-            for value in row
-        )
-        held = folded(held)
-        assert all((folded(part) in held) == (table == "tasks") for part in parts), table
-
-
 def test_what_is_of_no_use_in_the_index_is_removed(shelf: Shelf) -> None:
     for number in range(20):
         shelf.put(f"text {number}")
@@ -376,17 +344,6 @@ def test_texts_that_changed_often_are_removed_at_the_next_opening(shelf: Shelf) 
     shelf.tidy()
     assert shelf.ask(WASTE) == []
     assert shelf.ask("SELECT COUNT(*) FROM search_texts WHERE search_texts MATCH 'question'") == [(1,)]
-
-
-def test_a_changed_text_keeps_its_place_among_those_of_its_moment(shelf: Shelf) -> None:
-    first, second = (
-        shelf.put(f"text {at}", created_at=stored(NOW + timedelta(milliseconds=at))) for at in range(2)
-    )
-    shelf.archive.index()
-    for task_id in (second, first, first):
-        shelf.change(task_id, output=str(shelf.count))
-        shelf.count += 1
-        assert shelf.found("text") == ["text 1", "text 0"]
 
 
 @pytest.mark.parametrize("agent", ["", "claude"])

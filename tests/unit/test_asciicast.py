@@ -83,16 +83,6 @@ async def test_characters_that_are_cut_stay_whole(tmp_path):
     assert texts == ["a", "漢", "👩", "\ufffd-", "\ufffd"]
 
 
-async def test_a_clock_that_is_put_back_does_not_stop_the_time(tmp_path):
-    clock = Clock()
-    recorder = make(tmp_path / "a.cast", clock)
-    for step in (1.0, -3600.0, 2.0):
-        clock.now += step
-        recorder.output(b"x")
-    await recorder.close()
-    assert [time for time, _, _ in read(tmp_path / "a.cast")[1]] == [1.0, 1.0, 3.0]
-
-
 async def test_a_file_that_is_there_is_kept(tmp_path):
     path = written(tmp_path / "a.cast", "mine")
     path.chmod(0o644)

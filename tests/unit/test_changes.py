@@ -224,17 +224,6 @@ async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
     assert told == [("one", False), ("\ntwo", True), ("\nthree", True), ("", True)]
 
 
-async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
-    reader = writing.changes.follow(writing.task.id)
-    writing.write("one\ntwo\n")
-    for _ in range(5):
-        writing.due.run()
-    assert (writing.looks, writing.due.calls) == (2, [])
-    event = await anext(reader)
-    assert isinstance(event, Chunk)
-    assert event.text == "one\ntwo"
-
-
 async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
     reader = writing.changes.follow(writing.task.id)
     for number in range(20):
@@ -249,15 +238,6 @@ async def test_text_that_goes_back_is_not_told_again(writing):
     writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
     told = [event.text for event in reader._pending if isinstance(event, Chunk)]
     assert told == ["a\nb\nc", "\nd"]
-
-
-async def test_another_turn_begins_anew(writing):
-    reader = writing.changes.follow(writing.task.id)
-    writing.write("a\nb\n", "a\nb\n")
-    writing.change(artifacts=(Artifact("a\nb"),))
-    writing.turn = "2"
-    writing.write("a\nb\nc\n")
-    assert [event.text for event in reader._pending if isinstance(event, Chunk)] == ["a\nb", ""]
 
 
 async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
@@ -284,14 +264,3 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
     assert writing.due.calls[-1].seconds >= 10
     progress.stop()
     assert writing.due.calls[-1].cancelled
-
-
-async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
-    reader = writing.changes.follow(writing.task.id)
-    writing.rows = 5000
-    writing.write("a\nb\n")
-    await writing.progress._reading
-    writing.write("a\nb\n")
-    writing.turn = "2"
-    await writing.progress._reading
-    assert not reader._pending

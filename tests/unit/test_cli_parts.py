@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.abc
 import io
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -17,9 +18,14 @@ from click.testing import CliRunner
 
 from synapse_tui import cli, errors
 from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.agents.profiles.profile import parse_spec
 from synapse_tui.cli import group, output
+from synapse_tui.cli.reply import MAX_FILES, read_content, state_of
 from synapse_tui.cli.sending import ENDED, LONGEST_LOOK, LONGEST_PAUSE, MAX_FAILURES, OVERDUE, Waiter
-from synapse_tui.model import AGENT_EXITED, TaskState
+from synapse_tui.cli.tui import build_specs, split_arguments
+from synapse_tui.content import Part
+from synapse_tui.errors import ConfigError, InvalidValue, MessageTooLarge
+from synapse_tui.model import AGENT_EXITED, AgentSpec, TaskState
 
 
 class Time:
@@ -107,15 +113,6 @@ class Wait:
         return self.waiter.wait(OWN if self.own else TASK, TASK, "synapse-x-1")
 
 
-def test_waiting_ends_with_the_task() -> None:
-    held = at(TASK, 1, delivery="held", reason="permission dialog open")
-    done = at(TASK, 2, state=TaskState.COMPLETED, texts=("ok",))
-    wait = Wait(held, None, done)
-    assert wait() is done
-    assert wait.told == ["queued", "held: permission dialog open"]
-    assert not wait.time.pauses, "the server waits, not the command"
-
-
 def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     wait = Wait(timeout=60, waits=False)
     with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 goes on"):
@@ -134,16 +131,6 @@ def test_a_server_that_stumbles_is_asked_again() -> None:
     done = at(TASK, 2, state=TaskState.COMPLETED)
     stumbles = [UNREACHABLE] * (MAX_FAILURES - 1)
     assert Wait(*stumbles, at(TASK, 1), *stumbles, done)() is done
-
-
-def test_a_server_that_stays_away_is_an_error() -> None:
-    with pytest.raises(errors.PeerUnreachable):
-        Wait(*[UNREACHABLE] * MAX_FAILURES)()
-
-
-def test_an_agent_that_ended_is_told() -> None:
-    with pytest.raises(errors.AgentExited, match="ended before it answered"):
-        Wait(UNREACHABLE, alive=False)()
 
 
 @pytest.mark.parametrize(
@@ -342,3 +329,128 @@ def test_profiles_of_the_user_and_the_project_are_commands(
 
     os.chdir(home / "p")
     assert group.is_profile("its")
+
+
+# -- The words of `synapse-tui`'s command line ---
+
+
+BASE = Path("/base")
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("claude", AgentSpec("claude")),
+        ("claude:alice", AgentSpec("claude", "alice")),
+        ("claude@sub", AgentSpec("claude", "", BASE / "sub")),
+        ("claude:alice@/srv/a@b:c", AgentSpec("claude", "alice", Path("/srv/a@b:c"))),
+        ("my-agent.2", AgentSpec("my-agent.2")),
+    ],
+)
+def test_spec(text: str, spec: AgentSpec) -> None:
+    assert parse_spec(text, base=BASE) == spec
+
+
+def test_the_home_folder_may_be_written_short() -> None:
+    assert parse_spec("codex@~/web", base=BASE).cwd == Path("~/web").expanduser()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":alice",
+        "claude:",
+        "claude@",
+        "claude:a b",
+        "-x",
+        "claude:all",
+        "claude:User",
+        "claude:claude-8100",
+        "claude:synapse-x",
+    ],
+)
+def test_no_spec(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_spec(text, base=BASE)
+
+
+def test_arguments_of_the_agent_follow_two_dashes() -> None:
+    assert split_arguments(["claude", "--port", "1"]) == (["claude", "--port", "1"], None)
+    assert split_arguments(["claude", "--", "--continue", "--"]) == (["claude"], ("--continue", "--"))
+    assert split_arguments(["claude", "--"]) == (["claude"], ())
+
+
+def test_options_of_one_agent(tmp_path: Path) -> None:
+    assert build_specs(["claude"], base=tmp_path, extra=("-c",), port=9000, prompt="hi") == [
+        AgentSpec("claude", args=("-c",), port=9000, prompt="hi")
+    ]
+    both = build_specs(["claude", "codex"], base=tmp_path, extra=None, port=None, prompt="hi")
+    assert [spec.prompt for spec in both] == ["hi", "hi"]
+
+
+def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    for words, extra, port, prompt in (
+        (["a", "b"], None, 9000, ""),
+        ([], None, 9000, ""),
+        (["a", "b"], ("-c",), None, ""),
+        ([], None, None, "hi"),
+    ):
+        with pytest.raises(ConfigError):
+            build_specs(words, base=tmp_path, extra=extra, port=port, prompt=prompt)
+    with pytest.raises(ConfigError, match="no folder"):
+        build_specs([], base=tmp_path / "none", extra=None, port=None, prompt="")
+
+
+# -- What a reply holds besides its text, as the command reads it ---
+
+
+def test_files_urls_and_data_are_parts_in_this_order(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_text("{}")
+    found = read_content([str(file)], ["https://example.org/a b"], ["[1, null]"])
+    assert found.parts == (
+        Part("file", path=str(file), name="x.json", media_type="application/json"),
+        Part("url", "https://example.org/a b"),
+        Part("data", data=[1, None]),
+    )
+    assert found.contents == {str(file): b"{}"}
+
+
+def test_files_are_limited_together(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.write_bytes(bytes(MAX_FILES - 1))
+    second.write_bytes(b"x")
+    assert len(read_content([str(first), str(second)], [], []).contents) == 2
+    second.write_bytes(b"xx")
+    with pytest.raises(MessageTooLarge):
+        read_content([str(first), str(second)], [], [])
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (str(pipe), str(tmp_path), "/dev/zero", str(tmp_path / "none"), "nul\0"):
+        with pytest.raises(InvalidValue, match=r"cannot be read|not a regular file"):
+            read_content([path], [], [])
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "example.org", "https://", "http://[", "javascript:1"])
+def test_only_addresses_of_the_web_are_urls(url: str) -> None:
+    with pytest.raises(InvalidValue, match="not a URL"):
+        read_content([], [url], [])
+
+
+@pytest.mark.parametrize("text", ["{count: 3}", "", "NaN", "[" * 100_000])
+def test_data_is_json(text: str) -> None:
+    with pytest.raises(InvalidValue, match="not JSON"):
+        read_content([], [], [text])
+
+
+def test_a_task_becomes_one_thing() -> None:
+    assert state_of(None, failed=False, rejected=False) is TaskState.COMPLETED
+    assert state_of("input-required", failed=False, rejected=False) is TaskState.INPUT_REQUIRED
+    assert state_of("failed", failed=True, rejected=False) is TaskState.FAILED
+    for state, failed, rejected in ((None, True, True), ("completed", True, False)):
+        with pytest.raises(InvalidValue, match="cannot be"):
+            state_of(state, failed=failed, rejected=rejected)

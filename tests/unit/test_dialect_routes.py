@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.addresses import identity_of
 from synapse_tui.errors import MessageError
-from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
+from synapse_tui.model import AgentState, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served
 
@@ -122,20 +122,6 @@ async def test_message_alias_refuses_other_priorities(
         return
     assert "1 (information)" in error(response, 422)["hint"]
     assert not agent.requests
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
-        [{"kind": "text", "text": "a"}, {"text": "b", "mediaType": "text/plain"}],
-    ],
-)
-async def test_text_parts_are_joined(
-    client: httpx.AsyncClient, agent: FakeAgent, parts: list[object]
-) -> None:
-    assert (await client.post("/tasks/send", json={"message": {"parts": parts}})).status_code == 200
-    assert agent.requests[0].text == "a\nb"
 
 
 @pytest.mark.parametrize(
@@ -323,12 +309,6 @@ async def test_tasks(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     }
 
 
-async def test_a_failed_task_has_an_error(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    task_id = (await client.post("/tasks/send", json=message())).json()["task"]["id"]
-    agent.finish(task_id, state=TaskState.FAILED)
-    assert (await client.get(f"/tasks/{task_id}")).json()["error"] == {"code": "failed", "message": ""}
-
-
 async def test_a_task_is_found_by_eight_characters(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     ids = ["12345678-0000-4000-8000-000000000001", "12345678-0000-4000-8000-000000000002", str(uuid.uuid4())]
     agent.ids = iter(ids)
@@ -346,13 +326,6 @@ async def test_a_task_is_found_by_eight_characters(client: httpx.AsyncClient, ag
 async def test_an_unknown_task(client: httpx.AsyncClient, task_id: str) -> None:
     assert error(await client.get(f"/tasks/{task_id}"), 404)["code"] == "task_not_found"
     assert error(await client.post(f"/tasks/{task_id}/cancel"), 404)["code"] == "task_not_found"
-
-
-async def test_cancel(client: httpx.AsyncClient, agent: FakeAgent) -> None:
-    task_id = (await client.post("/tasks/send", json=message())).json()["task"]["id"]
-    assert (await client.post(f"/tasks/{task_id[:8]}/cancel")).json()["status"] == "canceled"
-    told = error(await client.post(f"/tasks/{task_id}/cancel"), 409)
-    assert told["code"] == "task_not_cancelable"
 
 
 async def test_status(client: httpx.AsyncClient, agent: FakeAgent) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from synapse_tui.agents.state import decide
 from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
 from synapse_tui.doctor.report import suggest_dialog, suggest_rule
 from synapse_tui.doctor.runner import Scratch
-from synapse_tui.doctor.versions import glance, read_version
+from synapse_tui.doctor.versions import read_version
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
@@ -33,21 +32,6 @@ def prompts(
 # -- messages --------------------------------------------------------------------------------------------
 
 
-def test_general_answers_stand_in_no_message() -> None:
-    for name, prompt in GENERAL.items():
-        question = prompts().make(name)
-        if name != "answer" and prompt.expect:
-            assert not question.proof(question.text, question.text)
-        assert "{" not in question.text.replace("{command}", "")
-
-
-def test_an_answer_proves_it_however_it_is_wrapped() -> None:
-    question = prompts().make("submit")
-    assert question.proof("it is C1-C2.", "typed") == "C1-C2"
-    assert question.proof("it is C1-\n  C2", "typed") == "C1-C2"
-    assert not question.proof("it is C1 and C2", "typed")
-
-
 def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
     rules = DoctorRules(
         prompts={"run": DoctorPrompt("own {command}"), "slow": DoctorPrompt("", "own pattern")}
@@ -58,16 +42,6 @@ def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
     assert made.make("slow").expect == "own pattern"
     question = made.make("submit")
     assert question.proof(f"{question.codes[0]}!", "typed")
-
-
-@pytest.mark.parametrize(
-    ("texts", "expects"), [({"sumbit": "x"}, {}), ({}, {"nope": "x"}), ({}, {"submit": "("})]
-)
-def test_wrong_messages_of_the_command_line_are_refused(
-    texts: dict[str, str], expects: dict[str, str]
-) -> None:
-    with pytest.raises(InvalidValue):
-        prompts(None, texts, expects)
 
 
 # -- the scratch folder ----------------------------------------------------------------------------------
@@ -114,15 +88,6 @@ def test_a_record_holds_a_message_whole_or_in_part() -> None:
 )
 def test_versions_are_read_off_what_commands_tell(told: str, version: str) -> None:
     assert read_version(told) == version
-
-
-def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
-    command = tmp_path / "made"
-    command.write_text("#!/bin/sh\necho made version 3.2.1 >&2\n")
-    command.chmod(0o755)
-    profile = dataclasses.replace(profile_of(tmp_path, ""), command=str(command))
-    (found,) = glance([profile], {}, tmp_path)
-    assert (found.installed, found.version) == (True, "3.2.1")
 
 
 # -- what is shown ---------------------------------------------------------------------------------------

@@ -160,41 +160,6 @@ def test_rows_hold_the_text_and_the_cursor(parts, cells):
     assert layout.x <= width(layout.rows[layout.y])
 
 
-def decode(data: bytes, *, paste: bool = True) -> list[Key | Text | Paste]:
-    decoder = KeyDecoder(paste=paste)
-    return [*decoder.feed(data), *decoder.flush()]
-
-
-@pytest.mark.parametrize(
-    ("data", "name"),
-    [
-        (b"\r", "enter"),
-        (b"\n", "ctrl+j"),
-        (b"\x1b\r", "alt+enter"),
-        (b"\x1b[13;2u", "shift+enter"),
-        (b"\x1b[13;2:1u", "shift+enter"),
-        (b"\x1b[27;2;13~", "shift+enter"),
-        (b"\x1b[13;5u", "ctrl+enter"),
-        (b"\x1b", "escape"),
-        (b"\x1b[27u", "escape"),
-        (b"\x1b[99;5u", "ctrl+c"),
-        (b"\x03", "ctrl+c"),
-        (b"\x15", "ctrl+u"),
-        (b"\x7f", "backspace"),
-        (b"\x1b\x7f", "alt+backspace"),
-        (b"\x1b[A", "up"),
-        (b"\x1bOA", "up"),
-        (b"\x1b[1;5C", "ctrl+right"),
-        (b"\x1b[3~", "delete"),
-        (b"\x1b[Z", "shift+tab"),
-        (b"\t", "tab"),
-        (b"\x1bb", "alt+b"),
-    ],
-)
-def test_keys(data, name):
-    assert decode(data) == [Key(name)]
-
-
 PIECES = st.lists(
     st.sampled_from([
         b"a", "語".encode(), "👩\u200d💻".encode(), b"\r", b"\x1b[A", b"\x1bOB",

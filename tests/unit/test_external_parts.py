@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.a2a.external import journal as journal_module
 from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
@@ -37,15 +36,13 @@ from synapse_tui.a2a.external.registry import (
     check_alias,
     read_header,
 )
-from synapse_tui.a2a.external.service import external_address
 from synapse_tui.a2a.external.transport import MessageSize
 from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed, origin_of
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
-from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
+from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused
 from synapse_tui.model import USER, Sender, Task, TaskState
-from synapse_tui.widgets.text import wrapped, wrapped_line
+from synapse_tui.widgets.text import wrapped
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -290,19 +287,6 @@ def test_files_that_are_none_are_left_out(tmp_path, content):
     assert ExternalStore(tmp_path).list() == []
 
 
-def test_addresses_of_external_agents():
-    docs = external_address(agent())
-    from synapse_tui.addresses import Address
-
-    claude = Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100")
-    codex = Address("synapse-codex-8120", "codex", "docs", 8120, "http://127.0.0.1:8120")
-    assert resolve("@DOCS", [claude, docs]) == [docs]
-    assert resolve("docs", [claude, docs, codex]) == [codex], "a hosted agent's name goes before"
-    assert resolve("all", [claude, codex, docs]) == [claude, codex]
-    assert [found.text for found in complete("d", [claude, docs])] == ["docs"]
-    assert [found.text for found in complete("d", [codex, docs])] == ["docs"]
-
-
 # -- conversations ---
 
 
@@ -372,34 +356,6 @@ def test_what_was_told_of_the_work_is_the_answer_where_there_is_no_other():
     assert (told(conversation)[-2:], done.answer) == ([("progress", "thinking"), ("answer", "5")], "5")
 
 
-def test_an_answer_may_be_in_the_history_or_without_a_task():
-    conversation = talk()
-    task = begun(conversation)
-    history = (said("old"), said("5"))
-    ended = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=history))
-    assert ended.answer == "5"
-    task = begun(conversation)
-    ended = conversation.apply(task.id, TaskUpdate("", "c9", TaskState.COMPLETED, said("hi")))
-    assert (ended.state, ended.answer, conversation.context_id) == (TaskState.COMPLETED, "hi", "c9")
-
-
-def test_questions_are_answered_by_whom_they_were_asked():
-    conversation = talk()
-    codex = Sender("synapse-codex-8120", "codex", verified=True)
-    task = begun(conversation, sender=codex)
-    assert conversation.asked_of(codex) is None
-    asked = conversation.apply(task.id, status(TaskState.INPUT_REQUIRED, "which?"))
-    assert (asked.reason, told(conversation)[-1]) == ("which?", ("question", "which?"))
-    assert conversation.asked_of(Sender("synapse-claude-8100", "claude", verified=True)) is None
-    assert conversation.asked_of(codex) == conversation.asked_of(USER) == asked
-    conversation.go_on(task.id, "red", codex)
-    assert conversation.asked_of(USER) is None
-    ended = conversation.apply(task.id, status(TaskState.COMPLETED, "red it is"))
-    assert ended.answer == "red it is", "the answer is what came after the last question"
-    with pytest.raises(TaskEnded):
-        conversation.go_on(task.id, "more", codex)
-
-
 def test_credentials_cannot_be_given_and_late_events_change_nothing():
     conversation = talk()
     task = begun(conversation)
@@ -407,18 +363,6 @@ def test_credentials_cannot_be_given_and_late_events_change_nothing():
     assert "credentials" in asked.reason
     conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
     assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
-
-
-def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
-    from synapse_tui.a2a.external import conversation as module
-
-    monkeypatch.setattr(module, "MAX_ENTRIES", 10)
-    conversation = talk()
-    for number in range(20):
-        task = begun(conversation, str(number))
-        conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("ok", f"m{number}")))
-    assert len(conversation.entries) <= 12
-    assert conversation.tasks[-1].text == "19"
 
 
 def test_the_last_piece_of_an_answer_costs_no_more_than_the_first(monkeypatch):
@@ -519,21 +463,6 @@ def test_conversations_are_read_as_they_were_written(tmp_path):
     assert Journal(tmp_path, Path("/elsewhere"), "me").load("docs").tasks == ()
 
 
-def test_a_large_file_is_written_anew(tmp_path, monkeypatch):
-    journal = Journal(tmp_path, Path("/project"), "me")
-    conversation = talk()
-    task = begun(conversation)
-    for number in range(50):
-        conversation.apply(task.id, status(TaskState.WORKING, f"step {number}", "m"))
-        journal.write("docs", journal.unwritten(conversation))
-    before = journal.path("docs").stat().st_size
-    monkeypatch.setattr(journal_module, "COMPACT", 1000)
-    saved = journal.load("docs")
-    assert journal.path("docs").stat().st_size < before / 5
-    assert journal.load("docs") == saved
-    assert saved.entries[-1].text == "step 49"
-
-
 def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
     kept = SavedFiles(tmp_path / "files")
     names = ["../../.bashrc", "a/b\\c.txt", "", "x" * 300, "a/b\\c.txt"]
@@ -557,22 +486,6 @@ def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
 def test_lines_fit_and_lose_nothing_but_blanks(text, width):
     lines = wrapped(text, width)
     assert all(cell_len(line) <= width for line in lines)
-
-
-def test_of_a_long_line_that_grows_only_the_end_is_broken_anew():
-    text = "word " * 40_000
-    wrapped(text, 60)
-    before = wrapped_line.cache_info().misses
-    for more in range(1, 11):
-        wrapped(text + "more " * more, 60)
-    assert wrapped_line.cache_info().misses - before <= 20
-
-
-def test_wide_characters_break_where_the_line_ends():
-    assert wrapped("3. 日本語のテキスト", 9) == ("3. 日本語", "のテキス", "ト")
-    assert wrapped("a long word", 6) == ("a long", "word")
-    assert wrapped("unbreakable", 4) == ("unbr", "eaka", "ble")
-    assert wrapped("\tindented\n\nlast\n", 20) == ("    indented", "", "last")
 
 
 def nodes_of(*pieces: bytes, streams: bool) -> int:

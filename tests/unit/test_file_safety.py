@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.quick import held_locks
-from synapse_tui.safety import changes
-from synapse_tui.safety.changes import lines_of_texts, lines_of_unified
+from synapse_tui.safety.changes import lines_of_texts
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import (
     ChangeType,
@@ -137,19 +136,6 @@ def test_what_is_no_name_of_a_file_is_refused(project: Path, name: str) -> None:
 )
 def test_touched_lines_of_texts(before: str, after: str, touched: str) -> None:
     assert lines_of_texts(before, after) == touched
-
-
-def test_touched_lines_of_a_unified_diff() -> None:
-    diff = "--- a\n+++ b\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n@@ -10,2 +11,1 @@\n ten\n-eleven\n"
-    assert lines_of_unified(diff) == "2-3,12"
-
-
-def test_very_long_changes_are_one_range() -> None:
-    before = "\n".join(f"a{n}" for n in range(9000))
-    after = "\n".join(f"b{n}" for n in range(9000))
-    assert lines_of_texts(before, after) == "1-9000"
-    scattered = [(n, n) for n in range(1, 500, 2)]
-    assert changes.written(scattered) == "1-499"
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))

@@ -1,9 +1,22 @@
 """When a message may be typed."""
 
+from __future__ import annotations
+
+import asyncio
+
 import pytest
 
-from synapse_tui.agents.delivery.gate import why_held
+from synapse_tui.agents import console
+from synapse_tui.agents.console import Activity
+from synapse_tui.agents.delivery.deliverer import WORKING, Admission
+from synapse_tui.agents.delivery.gate import Hold, why_held
+from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
 from synapse_tui.agents.keyboard import QUIET_BLIND
+from synapse_tui.agents.profiles.profile import Submit
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -91,3 +104,208 @@ def test_without_a_known_composer_keys_are_counted(agent):
 def test_an_ended_agent_holds(agent):
     agent.alive = False
     assert reason(agent) == "agent exited"
+
+
+# -- When the next message is typed after the user's own prompt, for agents that drop one that  ---
+
+
+BEGIN = 3.0
+
+
+def admission(agent: FakeAgent, begin: float = BEGIN) -> Admission:
+    profile, keyboard = make_profile(submit=Submit(begin=begin)), agent.keyboard
+    book = TaskStore("synapse-fake-1", "ctx", EventBus())
+    outbox = Outbox(book)
+    turns = TurnTracker(book, agent.now)
+    return Admission(agent, keyboard, profile, tasks=book, outbox=outbox, turns=turns)
+
+
+def test_a_message_waits_until_the_turn_of_the_users_prompt_has_begun(agent: FakeAgent) -> None:
+    gate = admission(agent)
+    assert gate.why_not(None) is None
+    gate.prompted()
+    agent.time += 1
+    assert gate.why_not(None) == Hold(WORKING, BEGIN - 1)
+    agent.set_state(AgentState.PROCESSING)
+    gate.look()
+    agent.time += 0.2
+    agent.set_state(AgentState.READY)
+    assert gate.why_not(None) is None
+
+
+def test_a_prompt_that_begins_no_turn_holds_no_message_for_long(agent: FakeAgent) -> None:
+    gate = admission(agent)
+    gate.prompted()
+    agent.time += BEGIN
+    assert gate.why_not(None) is None
+
+
+def test_a_prompt_in_the_agents_own_queue_begins_its_turn_after_the_one_that_runs(agent: FakeAgent) -> None:
+    agent.set_state(AgentState.PROCESSING)
+    gate = admission(agent)
+    agent.time += 1
+    gate.prompted()
+    gate.look()
+    agent.time += 2 * BEGIN
+    agent.set_state(AgentState.READY)
+    assert gate.why_not(None) == Hold(WORKING, BEGIN)
+    agent.set_state(AgentState.PROCESSING)
+    gate.look()
+    agent.set_state(AgentState.READY)
+    assert gate.why_not(None) is None
+
+
+def test_other_agents_take_a_message_at_once(agent: FakeAgent) -> None:
+    gate = admission(agent, begin=0)
+    gate.prompted()
+    assert gate.why_not(None) is None
+
+
+# -- How fast an agent takes its user's keys ---
+
+
+async def taken(agent: FakeAgent, *sent: bytes) -> float:
+    """Seconds until the agent has taken these keys."""
+    pace, followed = Pace(agent), asyncio.Event()
+    for data in sent:
+        pace.sent(data)
+    begun = agent.now()
+    pace.taken(followed.set)
+    await followed.wait()
+    return agent.now() - begun
+
+
+async def test_an_agent_at_rest_has_taken_text_at_once(agent):
+    agent.draft = "text"
+    assert await taken(agent, b"t") == 0
+
+
+async def test_an_agent_that_does_something_is_waited_for(agent):
+    agent.busy_until = agent.now() + 60
+    assert await taken(agent, b"t") == pytest.approx(TAKES)
+
+
+async def test_an_enter_is_taken_when_the_composer_is_empty(agent):
+    agent.draft = "a prompt"
+    agent.after(0.5, lambda: setattr(agent, "draft", ""))
+    assert await taken(agent, b"\r") == pytest.approx(0.5)
+
+
+async def test_an_enter_without_effect_is_not_waited_for_long(agent):
+    agent.draft = "a prompt"
+    assert await taken(agent, b"\r") == pytest.approx(FETCHES)
+
+
+async def test_an_enter_that_a_busy_agent_takes_late_is_waited_for(agent):
+    agent.draft, agent.never_rests = "a prompt", True
+    agent.after(5, lambda: setattr(agent, "draft", ""))
+    assert await taken(agent, b"\r") == pytest.approx(5)
+
+
+async def test_an_agent_that_never_takes_enter_is_not_waited_for_for_ever(agent):
+    agent.draft, agent.never_rests = "a prompt", True
+    assert await taken(agent, b"\r") == pytest.approx(BUSY, abs=1)
+
+
+async def test_text_that_is_shown_only_after_enter_is_waited_for_too(agent):
+    agent.busy_until = agent.now() + 0.3
+    agent.after(0.2, lambda: setattr(agent, "draft", "a prompt"))
+    agent.after(0.9, lambda: setattr(agent, "draft", ""))
+    assert await taken(agent, b"\r") == pytest.approx(0.9)
+
+
+async def test_enter_in_a_dialog_empties_no_composer(agent):
+    agent.draft = "a prompt"
+    agent.open_dialog()
+    assert await taken(agent, b"\r") == 0
+
+
+async def test_what_follows_enter_is_no_enter(agent):
+    agent.draft = "a prompt"
+    assert await taken(agent, b"\r", b"x") == 0
+
+
+# -- For how long a program has done nothing ---
+
+
+class Machine:
+    """A program and a clock, on a machine on which looking may take long.
+
+    Attributes:
+        now: The time.
+        used: Nanoseconds of processor time that the program has used.
+        runs: Whether it runs.
+        looks_take: Seconds from the beginning of a look to the reading of the processor time.
+    """
+
+    def __init__(self) -> None:
+        self.now = 10.0
+        self.used = 0
+        self.runs = False
+        self.looks_take = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def state(self, _pid: int) -> bytes:
+        return b"R" if self.runs else b"S"
+
+    def processor_time(self, _pid: int) -> int:
+        self.now += self.looks_take
+        return self.used
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(console, "_state", machine.state)
+    monkeypatch.setattr(console, "_processor_time", machine.processor_time)
+    monkeypatch.setattr(console, "readers_of", lambda _leader: (1,))
+    return machine
+
+
+@pytest.fixture
+async def activity(machine: Machine) -> Activity:
+    activity = Activity(1, machine.clock)
+    await activity.refresh()
+    return activity
+
+
+async def test_a_rest_is_counted_from_the_first_look_that_saw_it(machine, activity):
+    assert activity.rested() == 0
+    machine.now += 0.03
+    assert activity.rested() == pytest.approx(0.03)
+    machine.used += 1
+    assert activity.rested() == 0
+    machine.now += 0.02
+    assert activity.rested() == pytest.approx(0.02)
+
+
+async def test_a_program_that_runs_does_not_rest(machine, activity):
+    activity.rested()
+    machine.now += 0.03
+    machine.runs = True
+    assert activity.rested() == 0
+
+
+async def test_a_little_processor_time_may_count_as_nothing(machine, activity):
+    activity.rested()
+    machine.now += 0.03
+    machine.used += 500_000
+    assert activity.rested(0.001) == pytest.approx(0.03)
+    assert activity.rested() == 0
+
+
+async def test_what_a_program_does_during_a_look_is_no_rest_before_it(machine, activity):
+    machine.looks_take = 0.035  # the program ran just before its time was read
+    activity.rested()
+    machine.looks_take = 0.0
+    machine.now += 0.01
+    assert activity.rested() == pytest.approx(0.01)
+
+
+async def test_a_look_that_takes_long_does_not_add_to_the_rest(machine, activity):
+    activity.rested()
+    machine.now += 0.02
+    machine.looks_take = 0.05
+    assert activity.rested() == pytest.approx(0.02)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,25 +48,6 @@ async def test_tasks_are_read_found_and_told_whole(path: Path) -> None:
     assert (story.record.task.answer, story.steps[-1].state) == ("FIX THE PARSER", "completed")
     with pytest.raises(TaskNotFound):
         await reader.story("00000000")
-    await reader.close()
-
-
-async def test_an_idle_host_removes_what_is_of_no_use_in_the_index(path: Path) -> None:
-    [task_id] = await filled(path, "the parser")
-    with closing(Archive(path)) as archive:
-        archive.index()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE tasks SET output = 'x' WHERE id = ?", (task_id,))
-    with closing(Archive(path)) as archive:
-        archive.index()
-    waste = "SELECT COUNT(*) FROM sqlite_master WHERE name GLOB 'search_waste*'"
-    reader = HistoryReader(path)  # opens the file: most of the index is what the answer was before
-    assert [each.task.id for each in (await reader.page(Wanted(query="parser"))).records] == [task_id]
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute(waste).fetchone() != (0,)
-        while await reader.index(STEP):
-            pass
-        assert connection.execute(waste).fetchone() == (0,)
     await reader.close()
 
 

@@ -207,13 +207,6 @@ def test_a_busy_agent_reads_enter_and_escape_by_themselves(clock, end):
     assert not keyboard.holding
 
 
-def test_an_agent_that_has_read_all_gets_enter_and_what_follows_at_once(clock, sent):
-    keyboard = Keyboard(sent.append, clock, later=clock.later, unread=lambda: False)
-    for key in (b"a", b"\r", b"b"):
-        keyboard.press(key)
-    assert sent == [b"a", b"\r", b"b"]
-
-
 def test_an_agent_that_never_reads_is_sent_its_keys_all_the_same(clock, sent):
     keyboard = Keyboard(sent.append, clock, later=clock.later, unread=lambda: True)
     for key in (b"a", b"\r", b"b"):
@@ -267,16 +260,6 @@ def test_what_is_held_again_while_the_agent_takes_a_key_does_not_follow(clock, s
     assert sent == [b"a", b"\r"]
 
 
-def test_keys_follow_no_later_than_they_were_typed(keyboard, clock, sent):
-    keyboard.hold()
-    keyboard.press(b"\x1b")
-    clock.passes(0.004)
-    keyboard.press(b"\r")
-    keyboard.release()
-    clock.passes(0.005)
-    assert sent == [b"\x1b", b"\r"]
-
-
 def test_a_key_typed_just_after_an_escape_that_followed_is_apart_from_it(keyboard, clock, sent):
     keyboard.hold()
     keyboard.press(b"\x1b")
@@ -301,19 +284,6 @@ def test_an_enter_typed_just_after_text_that_followed_is_apart_from_it(keyboard,
     assert sent == [b"a"]
     clock.passes(0.02)
     assert sent == [b"a", b"\r"]
-
-
-def test_what_follows_can_be_held_again(keyboard, clock, sent):
-    keyboard.hold()
-    for key in (b"a", b"b"):
-        keyboard.press(key)
-        clock.passes(1)
-    keyboard.release()
-    keyboard.hold()
-    clock.passes(1)
-    assert (sent, keyboard.held) == ([b"a"], (b"b",))
-    keyboard.release()
-    assert sent == [b"a", b"b"]
 
 
 def test_a_dialog_that_opens_stops_what_follows(keyboard, clock, dialog, sent):

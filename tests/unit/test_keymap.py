@@ -210,12 +210,6 @@ def test_docs_list_what_the_table_has() -> None:
         assert "\n".join([*rows, ""]) in docs, f"docs/keys.md differs in {group}"
 
 
-def test_the_keys_of_the_table_could_be_written_in_the_settings() -> None:
-    for action in ACTIONS:
-        for key in (*action.keys, *action.leader):
-            assert read_key(key) == key
-
-
 def test_what_the_settings_say_holds_everywhere() -> None:
     keymap = Keymap.of("ctrl+g", read_bindings({"zoom": "f11, leader Z", "layout": "alt+l", "help": ""}))
     assert keymap.by_key("f11") == keymap.find("zoom")

@@ -254,7 +254,7 @@ async def test_the_wait_for_room_is_not_counted_as_the_callers_slowness(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("synapse_tui.a2a.bodies.SLOWEST", 1 << 40)
-    reader = BodyReader(timeout=2.0, large=LargeBodies(1))
+    reader = BodyReader(timeout=0.5, large=LargeBodies(1))
     parts = [b'{"raw": "', *[b"A" * 64 * 1024] * 40, b'"}']
     first = await BodyReader(large=reader.large).read({}, receiving(iter(parts)))
     second = asyncio.ensure_future(reader.read({}, receiving(iter(parts))))

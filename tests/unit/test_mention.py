@@ -192,13 +192,6 @@ def test_what_reaches_the_child(keyboard, typed, child):
     assert not keyboard.mentions.active
 
 
-def test_the_very_keys_are_given_back(keyboard):
-    events = [KeyEvent.of_text(character) for character in "@reX"]
-    for event in events:
-        keyboard.press(event)
-    assert all(given is event for given, event in zip(keyboard.child, events, strict=True))
-
-
 def test_all(keyboard):
     keyboard.type("@all stop⏎@all ")
     assert (keyboard.sent[0].address, keyboard.sent[0].targets) == ("all", (GEMINI, CODEX))
@@ -207,15 +200,6 @@ def test_all(keyboard):
     keyboard.agents = [CLAUDE]
     keyboard.type("·@all x")
     assert keyboard.typed == "@all @all x"
-
-
-def test_own_type_alias_and_agents_of_other_projects():
-    keyboard = Keyboard(agent("claude", 8101), agent("vibe", 9000, local=False))
-    keyboard.type("@claude hi⏎@synapse-vibe-9000 hi⏎")
-    assert [message.address for message in keyboard.sent] == ["synapse-claude-8101", "synapse-vibe-9000"]
-    keyboard = Keyboard(sender=GEMINI)
-    keyboard.type("@ClaudeCode hi⏎")
-    assert keyboard.sent[0].targets == (CLAUDE,)
 
 
 @pytest.mark.parametrize(
@@ -329,18 +313,6 @@ class TestProbation:
 
 
 class TestView:
-    def test_of_an_address(self, keyboard):
-        keyboard.type("@")
-        view = keyboard.view
-        assert (view.composing, view.address, view.cursor, view.target) == (False, "@", 1, "")
-        assert [completion.text for completion in view.completions] == ["gemini", "reviewer", "all"]
-        assert view.selected == 0
-        keyboard.type("↓")
-        assert keyboard.view.selected == 1
-        keyboard.type("ge")
-        assert keyboard.view.address == "@ge"
-        assert [completion.text for completion in keyboard.view.completions] == ["gemini"]
-
     def test_a_completion_of_another_form_replaces_what_was_typed(self, keyboard):
         keyboard.agents.append(CODEX_2)
         keyboard.type("@codex↓↑⏎x⏎@↑⇥x⏎")
@@ -533,11 +505,3 @@ def test_every_key_is_sent_given_or_taken_back_by_the_user(keys, visible):
     for message in keyboard.sent:
         assert message.text.strip()
         assert CLAUDE not in message.targets
-
-
-@given(st.text(alphabet="@gemini x/", max_size=30))
-def test_without_commands_nothing_is_lost(text):
-    keyboard = Keyboard()
-    keyboard.type(text)
-    keyboard.take(keyboard.mentions.give_back())
-    assert keyboard.typed == text

@@ -20,44 +20,34 @@ def stands(draft: str, text: str, pastes: tuple[re.Pattern[str], ...] = ()) -> b
     return Proof(text, pastes).stands(draft)
 
 
-def test_the_same_text_stands():
-    assert stands(TEXT, TEXT)
-
-
-def test_wrapping_does_not_matter():
-    assert stands(TEXT.replace(" ", "\n  "), TEXT)
-
-
-def test_an_empty_composer_holds_nothing():
-    assert not stands("", TEXT)
-    assert not stands("   ", TEXT)
-
-
-def test_a_part_is_not_the_text():
-    assert not stands(TEXT[:50], TEXT)
-    assert not stands(TEXT[-20:], TEXT)
-
-
-def test_the_end_of_a_long_text_in_a_small_composer_stands():
-    assert stands(TEXT[30:], TEXT)
-
-
-@pytest.mark.parametrize("draft", ["x" + TEXT, TEXT + " and more", "half a line", "half a line" + TEXT])
-def test_anything_added_is_seen(draft):
-    assert not stands(draft, TEXT)
+@pytest.mark.parametrize(
+    ("draft", "wanted"),
+    [
+        (TEXT, True),
+        (TEXT.replace(" ", "\n  "), True),  # wrapped
+        (TEXT[30:], True),  # the end of it, in a small composer
+        ("", False),
+        ("   ", False),
+        (TEXT[:50], False),
+        (TEXT[-20:], False),
+        ("x" + TEXT, False),
+        (TEXT + " and more", False),
+        ("half a line", False),
+        ("half a line" + TEXT, False),
+        (TEXT[:60] + "…", True),  # cut at its end, and the agent says so
+        (TEXT[:18] + "…", False),
+        ("half a line" + TEXT[:60] + "…", False),
+        (TEXT.replace("please", "pleas").replace("thanks", "hanks"), False),  # no emoji are joined
+    ],
+)
+def test_a_draft_is_the_text_or_not(draft: str, wanted: bool) -> None:
+    assert stands(draft, TEXT) is wanted
 
 
 def test_wide_characters_and_emoji():
     text = "[A2A:01234567:user] 日本語のテキスト 👩‍💻 ok ⚠️ 終わり"
     assert stands(text.replace("👩‍💻", "👩 💻").replace("️", ""), text)
     assert not stands(text.replace("終わり", "終"), text)
-
-
-def test_a_text_cut_at_its_end_stands_when_the_agent_says_so():
-    assert stands(TEXT[:60] + "…", TEXT)
-    assert not stands(TEXT[:60], TEXT)
-    assert not stands(TEXT[:18] + "…", TEXT)
-    assert not stands("half a line" + TEXT[:60] + "…", TEXT)
 
 
 EMOJI = "[A2A:01234567:user] 😀 please look ⚠️ 한국어 ❤️ € 🏳️\u200d🌈 at this function 1️⃣"
@@ -91,10 +81,6 @@ def test_neighbours_of_joined_emoji_may_be_lost_or_be_old(draft):
 )
 def test_a_draft_that_is_not_the_text_is_none_for_its_emoji(draft):
     assert not stands(draft, EMOJI)
-
-
-def test_without_joined_emoji_nothing_may_be_lost():
-    assert not stands(TEXT.replace("please", "pleas").replace("thanks", "hanks"), TEXT)
 
 
 def test_a_text_of_emoji_only():

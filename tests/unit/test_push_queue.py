@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from synapse_tui.a2a.push import worker
+from synapse_tui.a2a.push.policy import Allowed, Reach, Resolver, TargetPolicy, destination_of, reach_of
 from synapse_tui.a2a.push.sender import retry_after
 from synapse_tui.a2a.push.subscriptions import Subscriptions
 from synapse_tui.a2a.push.worker import CROWDED, SUPERSEDED, Attempt, Backoff, PushWorker, ReceiverQueue
-from synapse_tui.messages.records import Delivery, PushState, Subscription
+from synapse_tui.errors import ConfigError, TargetRefused
+from synapse_tui.messages.history import History, HistoryPushJournal
+from synapse_tui.messages.records import MAX_NOTED, Delivery, PushNotes, PushState, Subscription
+from synapse_tui.model import DeliveryState, TaskState
+from tests.unit.store_kit import KEY, make_book, opened, rows, send
 from tests.waiting import until
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -191,3 +200,385 @@ def test_a_replaced_configuration_keeps_what_waits():
     assert again == replace(first, url="http://new.example/")
     assert list(subscriptions) == [again] == [subscriptions.find("first")]
     assert noted == {"first": again}
+
+
+# -- Push notifications in the history: written with the tasks, taken over by the next process ---
+
+
+AGENT = KEY.agent_id
+CONFIG = Subscription(
+    "s1", AGENT, "1.0", "https://h.example/p?k=v", T0, task_id="t1", config_id="c", token="tok",
+    scheme="Bearer", credentials="cred",
+)  # fmt: skip
+WEBHOOK = Subscription("w1", AGENT, "dialect", "https://h.example/w", T0, events=("task.failed",), secret="x")
+DELIVERY = Delivery("d1", "s1", "t1", "task.working", T0, T0, body='{"a": "é"}', subject="task")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "history.db"
+
+
+def journal_of(history: History, project: str = KEY.project) -> HistoryPushJournal:
+    return HistoryPushJournal(history, project)
+
+
+async def written(path: Path, *subscriptions: Subscription, deliveries: tuple[Delivery, ...] = ()) -> None:
+    async with opened(path, owner="1:1") as (history, _):
+        journal = journal_of(history)
+        for each in subscriptions:
+            journal.note(each.id, each)
+        for delivery in deliveries:
+            journal.note_delivery(delivery)
+        await journal.flush()
+
+
+async def test_what_waits_goes_to_the_next_process_once(path):
+    later = replace(DELIVERY, id="d2", created_at=T0 + timedelta(microseconds=1), attempts=3, problem="down")
+    done = replace(DELIVERY, id="d0", state=PushState.DELIVERED, body="", ended_at=T0)
+    await written(path, CONFIG, deliveries=(later, DELIVERY, done))
+    async with opened(path, owner="2:2") as (history, _):
+        left = await journal_of(history).left()
+        assert left.subscriptions == (replace(CONFIG, project=KEY.project),)
+        assert left.deliveries == (DELIVERY, later)
+        async with opened(path, owner="3:3", alive=lambda owner: owner == "2:2") as (other, _):
+            assert await journal_of(other).left() == type(left)()
+
+
+async def test_other_projects_and_living_processes_keep_theirs(path):
+    await written(path, CONFIG)
+    async with opened(path, owner="2:2") as (history, _):
+        assert not (await journal_of(history, "/elsewhere").left()).subscriptions
+    async with opened(path, owner="3:3", alive=lambda owner: owner == "1:1") as (history, _):
+        assert not (await journal_of(history).left()).subscriptions
+
+
+async def test_a_task_that_ended_with_its_host_is_told_of(path):
+    async with opened(path, owner="1:1") as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        book.change(task_id, delivery=DeliveryState.SUBMITTED)
+        outbox.take(task_id)
+        await book.flush()
+        journal_of(history).note("s1", replace(CONFIG, task_id=task_id))
+        await journal_of(history).flush()
+    async with opened(path, owner="2:2") as (history, _):
+        (ended,) = (await journal_of(history).left()).ended
+        assert (ended.id, ended.state) == (task_id, TaskState.FAILED)
+
+
+async def test_a_webhook_hears_once_of_a_task_that_ended_with_its_host(path):
+    async with opened(path, owner="1:1") as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        book.change(task_id, delivery=DeliveryState.SUBMITTED)
+        outbox.take(task_id)
+        journal_of(history).note("w1", replace(WEBHOOK, persist=True))
+        await journal_of(history).flush()
+    ids = set()
+    for owner in ("2:2", "3:3"):
+        async with opened(path, owner=owner) as (history, _):
+            left = await journal_of(history).webhooks(AGENT, goes_on=False)
+            [delivery], [task] = left.deliveries, left.recovered
+            ids.add(delivery.id)
+            assert (delivery.task_id, delivery.event, delivery.body) == (task_id, "task.failed", "")
+            assert (task.id, task.state) == (task_id, TaskState.FAILED)
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("persist", "goes_on", "owner", "taken"),
+    [
+        (True, False, "2:2", True),
+        (False, True, "2:2", True),
+        (False, False, "2:2", False),
+        (False, False, "1:1", True),  # the same process: a newer version of it
+    ],
+)
+async def test_webhooks_of_an_agent_that_is_opened(path, persist, goes_on, owner, taken):
+    waits = replace(DELIVERY, subscription_id="w1")
+    await written(path, replace(WEBHOOK, persist=persist), CONFIG, deliveries=(waits,))
+    async with opened(path, owner=owner) as (history, _):
+        assert [each.id for each in (await journal_of(history).left()).subscriptions] == ["s1"]
+        left = await journal_of(history).webhooks(AGENT, goes_on=goes_on)
+        assert [each.id for each in left.subscriptions] == (["w1"] if taken else [])
+        assert left.deliveries == ((waits,) if taken else ())
+    found = rows(path, "SELECT id, owner FROM push_configs WHERE task_id = ''")
+    assert found == ([("w1", owner)] if taken else [])
+
+
+async def test_a_webhook_that_is_over_leaves_its_last_deliveries(path):
+    waits = replace(DELIVERY, subscription_id="w1")
+    await written(path, replace(WEBHOOK, ended_at=T0), deliveries=(waits,))
+    async with opened(path, owner="2:2") as (history, _):
+        assert not (await journal_of(history).webhooks(AGENT, goes_on=True)).subscriptions
+        assert (await journal_of(history).left()).deliveries == (waits,)
+
+
+async def test_old_deliveries_are_removed_and_what_waits_is_kept(path):
+    old = replace(DELIVERY, id="old", state=PushState.DEAD, ended_at=T0)
+    new = replace(old, id="new", ended_at=T0 + timedelta(days=2))
+    waits = replace(DELIVERY, id="waits", created_at=T0 - timedelta(days=9))
+    many = [
+        replace(new, id=f"m{n}", created_at=T0 + timedelta(seconds=n + 1), subscription_id="s2")
+        for n in range(203)
+    ]
+    orphan = replace(new, id="orphan", subscription_id="nobody")
+    second = replace(CONFIG, id="s2", task_id="t2")
+    await written(path, CONFIG, second, deliveries=(old, new, waits, orphan, *many))
+    async with opened(path) as (history, _):
+        await journal_of(history).prune(T0 + timedelta(days=1))
+    kept = {each for (each,) in rows(path, "SELECT id FROM push_deliveries")}
+    assert {"new", "waits"} < kept
+    assert kept.isdisjoint({"old", "orphan", "m0", "m1", "m2"})
+    assert len(kept) == 202
+
+
+def test_notes_that_cannot_be_written_are_bounded_and_what_was_delivered_goes_first():
+    notes = PushNotes()
+    notes.put(DELIVERY)
+    notes.put(replace(DELIVERY, id="done", state=PushState.DELIVERED))
+    for n in range(MAX_NOTED):
+        notes.put(replace(DELIVERY, id=f"n{n}"))
+    assert len(notes.deliveries) == MAX_NOTED
+    assert "done" not in notes.deliveries
+    assert "d1" not in notes.deliveries
+
+
+# -- Which URLs may be told of tasks: addresses, names that change their mind, URLs with two me ---
+
+
+@pytest.mark.parametrize(
+    ("address", "reach"),
+    [
+        ("93.184.216.34", Reach.PUBLIC),
+        ("2606:2800:220:1:248:1893:25c8:1946", Reach.PUBLIC),
+        ("::ffff:93.184.216.34", Reach.PUBLIC),
+        ("64:ff9b::93.184.216.34", Reach.PUBLIC),
+        ("127.0.0.1", Reach.LOOPBACK),
+        ("127.8.9.10", Reach.LOOPBACK),
+        ("::1", Reach.LOOPBACK),
+        ("::ffff:127.0.0.1", Reach.LOOPBACK),
+        ("64:ff9b::7f00:1", Reach.LOOPBACK),
+        ("10.1.2.3", Reach.PRIVATE),
+        ("172.31.255.255", Reach.PRIVATE),
+        ("192.168.0.1", Reach.PRIVATE),
+        ("100.64.0.1", Reach.PRIVATE),
+        ("198.18.0.1", Reach.PRIVATE),
+        ("203.0.113.7", Reach.PRIVATE),
+        ("fd12:3456::1", Reach.PRIVATE),
+        ("2001:db8::1", Reach.PRIVATE),
+        ("::ffff:10.0.0.1", Reach.PRIVATE),
+        ("64:ff9b::10.0.0.1", Reach.PRIVATE),
+        ("0.0.0.0", Reach.NEVER),
+        ("0.1.2.3", Reach.NEVER),
+        ("::", Reach.NEVER),
+        ("::ffff:0.0.0.0", Reach.NEVER),
+        ("::10.0.0.1", Reach.NEVER),
+        ("169.254.169.254", Reach.NEVER),
+        ("::ffff:169.254.169.254", Reach.NEVER),
+        ("64:ff9b::169.254.169.254", Reach.NEVER),
+        ("64:ff9b:1::1", Reach.NEVER),
+        ("2002:a9fe:a9fe::1", Reach.NEVER),
+        ("2001:0:7f00:1::1", Reach.NEVER),
+        ("168.63.129.16", Reach.NEVER),
+        ("100.100.100.200", Reach.NEVER),
+        ("192.0.0.192", Reach.NEVER),
+        ("fd00:ec2::254", Reach.NEVER),
+        ("fd20:ce::254", Reach.NEVER),
+        ("fe80::1", Reach.NEVER),
+        ("fe80::1%eth0", Reach.NEVER),
+        ("224.0.0.251", Reach.NEVER),
+        ("255.255.255.255", Reach.NEVER),
+        ("240.0.0.1", Reach.NEVER),
+        ("ff02::1", Reach.NEVER),
+        ("fec0::1", Reach.NEVER),
+        ("no address", Reach.NEVER),
+    ],
+)
+def test_where_an_address_lies(address, reach):
+    assert reach_of(address) is reach
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://h.example/",
+        "file:///etc/passwd",
+        "gopher://h.example/",
+        "//h.example/",
+        "h.example",
+        "http://",
+        "http:///path",
+        "http://user@h.example/",
+        "http://user:hunter2@h.example/",
+        "http://@h.example/",
+        "http://h.example:0/",
+        "http://h.example:99999/",
+        "http://h.example:x/",
+        "http://h.exa mple/",
+        "http://h.example/\r\nX: y",
+        "http://h.example\\@evil.example/",
+        "http://[::1/",
+        "http://[v1.x]/",
+        "http://h..example/",
+        "http://-h.example/",
+        "http://h%2eexample/",
+        "http://h.example/" + "x" * 2048,
+        "http://" + "a" * 64 + ".example/",
+        "http://h.example,evil.example/",
+    ],
+)
+def test_urls_that_are_refused_whatever_they_lead_to(url):
+    with pytest.raises(TargetRefused) as told:
+        destination_of(url)
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("https://h.example", ("https", "h.example", 443, "/")),
+        ("HTTP://H.Example:8080/a/b?c=d&e=%20f#g", ("http", "h.example", 8080, "/a/b?c=d&e=%20f")),
+        ("http://[::1]:9/", ("http", "::1", 9, "/")),
+        ("http://bücher.example/ü?q=ä", ("http", "xn--bcher-kva.example", 80, "/%C3%BC?q=%C3%A4")),
+        ("http://host_name/", ("http", "host_name", 80, "/")),
+        ("http://h.example?x", ("http", "h.example", 80, "/?x")),
+    ],
+)
+def test_a_url_is_taken_apart(url, parts):
+    found = destination_of(url)
+    assert (found.scheme, found.host, found.port, found.target) == parts
+
+
+class Names:
+    """A resolver that gives a name other addresses each time it is asked."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if not answer:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("addresses", "allow", "fine"),
+    [
+        (["93.184.216.34"], [], True),
+        (["127.0.0.1"], [], True),
+        (["10.0.0.1"], [], False),
+        (["93.184.216.34", "10.0.0.1"], [], False),
+        (["10.0.0.1"], ["10.0.0.0/8"], True),
+        (["::ffff:10.0.0.1"], ["10.0.0.0/8"], True),
+        (["10.0.0.1"], ["10.0.0.1"], True),
+        (["10.0.0.1"], ["192.168.0.0/16"], False),
+        (["10.0.0.1", "192.168.0.1"], ["10.0.0.0/8"], False),
+        (["10.0.0.1"], ["hooks.lan"], True),
+        (["10.0.0.1"], ["*.lan"], True),
+        (["10.0.0.1"], [".lan"], True),
+        (["10.0.0.1"], ["lan"], False),
+        (["10.0.0.1"], ["ooks.lan"], False),
+        (["169.254.169.254"], ["169.254.0.0/16", "hooks.lan"], False),
+        (["0.0.0.0"], ["0.0.0.0/0"], False),
+        (["fd00:ec2::254"], ["::/0"], False),
+    ],
+)
+async def test_what_may_be_connected_to(addresses, allow, fine):
+    policy = TargetPolicy(Names(addresses), allowed=Allowed.parse(allow))
+    if fine:
+        assert await policy.addresses("hooks.lan", 80) == addresses
+        assert (await policy.check("http://hooks.lan/")).host == "hooks.lan"
+        return
+    with pytest.raises(TargetRefused):
+        await policy.addresses("hooks.lan", 80)
+    with pytest.raises(TargetRefused):
+        await policy.check("http://hooks.lan/")
+
+
+async def test_this_machine_only_for_callers_on_it():
+    policy = TargetPolicy(Names(["127.0.0.1"]), loopback=lambda: False)
+    with pytest.raises(TargetRefused, match="this machine"):
+        await policy.check("http://localhost:9000/")
+    allowed = Allowed.parse(["localhost"])
+    await TargetPolicy(Names(["::1"]), loopback=lambda: False, allowed=allowed).check("http://localhost:9/")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "192.168.7.7", "93.184.216.34"])
+async def test_never_an_agent_of_this_machine(address):
+    policy = TargetPolicy(
+        Names([address]),
+        allowed=Allowed.parse(["0.0.0.0/0", "::/0", "h.example"]),
+        own_ports=lambda: {8100},
+        is_here=lambda each: each in ("192.168.7.7", "93.184.216.34"),
+    )
+    with pytest.raises(TargetRefused, match="agent's"):
+        await policy.check("http://h.example:8100/tasks/send")
+    await policy.check("http://h.example:8200/")
+
+
+async def test_an_address_of_this_machine_is_known_by_the_system():
+    policy = TargetPolicy(Names(["127.0.0.9"]), own_ports=lambda: {8100})
+    with pytest.raises(TargetRefused):
+        await policy.check("http://x:8100/")
+
+
+async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypatch):
+    async def hang(host: str, port: int) -> Sequence[str]:
+        await asyncio.Event().wait()
+        return ()
+
+    monkeypatch.setattr("synapse_tui.a2a.push.policy.LOOKUP_TIMEOUT", 0.01)
+    assert (await TargetPolicy(hang).check("http://slow.example/")).host == "slow.example"
+
+
+async def test_a_name_that_changes_its_mind_is_refused_when_it_is_called():
+    policy = TargetPolicy(Names(["93.184.216.34"], ["127.0.0.1"]), loopback=lambda: False)
+    await policy.check("http://rebind.example/")
+    with pytest.raises(TargetRefused):
+        await policy.addresses("rebind.example", 80)
+
+
+@pytest.mark.parametrize("entry", ["10.0.0.0/33", "a b", "", "http://x/", "*", "**.lan", "10.0.0.1:80"])
+def test_what_cannot_be_allowed_is_told(entry):
+    with pytest.raises(ConfigError, match="push_allow"):
+        Allowed.parse([entry])
+
+
+# -- the resolver ---
+
+
+async def test_odd_ways_to_write_an_address_are_resolved_and_so_looked_at():
+    policy = TargetPolicy(Resolver(), loopback=lambda: False)
+    for host in ("2130706433", "0x7f000001", "127.1"):
+        with pytest.raises((TargetRefused, OSError)):
+            await policy.addresses(host, 80)
+
+
+async def test_a_name_server_that_hangs_holds_nobody_else():
+    hang = threading.Event()
+    asked: list[str] = []
+
+    def ask(host: str, port: int, **_options: Any) -> list[tuple[Any, ...]]:
+        asked.append(host)
+        if host == "hangs":
+            hang.wait(10)
+        if host == "unknown":
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(0, 0, 0, "", ("93.184.216.34", port)), (0, 0, 0, "", ("93.184.216.34", port))]
+
+    resolver = Resolver(ask, limit=2)
+    waits = asyncio.ensure_future(resolver("hangs", 80))
+    assert await resolver("h.example", 80) == ("93.184.216.34",)
+    with pytest.raises(OSError, match="unknown"):
+        await resolver("unknown", 80)
+    waits.cancel()
+    second = asyncio.ensure_future(resolver("hangs", 80))
+    third = asyncio.ensure_future(resolver("h.example", 80))
+    while asked.count("hangs") < 2:  # noqa: ASYNC110 - a thread sets no event of the loop
+        await asyncio.sleep(0)
+    assert asked.count("h.example") == 1  # the one that was given up holds its thread
+    hang.set()
+    assert await third == await second == ("93.184.216.34",)

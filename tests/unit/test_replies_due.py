@@ -11,7 +11,7 @@ import pytest
 
 from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
-from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice
+from synapse_tui.events import AgentAdded, Event, EventBus, Notice
 from synapse_tui.host import replies as module
 from synapse_tui.host.replies import Replies
 from synapse_tui.messages.records import AgentKey, Owed
@@ -173,15 +173,6 @@ async def test_the_sender_is_told_of_an_end_without_an_answer(rig, state):
     assert (reply.state, reply.text, reply.reason) == (state, "agent exited", "agent exited")
 
 
-async def test_the_sender_is_told_of_the_end_of_an_agent_that_is_closed(rig):
-    rig.open()
-    task = rig.given(sender_task_id=OWN)
-    del rig.agents[rig.agent.agent_id]
-    rig.agent.tasks.change(task.id, state=TaskState.FAILED, reason="agent exited")
-    rig.events.publish(AgentRemoved(rig.agent.agent_id))
-    assert await rig.settled(task) is ReplyState.TOLD
-
-
 async def test_it_is_tried_again_until_it_succeeds(rig):
     rig.client.problems = [UNREACHABLE, PeerRefused("its server failed", 500), AgentExited("it has ended")]
     rig.open()
@@ -299,16 +290,6 @@ def asked(rig: Rig) -> Task:
     sender = Sender(rig.agent.agent_id, "codex", rig.agent.endpoint, verified=True)
     about = {"target_agent": CLAUDE.sender_id, "target_endpoint": CLAUDE.sender_endpoint}
     return rig.agent.service.open(MessageRequest("do it", sender, metadata=about), CLAUDE.sender_id)
-
-
-async def test_one_that_is_fetched_is_not(rig):
-    rig.replies._uncollected = 0.05
-    rig.open()
-    task = asked(rig)
-    rig.agent.service.answered(task.id, Reply("42"), verified=True)
-    rig.agent.service.collected(task)
-    assert await rig.settled(task) is ReplyState.TOLD
-    assert not rig.agent.requests
 
 
 async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):

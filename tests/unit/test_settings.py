@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.profiles.finding import TrustStore
+from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths
-from synapse_tui.settings import SCHEMA, Settings, load_settings
-from synapse_tui.settings.files import SettingsFile
+from synapse_tui.settings import SCHEMA, Setting, Settings, load_settings
+from synapse_tui.settings import files as editing
+from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
 from synapse_tui.settings.schema import nearest_key
+from tests.waiting import PATIENCE
 
 
 def write(path: Path, content: object) -> None:
@@ -252,22 +257,6 @@ def test_a_whole_file_of_synapse_a2a_can_be_read(home: Path, project: Path) -> N
     assert all(found.values[key] == SCHEMA[key].default for key in SCHEMA)
 
 
-def test_what_is_written_below_env_is_a_text(tmp_path: Path) -> None:
-    file = SettingsFile(tmp_path / "settings.json")
-    file.put("env.SYNAPSE_FILE_SAFETY_ENABLED", True)
-    file.put("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS", 7)
-    file.put("env.SYNAPSE_API_KEYS", ["a", "b"])
-    file.put("tui.sidebar", True)
-    assert json.loads(file.text()) == {
-        "env": {
-            "SYNAPSE_FILE_SAFETY_ENABLED": "true",
-            "SYNAPSE_FILE_SAFETY_RETENTION_DAYS": "7",
-            "SYNAPSE_API_KEYS": "a,b",
-        },
-        "tui": {"sidebar": True},
-    }
-
-
 @pytest.mark.parametrize("kind", ["pipe", "device", "long"])
 def test_a_project_cannot_keep_a_host_reading(home: Path, project: Path, kind: str) -> None:
     path = project / ".synapse/settings.json"
@@ -291,3 +280,84 @@ def test_a_count_is_a_number_of_days_before_now_at_most(home: Path, project: Pat
     settings = load(home, project)
     assert settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS") == 30
     assert len(settings.problems) == 1
+
+
+# -- The table of all settings in the documents is that of the schema ---
+
+
+PAGE = Path(__file__).parents[2] / "docs/settings.md"
+KINDS = {
+    "boolean": "`true`, `false`",
+    "text": "a text",
+    "count": "a whole number",
+    "number": "a whole number",
+    "list": "a list of texts",
+    "words": "a list of texts, or one with commas",
+    "file": "name of a file in `.synapse`",
+    "keys": "keys",
+    "table": "a table of texts",
+    "leader": "a key with Ctrl or Alt, or a function key",
+    "bindings": "a table of keys by action",
+}
+"""What the table says of kinds; any other is what it is called."""
+
+
+def row(setting: Setting) -> str:
+    """A setting as a row of the table."""
+    default = setting.written(setting.default)
+    text = default if isinstance(default, str) and default else json.dumps(default)
+    values = ", ".join(f"`{choice}`" for choice in setting.choices) or KINDS.get(setting.kind, setting.kind)
+    where = "yours" if not setting.project else "yours, project"
+    counts = "restart" if setting.restart else ""
+    return f"| `{setting.key}` | `{text}` | {values} | {where} | {counts} | {setting.help} |"
+
+
+def test_the_table_of_all_settings_is_the_schema() -> None:
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+    told = [line for line in page if line.startswith(tuple(f"| `{part}." for part in ("tui", "a2a", "env")))]
+    told += [line for line in page if line.startswith(("| `instructions.", "| `delegation."))]
+    wanted = [row(setting) for setting in SCHEMA.values()]
+    missing = [line for line in wanted if line not in told]
+    odd = [line for line in told if line not in wanted]
+    assert not missing, "to be written into docs/settings.md:\n" + "\n".join(missing)
+    assert not odd, "not so in the schema:\n" + "\n".join(odd)
+
+
+# -- Settings files that several change at the same time ---
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SettingsFiles:
+    paths = UserPaths(tmp_path)
+    return SettingsFiles(
+        tmp_path / "project", paths=paths, environ={}, trust=TrustStore(paths.trusted), types=lambda: ()
+    )
+
+
+def test_two_who_change_a_file_at_once_are_both_heard(files: SettingsFiles) -> None:
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slow(file: SettingsFile) -> None:
+        reading.set()
+        go_on.wait(PATIENCE)
+        file.put("tui.layout", "grid")
+
+    first = threading.Thread(target=files.change, args=("user", slow))
+    first.start()
+    assert reading.wait(PATIENCE)
+    second = threading.Thread(target=files.change, args=("user", lambda file: file.put("tui.sidebar", True)))
+    second.start()
+    second.join(0.1)  # one who did not wait would be done by now, and lost
+    go_on.set()
+    first.join(PATIENCE)
+    second.join(PATIENCE)
+    written = json.loads(files.path("user").read_text())
+    assert written == {"tui": {"layout": "grid", "sidebar": True}}
+
+
+def test_one_who_never_finishes_is_told(files: SettingsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editing, "PATIENCE", 0.0)
+    files.paths.synapse.mkdir()
+    with turn_at(files.paths.synapse), pytest.raises(ConfigError, match="another process is writing"):
+        files.change("user", lambda file: file.put("tui.layout", "grid"))
+    assert not files.path("user").exists()

@@ -65,11 +65,6 @@ def test_a_broken_name_is_made_anew(tmp_path: Path, content: bytes) -> None:
     assert machine_name(tmp_path) == name
 
 
-def test_a_home_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert machine_name(tmp_path / "file" / "machines") == machine_name(tmp_path / "file" / "machines")
-
-
 # -- repositories ---
 
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from textual import events
+from textual.widget import Widget
 
+from synapse_tui.driver import TerminalKey, TerminalKeyRelease
+from synapse_tui.driver.outer import (
+    QUERY_COLORS,
+    Handshake,
+    OuterTerminal,
+    Reaction,
+    keyboard,
+    parse_color,
+)
 from synapse_tui.driver.tokenizer import (
     ESCAPE_DELAY,
     MAX_STRING,
@@ -22,6 +34,7 @@ from synapse_tui.driver.tokenizer import (
     TextToken,
     Token,
     Tokenizer,
+    decode_key,
 )
 from synapse_tui.terminal.events import Modes
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
@@ -490,3 +503,180 @@ def test_linear_time(chunk):
     seconds(5)
     small, large = min(seconds(10) for _ in range(3)), min(seconds(80) for _ in range(2))
     assert large < small * 8 * 4 + 0.05
+
+
+# -- Textual's names for the keys of the outer terminal ---
+
+
+@pytest.mark.parametrize(
+    ("raw", "name", "character"),
+    [
+        (b"a", "a", "a"),
+        (b"A", "A", "A"),
+        (b"1", "1", "1"),
+        (b"@", "at", "@"),
+        (b"/", "slash", "/"),
+        (b"-", "minus", "-"),
+        (b"+", "plus", "+"),
+        (b"?", "question_mark", "?"),
+        (b" ", "space", " "),
+        ("漢".encode(), "漢", "漢"),
+        ("＠".encode(), "fullwidth_commercial_at", "＠"),
+        (b"\r", "enter", "\r"),
+        (b"\t", "tab", "\t"),
+        (b"\x1b", "escape", "\x1b"),
+        (b"\x7f", "backspace", "\x7f"),
+        (b"\x08", "backspace", None),
+        (b"\x00", "ctrl+space", None),
+        (b"\x01", "ctrl+a", None),
+        (b"\x11", "ctrl+q", None),
+        (b"\x1d", "ctrl+right_square_bracket", None),
+        (b"\x1b[93;5u", "ctrl+right_square_bracket", None),
+        (b"\x1c", "ctrl+backslash", None),
+        (b"\x1e", "ctrl+circumflex_accent", None),
+        (b"\x1f", "ctrl+underscore", None),
+        (b"\x1b[Z", "shift+tab", None),
+        (b"\x1b[9;2u", "shift+tab", None),
+        (b"\x1b[5~", "pageup", None),
+        (b"\x1b[6;5~", "ctrl+pagedown", None),
+        (b"\x1b[1;6A", "ctrl+shift+up", None),
+        (b"\x1bOP", "f1", None),
+        (b"\x1b[24~", "f12", None),
+        (b"\x1b[1;2P", "shift+f1", None),
+        (b"\x1b\r", "alt+enter", None),
+        (b"\x1b[13;2u", "shift+enter", None),
+        (b"\x1bx", "alt+x", None),
+        (b"\x1bX", "alt+shift+x", None),
+        (b"\x1bb", "ctrl+left", None),
+        (b"\x1bf", "ctrl+right", None),
+        (b"\x1b\x7f", "ctrl+w", None),
+        (b"\x1b[105;5u", "ctrl+i", None),
+        (b"\x1b[97;9u", "super+a", None),
+        (b"\x1b[57414u", "enter", None),
+        (b"\x1b[57417u", "left", None),
+        (b"\x1b[57404;129u", "5", "5"),
+        (b"\x1b[57441;2u", "shift+left_shift", None),
+        (b"\x1b[99~", "<unknown>", None),
+    ],
+)
+def test_name(raw, name, character):
+    key = TerminalKey(decode_key(raw), raw)
+    assert (key.key, key.character) == (name, character)
+    assert key.is_printable is (character is not None and character.isprintable())
+
+
+def test_a_key_is_handled_like_textuals_own():
+    key = TerminalKey(KeyEvent.of_text("a"), b"a")
+    assert isinstance(key, events.Key)
+    assert key.handler_name == "on_key" == events.Key.handler_name
+    copy = key.copy()
+    assert (copy.key, copy.event, copy.raw) == (key.key, key.event, key.raw)
+    assert isinstance(copy, TerminalKey)
+
+
+def test_a_release_is_no_key_to_anyone_who_does_not_ask():
+    release = TerminalKeyRelease(KeyEvent("q", ctrl=True, kind="release"))
+    assert release.handler_name == "on_terminal_key_release"
+    assert not hasattr(Widget, release.handler_name)
+    assert (release.key, release.character) == ("<release>", None)
+    assert release.event.key == "q"
+
+
+# -- What the outer terminal tells about itself, and what is said to it in return ---
+
+
+XTERM = {"TERM": "xterm-256color"}
+
+
+@pytest.mark.parametrize(
+    ("text", "color"),
+    [
+        ("rgb:ffff/8080/0000", (255, 128, 0)),
+        ("rgb:ff/80/00", (255, 128, 0)),
+        ("rgb:f/8/0", (255, 136, 0)),
+        ("rgb:fff/800/000", (255, 128, 0)),
+        ("rgba:ffff/8080/0000/ffff", (255, 128, 0)),
+        ("#ff8000", (255, 128, 0)),
+        ("", None),
+        ("red", None),
+        ("rgb:1/2", None),
+        ("rgb:12345/0/0", None),
+    ],
+)
+def test_colors(text, color):
+    assert parse_color(text) == color
+
+
+@pytest.mark.parametrize(
+    ("reply", "name", "value"),
+    [
+        (b"\x1b]10;rgb:ff/ff/ff\x07", "foreground", (255, 255, 255)),
+        (b"\x1b]11;#102030\x1b\\", "background", (16, 32, 48)),
+        (b"\x1b]12;rgb:0/0/0\x1b\\", "cursor", (0, 0, 0)),
+        (b"\x1b[?2026;2$y", "modes", {2026: 2}),
+        (b"\x1b[?997;2n", "scheme_dark", False),
+        (b"\x1bP>|xterm(390)\x1b\\", "version", "xterm(390)"),
+        *(
+            (reply, "", None)
+            for reply in (b"\x1b[>41;390;0c", b"\x1b[24;80R", b"\x1b]11;nonsense\x07", b"\x1b]99;1;x\x07")
+        ),
+        *((reply, "", None) for reply in (b"\x1b]52;c;aGVsbG8=\x07", b"\x1b[?1;2;3n")),
+    ],
+)
+def test_replies(reply, name, value):
+    outer = OuterTerminal()
+    Handshake(XTERM, mouse=True, outer=outer).take(reply)
+    assert outer == (replace(OuterTerminal(), **{name: value}) if name else OuterTerminal())
+
+
+def test_dark_by_its_word_or_its_background():
+    outer = OuterTerminal()
+    assert outer.dark is None
+    outer.background = (250, 250, 250)
+    assert outer.dark is False
+    outer.background = (20, 20, 40)
+    assert outer.dark is True
+    outer.scheme_dark = False
+    assert outer.dark is False
+
+
+class TestHandshake:
+    def start(self, environ: dict[str, str] = XTERM, *, mouse: bool = True) -> tuple[Handshake, str]:
+        outer = OuterTerminal()
+        handshake = Handshake(environ, mouse=mouse, outer=outer)
+        return handshake, handshake.begin()
+
+    def test_modes_that_it_knows(self):
+        handshake, _ = self.start()
+        assert handshake.take(b"\x1b[?2026;2$y") == Reaction(synchronized=True)
+        assert handshake.take(b"\x1b[?2031;2$y") == Reaction("\x1b[?2031h")
+        assert handshake.take(b"\x1b[?2026;0$y") == Reaction()
+        assert "\x1b[?2031l" in handshake.end()
+
+    def test_colours_are_asked_again_when_the_scheme_changes(self):
+        handshake, _ = self.start()
+        assert handshake.take(b"\x1b[?997;1n") == Reaction(colors=True)
+        assert handshake.take(b"\x1b[?997;1n") == Reaction(colors=True)
+        assert handshake.take(b"\x1b[?997;2n") == Reaction(QUERY_COLORS, colors=True)
+
+    def test_keys_for_the_child(self):
+        handshake, _ = self.start()
+        assert handshake.keyboard(3) == ""  # not pushed yet, but remembered
+        assert handshake.take(b"\x1b[?0u") == Reaction("\x1b[>7u")
+        assert handshake.keyboard(7) == ""
+        assert handshake.keyboard(0) == "\x1b[=5u"
+        assert handshake.resume() == "\x1b[=5u"
+
+    def test_missed_settings_are_made_up_for_by_the_last_of_each_kind(self):
+        handshake, _ = self.start()
+        handshake.missed("x\x1b[?25l\x1b[2 q\x1b]22;text\x07")
+        handshake.missed("\x1b[?25h\x1b]2;title\x07 and text")
+        assert handshake.resume() == "\x1b[?25h\x1b[2 q\x1b]22;text\x07\x1b]2;title\x07"
+        assert handshake.resume() == ""
+
+
+@pytest.mark.parametrize(
+    ("child", "outer"), [(0, 5), (1, 5), (2, 7), (7, 7), (8, 29), (15, 31), (31, 31), (16, 5), (4, 5)]
+)
+def test_keyboard_flags(child, outer):
+    assert keyboard(child) == outer

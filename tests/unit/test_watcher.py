@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.watch import CONTINUE_OR_REPLY, WatchState
-from synapse_tui.agents.watcher import AT_KEYBOARD, SOON
+from synapse_tui.agents.watcher import AT_KEYBOARD
 from synapse_tui.errors import InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.model import (
     INSTRUCTIONS,
@@ -106,19 +106,6 @@ async def test_whatever_else_goes_on_stops_the_clock(rig, what):
     await rig.rest(1000)
     assert not [task for task in rig.waiting if "nudge" in task.metadata]
     assert rig.report.left is None
-
-
-async def test_a_composer_that_is_out_of_sight_for_a_moment_does_not(rig):
-    working(rig)
-    rig.answer("half")
-    await rig.rest(EVERY - 1)
-    rig.view.visible = False
-    rig.view.time += 2
-    assert await rig.step() == SOON
-    assert not rig.waiting
-    rig.view.visible = True
-    await rig.step()
-    assert len(rig.waiting) == 1
 
 
 async def test_a_nudge_that_waits_while_a_person_types_is_taken_back(rig):
