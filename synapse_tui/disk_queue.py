@@ -62,13 +62,15 @@ class DiskQueue(Generic[Item]):
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting(), name="disk-queue")
         return not self._leaving_out
 
-    async def close(self) -> None:
-        """Wait until everything is written; items may still be added meanwhile."""
+    async def close(self, finish: Callable[[], None] | None = None) -> None:
+        """Wait until everything is written, then call `finish` in a thread; items may be added meanwhile."""
         self._closing = True
         self._enough.set()
         if self._writer is not None:
             await asyncio.gather(self._writer, return_exceptions=True)
         self._closing = False
+        if finish is not None:
+            await asyncio.to_thread(finish)
 
     async def _write_waiting(self) -> None:
         while self._waiting or self._leaving_out:

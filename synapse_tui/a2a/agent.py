@@ -96,10 +96,6 @@ class HostedAgent(Protocol):
 CardForm = Literal["dual", "v1"]
 
 
-def no_service(_agent_id: str) -> TaskService | None:
-    return None
-
-
 def no_agent(_agent_id: str) -> HostedAgent | None:
     return None
 
@@ -109,14 +105,12 @@ class Services:
     """What the servers of a host share.
 
     Attributes:
-        service_of: Returns the tasks of an agent of this host; None for others.
         access: Access rules; None without settings.
         processes: Returns the ids of agents by the ids of their processes.
         addresses: Returns all agents that an address can mean.
         agent_of: Returns an agent of this host by id; None for others.
     """
 
-    service_of: Callable[[str], TaskService | None] = no_service
     access: Access | None = None
     push: PushService | None = None
     network: Network = LOOPBACK

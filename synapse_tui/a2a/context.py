@@ -288,17 +288,17 @@ def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) 
 
 def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
     before: dict[str, str] = {agent.agent_id: ""}
-    waiting = deque([(agent.agent_id, agent.service)])
+    waiting = deque([agent])
     while waiting:
-        who, service = waiting.popleft()
-        for target in service.awaited():
+        who = waiting.popleft()
+        for target in who.service.awaited():
             if target in before:
                 continue
-            before[target] = who
+            before[target] = who.agent_id
             if target == sender:
                 return _steps(before, target)
-            if (further := services.service_of(target)) is not None:
-                waiting.append((target, further))
+            if (further := services.agent_of(target)) is not None:
+                waiting.append(further)
     return []
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import USER, Sender, Task
 
 from .access import Principal
@@ -17,7 +17,7 @@ from .external.registry import AddRequest, read_header
 from .external.service import ExternalAgents, at_rest
 from .external.untrusted import check_url, clean_line, is_loopback_host
 from .problems import HttpProblem
-from .wire import check_unicode, task_json
+from .wire import check_unicode, request_fields, task_json
 
 external_router = APIRouter(prefix="/external")
 
@@ -123,9 +123,7 @@ async def send_external(
 ) -> dict[str, Any]:
     """Send a message; if the agent has asked this sender something, it continues that task."""
     check_unicode(body.message, "message")
-    expected = body.metadata.get("response_expected", False)
-    if not isinstance(expected, bool):
-        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    expected = request_fields(body.metadata)["response_expected"]
     sender = _sender(principal, body.metadata, verified_id, is_ours)
     task = await external.send(alias, body.message, sender=sender, expected=expected)
     return {"task": task_json(task)}

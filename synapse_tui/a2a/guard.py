@@ -23,7 +23,7 @@ from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_con
 from .calls import KEY_HEADER
 from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
-from .problems import HttpProblem, refusal
+from .problems import CARD_PREFIX, HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
@@ -82,7 +82,6 @@ def _authority(server: tuple[str, int | None] | None) -> str:
     return f"[{address}]:{server[1]}" if ":" in address else f"{address}:{server[1]}"
 
 
-CARD_PREFIX = "/.well-known/"
 _OF_KEYS = re.compile(
     r"/|/a2a/.*|/v1/.*|/\.well-known/.*|/status|/message|/tasks|/tasks/send|/tasks/send-priority"
     r"|/tasks/(?!create$)[^/]+|/tasks/[^/]+/(?:cancel|subscribe)"

@@ -80,6 +80,9 @@ REST_PREFIX = "/a2a/rest"
 OLD_REST_PREFIXES = (REST_PREFIX, "")
 """REST 0.3 is served at `/v1` below these; clients that know only an agent's URL look for it at the root."""
 
+CARD_PREFIX = "/.well-known/"
+_REST_PATHS = (REST_PREFIX + "/", "/v1/")
+
 _CODES: Mapping[int, int] = MappingProxyType({415: -32005, 404: -32601, 500: -32603, 503: -32603})
 _INVALID_REQUEST = -32600
 _STATUSES: Mapping[int, str] = MappingProxyType(
@@ -98,6 +101,11 @@ _REASONS: Mapping[int, str] = MappingProxyType({415: "CONTENT_TYPE_NOT_SUPPORTED
 _DOMAIN = "a2a-protocol.org"
 
 
+def is_protocol_path(path: str) -> bool:
+    """Whether a path belongs to the A2A protocol: JSON-RPC, REST or a card."""
+    return path in JSONRPC_PATHS or path.startswith((*_REST_PATHS, CARD_PREFIX))
+
+
 def refusal(path: str, error: SynapseError) -> Answer:
     """The answer to an error, in the protocol of the path."""
     answer = answer_for(error)
@@ -108,7 +116,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
             "data": _details(answer.status, error),
         }
         return Answer(answer.status, {"jsonrpc": "2.0", "id": None, "error": body}, answer.headers)
-    if path == REST_PREFIX or path.startswith((REST_PREFIX + "/", "/v1/")):
+    if path == REST_PREFIX or path.startswith(_REST_PATHS):
         body = {
             "code": answer.status,
             "status": _STATUSES.get(answer.status, "INVALID_ARGUMENT"),

@@ -5,7 +5,9 @@ One application serves all agents; the guard in front of each server adds the ag
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import importlib
 import itertools
 import json
 import logging
@@ -20,6 +22,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Match, Router
+from starlette.types import Receive, Scope, Send
 
 from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.delivery.incoming import receive, text_with_files
@@ -59,9 +63,9 @@ from .context import (
     unknown_task,
     waited,
 )
+from .event_stream import EventStream
 from .external_routes import external_router
-from .problems import HttpProblem, refusal
-from .protocol.endpoints import EventStream, protocol_routes
+from .problems import HttpProblem, is_protocol_path, refusal
 from .watch_routes import watch_router, webhook_router
 from .wire import (
     PlainBody,
@@ -74,6 +78,7 @@ from .wire import (
     only_text,
     own_metadata,
     part_json,
+    request_fields,
     task_json,
     text_of,
 )
@@ -116,16 +121,13 @@ def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller
 def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
     # Values of the original; with "notify" its command does not wait for the answer, but its agent does.
     asked = body.metadata.get("response_mode") in ("wait", "notify")
-    expected = body.metadata.get("response_expected", asked)
-    if not isinstance(expected, bool):
-        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
     return MessageRequest(
         text="",
         sender=caller.sender(body.metadata),
         priority=caller.check_priority(priority),
-        response_expected=expected,
         metadata=own_metadata(check_metadata(body.metadata)),
         caller=caller.caller,
+        **request_fields(body.metadata, response_expected=asked),
     )
 
 
@@ -475,6 +477,26 @@ async def _saved(agent: HostedAgent, task: Task) -> Task:
     return await agent.control.saved(task) if task.id in agent.tasks else task
 
 
+class ProtocolRoutes(BaseRoute):
+    """The routes of the A2A protocol, imported with the first request: the SDK takes a second and 20 MB."""
+
+    def __init__(self) -> None:
+        self._router: Router | None = None
+        self._loading = asyncio.Lock()
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return (Match.FULL if is_protocol_path(scope["path"]) else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._loading:
+            if self._router is None:
+                endpoints = await asyncio.to_thread(
+                    importlib.import_module, "synapse_tui.a2a.protocol.endpoints"
+                )
+                self._router = Router(endpoints.protocol_routes(), redirect_slashes=False)
+        await self._router(scope, receive, send)
+
+
 def build_app() -> FastAPI:
     """Build the application. It has no state of any agent, so one can serve all of them."""
     app = FastAPI(
@@ -490,7 +512,7 @@ def build_app() -> FastAPI:
     app.include_router(webhook_router)
     app.include_router(external_router)
     # Last, so that the dialect's paths take precedence over the protocol's.
-    app.router.routes.extend(protocol_routes())
+    app.router.routes.append(ProtocolRoutes())
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

@@ -31,6 +31,7 @@ __all__ = [
     "check_metadata",
     "check_unicode",
     "own_metadata",
+    "request_fields",
     "sender_json",
     "sound",
     "task_json",
@@ -284,6 +285,14 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         raise MessageError(f"metadata is nested deeper than {MAX_DEPTH} levels", "flatten it")
     check_unicode(json.dumps(metadata, ensure_ascii=False), "metadata")
     return metadata
+
+
+def request_fields(metadata: Mapping[str, Any], *, response_expected: bool = False) -> dict[str, Any]:
+    """Return the fields of a request that its sender gives as metadata; raises MessageError."""
+    expected = metadata.get("response_expected", response_expected)
+    if not isinstance(expected, bool):
+        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    return {"response_expected": expected}
 
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from synapse_tui.terminal import (
     encode_focus,
 )
 from synapse_tui.terminal.events import ignore
+from synapse_tui.terminal.style import Rgb
 
 from .answers import AnswerCollector
 from .composer import ComposerReading, end_of_conversation, find_box, screen_rows
@@ -446,6 +447,12 @@ class AgentConsole:
         self.process.resize(columns, lines)
         self._answer()
         self._update()
+
+    def set_colors(
+        self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, dark: bool | None
+    ) -> None:
+        self.terminal.set_colors(foreground, background, cursor, dark=dark)
+        self._answer()
 
     def hooked(self, kind: HookKind, call: str) -> None:
         """Apply an event of the agent's hooks; waiters look again before the hook is answered."""

@@ -42,6 +42,7 @@ from synapse_tui.model import (
 from synapse_tui.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
 from synapse_tui.terminal.dump import dump
+from synapse_tui.terminal.style import Rgb
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, signals_to_json, task_to_json
@@ -331,7 +332,7 @@ class AgentSession:
         turns = TurnTracker(
             self.tasks,
             loop.time,
-            keeper=self._follow_ups,
+            turn_tasks=self._follow_ups,
             reader=self._reader,
             queues=self.profile.working_input == "queue",
         )
@@ -462,6 +463,12 @@ class AgentSession:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
 
+    def set_colors(
+        self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, *, dark: bool | None
+    ) -> None:
+        """Set the colours that the program is told of, those of the outer terminal; None keeps one."""
+        self.console.set_colors(foreground, background, cursor, dark)
+
     def focus(self, focused: bool) -> None:
         if focused:
             self.unseen = False
@@ -564,12 +571,12 @@ class AgentSession:
                 self.keyboard.guard.expect_no_menu()
             self.keyboard.look()
         self.turns.on_report(report)
-        news = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
+        rested = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
         turn = self.turns.running
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)
         drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
         begun = previous.state is not AgentState.STARTING
-        if news and begun and not self._focused and not briefed and not drawn:
+        if rested and begun and not self._focused and not briefed and not drawn:
             self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 

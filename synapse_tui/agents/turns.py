@@ -8,7 +8,7 @@ from typing import Any
 
 from synapse_tui.content import Artifact
 from synapse_tui.messages.changes import Writing
-from synapse_tui.messages.follow_ups import Keeper
+from synapse_tui.messages.follow_ups import TurnTasks
 from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
@@ -61,13 +61,13 @@ class Conclusion:
     def __init__(
         self,
         tasks: TaskStore,
-        keeper: Keeper,
+        turn_tasks: TurnTasks,
         reader: AnswerReader | None,
         clock: Callable[[], float],
         runs: Callable[[str], bool],
     ) -> None:
         self._tasks = tasks
-        self._keeper = keeper
+        self._turn_tasks = turn_tasks
         self._reader = reader
         self._clock = clock
         self._runs = runs
@@ -106,7 +106,7 @@ class Conclusion:
             artifacts = self._with(turn, artifact)
             if self._runs(turn.task_id):
                 self.change(turn.task_id, artifacts=artifacts)
-            elif kept := self._keeper.keeps(turn.task_id):
+            elif kept := self._turn_tasks.keeps(turn.task_id):
                 words = f"{reason}; {kept}" if reason else kept
                 self.change(turn.task_id, state=TaskState.WORKING, reason=words, artifacts=artifacts)
             else:
@@ -162,13 +162,13 @@ class TurnTracker:
         tasks: TaskStore,
         clock: Callable[[], float],
         *,
-        keeper: Keeper | None = None,
+        turn_tasks: TurnTasks | None = None,
         reader: AnswerReader | None = None,
         queues: bool = False,
     ) -> None:
         self._tasks = tasks
         self._clock = clock
-        self._keeper = keeper or Keeper()
+        self._turn_tasks = turn_tasks or TurnTasks()
         self._queues = queues
         self.current: Turn | None = None
         self.newest = ""
@@ -182,7 +182,7 @@ class TurnTracker:
         """Tasks answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
-        self._conclusion = Conclusion(tasks, self._keeper, reader, clock, self._runs)
+        self._conclusion = Conclusion(tasks, self._turn_tasks, reader, clock, self._runs)
 
     @property
     def collecting(self) -> bool:
@@ -258,7 +258,7 @@ class TurnTracker:
         """Start the turn of a message submitted at `begun`; `report` is the agent's current state."""
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
-        turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
+        turn = Turn(self._turn_tasks.begun(task), text, begun, answer, changed=self._clock())
         self.newest = turn.task_id
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
@@ -277,7 +277,7 @@ class TurnTracker:
 
     def _taken(self, turn: Turn) -> None:
         if turn.message_id not in ("", turn.task_id):
-            self._keeper.taken(turn.message_id, turn.task_id)
+            self._turn_tasks.taken(turn.message_id, turn.task_id)
 
     def _into_turn(self, turn: Turn) -> None:
         turn.waits, turn.worked = self._queues, not self._queues
@@ -476,4 +476,4 @@ class TurnTracker:
     def _kept(self, turn: Turn) -> bool:
         others = [each for each in self._turns if each is not turn and not each.steers]
         same = any(each.task_id == turn.task_id for each in others)
-        return same or bool(self._keeper.keeps(turn.task_id))
+        return same or bool(self._turn_tasks.keeps(turn.task_id))

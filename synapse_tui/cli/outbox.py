@@ -15,7 +15,7 @@ import click
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.addresses import ALL, Address, fold
-from synapse_tui.database.location import location_of
+from synapse_tui.database.location import Location, location_of
 from synapse_tui.errors import (
     AgentExited,
     AgentNotFound,
@@ -405,8 +405,12 @@ class KeptMessages:
             return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
 
     def _all(self) -> Sequence[Undelivered]:
-        with self._archive() as archive:
-            found = archive.kept(self._caller.project)
+        from synapse_tui.messages.quick import undelivered
+
+        found = undelivered(self._location(), self._caller.project)
+        if found is None:
+            with self._archive() as archive:
+                found = archive.kept(self._caller.project)
         # Checked after reading the history: an agent opened meanwhile already has its messages.
         here = self._caller.here()
         return [
@@ -415,14 +419,17 @@ class KeptMessages:
             if not any(each.addressee.is_meant(agent.agent_id, agent.name) for agent in here)
         ]
 
+    def _location(self) -> Location:
+        caller = self._caller
+        project = Path(caller.project)
+        settings = Layers(caller, project).load()
+        return location_of(settings, caller.paths.history, paths=caller.paths, project=project)
+
     @contextmanager
     def _archive(self) -> Iterator[Archive]:
         from synapse_tui.messages.archive import Archive
 
-        caller = self._caller
-        project = Path(caller.project)
-        settings = Layers(caller, project).load()
-        archive = Archive(location_of(settings, caller.paths.history, paths=caller.paths, project=project))
+        archive = Archive(self._location())
         try:
             yield archive
         finally:

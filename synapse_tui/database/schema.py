@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-
-from sqlalchemy import Connection, text
-from sqlmodel import inspect
+from typing import TYPE_CHECKING, TypeAlias
 
 from synapse_tui.errors import HistoryError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 PUSH_STEP = (
     """CREATE TABLE push_configs (
@@ -51,7 +52,7 @@ PUSH_STEP = (
 )
 
 
-Step = Sequence[str | Callable[[Connection], None]]
+Step: TypeAlias = "Sequence[str | Callable[[Connection], None]]"
 STEPS: Sequence[Step] = (
     (
         """CREATE TABLE tasks (
@@ -181,9 +182,9 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
             else:
                 connection.exec_driver_sql(statement)
     if taken < len(steps):
-        connection.execute(text("DELETE FROM schema_version"))
-        connection.execute(
-            text("INSERT INTO schema_version (id, version) VALUES (1, :version)"), {"version": len(steps)}
+        connection.exec_driver_sql("DELETE FROM schema_version")
+        connection.exec_driver_sql(
+            f"INSERT INTO schema_version (id, version) VALUES (1, {len(steps):d})"  # noqa: S608 - a number
         )
 
 
@@ -197,13 +198,15 @@ def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
 
 
 def _version(connection: Connection, adopted: Adopted) -> int:
+    from sqlmodel import inspect  # noqa: PLC0415 - quick readers need the steps alone
+
     tables = inspect(connection).get_table_names()
     if _VERSIONS in tables:
-        return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
+        return int(connection.exec_driver_sql("SELECT MAX(version) FROM schema_version").scalar() or 0)
     if is_foreign(tables, adopted):
         raise ForeignFile(f"it has the tables {', '.join(tables[:5])}")
-    connection.execute(
-        text("CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
+    connection.exec_driver_sql(
+        "CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)"
     )
     return adopted.version if is_adopted(tables, adopted) else 0
 

@@ -43,7 +43,7 @@ SHARE = 4
 """Pause after a step, as a multiple of the time it took."""
 LEAST = 0.05
 """Minimum pause between steps, in seconds."""
-PATIENCE = 60.0
+RETRY_INDEX = 60.0
 """Seconds before retrying after a write error."""
 
 
@@ -79,7 +79,7 @@ class IdleIndex:
             except HistoryError as error:
                 log.warning("the history was not indexed: %s", error.message)
                 self._changed.set()
-                await self._sleep(PATIENCE)
+                await self._sleep(RETRY_INDEX)
 
     async def _step(self) -> bool:
         begun = self._clock()

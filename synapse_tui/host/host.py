@@ -57,7 +57,7 @@ from .history import HistoryKeeper
 from .instructions import Instructions
 from .peers import PeerWatch, RecordKeeper
 from .replies import Replies
-from .routing import Receipt, Router, name_at, services_of
+from .routing import Receipt, Router, name_at
 from .serving import AccessSettings, Servers
 from .spool import Spools
 
@@ -286,7 +286,6 @@ class Host:
             self._tokens,
             self.events,
             Services(
-                services_of(self._agents),
                 access=self._reach.access,
                 external=self.externals,
                 push=self._push,
@@ -391,7 +390,7 @@ class Host:
         """Import the HTTP servers and the history in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
-        self._push.load(after=self._servers.client)
+        self._push.load(after=self._servers.loaded)
         self.externals.load()
         self.safety.load()
         self.following.load()

@@ -41,7 +41,7 @@ UNCOLLECTED = 3.0
 """Seconds in which a waiting sender fetches its answer; afterwards the answer is sent as a message."""
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
-PATIENCE = 600.0
+LONGEST_WAIT = 600.0
 """Seconds after which retrying a reply stops."""
 LAST_CALLS = 1.0
 """Seconds allowed for requests in progress when the host stops."""
@@ -161,7 +161,7 @@ class Replies:
             try:
                 await self._give(due, task)
             except SynapseError as error:
-                if waited >= PATIENCE or not _may_succeed_later(error):
+                if waited >= LONGEST_WAIT or not _may_succeed_later(error):
                     self._give_up(due, task, error)
                     return
             else:
@@ -301,7 +301,7 @@ def _message(task: Task) -> MessageRequest:
     kind, port = parse_agent_id(task.target) or ("external", 0)
     endpoint: object = f"http://127.0.0.1:{port}" if port else ""
     verified = True
-    if task.outgoing:  # it was answered by somebody else
+    if task.outgoing:  # another agent has answered it
         about = task.metadata
         endpoint, verified = about.get("target_endpoint"), about.get("answer_verified") is True
         answers, origin = about.get("in_reply_to"), about.get(ORIGIN_ID)

@@ -15,7 +15,6 @@ from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
-from synapse_tui.messages.service import TaskService
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
 from synapse_tui.wording import standing
@@ -104,32 +103,38 @@ class Router:
             AgentNotFound: The sender does not exist.
         """
         targets = self.resolve(address, sender=sender)
-        who = self._sender(sender)
-        author = "user" if sender else ""
+        about = {"author": "user"} if sender else {}
+        request = MessageRequest(text, self._sender(sender), priority, metadata=about)
 
-        async def deliver(target: Address) -> Receipt:
-            if target.external:
-                task = await self._externals.send(target.agent_id, text, sender=who, author=author)
-                return Receipt(target.agent_id, task.id, task.delivery.value)
-            about = {"author": author} if author else {}
-            session = self._agents.get(target.agent_id)
-            if session is not None:
-                accepted = session.accept(MessageRequest(text, who, priority, metadata=about))
-                task = await session.control.saved(accepted)
-                return Receipt(
-                    target.agent_id, task.id, standing(task.state, task.delivery.value, task.reason)
-                )
-            client = await self._servers.client()
-            call = calls.send(text, sender=who, priority=priority, metadata=about)
-            send = partial(client.call, target.endpoint, call)
-            if priority == INTERRUPT_PRIORITY:  # busy agents accept it too
-                answer = await send()
-            else:
-                async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
-                    answer = await _once_taken(send)
-            return Receipt(target.agent_id, answer.task_id, answer.status)
+        async def receipt(target: Address) -> Receipt:
+            try:
+                return await self._deliver(target, request)
+            except SynapseError as error:
+                return Receipt(target.agent_id, "", f"failed: {error.message}", error)
 
-        return await deliver_to_all(targets, deliver)
+        return list(await asyncio.gather(*(receipt(target) for target in targets)))
+
+    async def _deliver(self, target: Address, request: MessageRequest) -> Receipt:
+        if target.external:
+            author = str(request.metadata.get("author", ""))
+            task = await self._externals.send(
+                target.agent_id, request.text, sender=request.sender, author=author
+            )
+            return Receipt(target.agent_id, task.id, task.delivery.value)
+        if (session := self._agents.get(target.agent_id)) is not None:
+            task = await session.control.saved(session.accept(request))
+            return Receipt(target.agent_id, task.id, standing(task.state, task.delivery.value, task.reason))
+        client = await self._servers.client()
+        call = calls.send(
+            request.text, sender=request.sender, priority=request.priority, metadata=request.metadata
+        )
+        send = partial(client.call, target.endpoint, call)
+        if request.priority == INTERRUPT_PRIORITY:  # busy agents accept it too
+            answer = await send()
+        else:
+            async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
+                answer = await _once_taken(send)
+        return Receipt(target.agent_id, answer.task_id, answer.status)
 
     def _sender(self, agent_id: str) -> Sender:
         if not agent_id:
@@ -154,32 +159,9 @@ async def _once_taken(send: Callable[[], Awaitable[PeerTask]]) -> PeerTask:
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-Deliver = Callable[[Address], Awaitable[Receipt]]
-
-
-async def deliver_to_all(targets: Sequence[Address], deliver: Deliver) -> list[Receipt]:
-    """Send a message to all targets concurrently; a failure of one does not affect the others."""
-
-    async def one(target: Address) -> Receipt:
-        try:
-            return await deliver(target)
-        except SynapseError as error:
-            return Receipt(target.agent_id, "", f"failed: {error.message}", error)
-
-    return list(await asyncio.gather(*(one(target) for target in targets)))
-
-
 def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
     """Return the id of the agent at an endpoint, or the endpoint if it is unknown."""
     return next((each.agent_id for each in addresses if each.endpoint == endpoint), endpoint)
-
-
-def services_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskService | None]:
-    def service_of(agent_id: str) -> TaskService | None:
-        session = agents.get(agent_id)
-        return session.service if session is not None else None
-
-    return service_of
 
 
 def address_of(session: AgentSession) -> Address:

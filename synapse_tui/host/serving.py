@@ -73,8 +73,7 @@ class Servers:
             self._loaded = asyncio.get_running_loop().create_task(self._load(), name="load-servers")
 
     async def _load(self) -> None:
-        for module in ("synapse_tui.a2a.server", "synapse_tui.a2a.async_client"):
-            await asyncio.to_thread(importlib.import_module, module)
+        await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.server")
         for agent_id in tuple(self._waiting):
             self._start(agent_id)
 
@@ -126,20 +125,25 @@ class Servers:
         """Detach the agents' sockets from the servers and return their descriptors; callers wait."""
         return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
 
-    async def client(self) -> AsyncClient:
+    async def loaded(self) -> None:
+        """Wait until the servers are imported."""
         self.load()
         assert self._loaded is not None
         await self._loaded
-        if self._client is None:
-            from synapse_tui.a2a.async_client import AsyncClient  # noqa: PLC0415
 
-            self._client = AsyncClient(
+    async def client(self) -> AsyncClient:
+        """Return the client for agents of other hosts; httpx is imported with the first call."""
+        await self.loaded()
+        module = await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.async_client")
+        if self._client is None:
+            self._client = module.AsyncClient(
                 token_of=self._token_of,
                 name_of=self._name_of,
                 network=self._services.network,
                 key=self._key,
             )
-        return self._client
+        client: AsyncClient = self._client
+        return client
 
     async def remove(self, agent_id: str) -> None:
         """Stop serving an agent and close its sockets; streams of other agents continue."""

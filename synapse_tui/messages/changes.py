@@ -108,7 +108,7 @@ class _Sent:
 class Changes:
     """The changes of an agent's tasks; free of cost without readers.
 
-    Text that is still being written is a change too, without a row: it is produced while somebody reads it.
+    Text that is still being written is a change too, without a row: it is produced only while it is read.
     """
 
     def __init__(self, get: Callable[[str], Task]) -> None:
@@ -140,7 +140,7 @@ class Changes:
             return task
 
     def wanted(self, task_id: str) -> bool:
-        """Whether somebody reads the task's text while it is written."""
+        """Whether the task's text is read while it is written."""
         return task_id in self._sent
 
     def written(self, task_id: str, text: str, position: int) -> None:

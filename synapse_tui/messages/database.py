@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -41,16 +40,18 @@ from .records import (
 )
 from .recovery import HOST_ENDED, NOBODY, Standing, after_end
 from .rows import (
+    addressee_of,
     change_of,
     change_values,
     entry_of,
     new_task,
     place_values,
     put_standing,
-    sound,
+    sound_value,
     standing_of,
     task_fields,
     task_of,
+    undelivered_of,
     watch_values,
 )
 from .search import Dialect
@@ -238,16 +239,12 @@ def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
     values = dataclasses.asdict(subscription)
     values["agent_name"] = values.pop("agent_id")
     values["events"] = list(subscription.events)
-    return {**{name: _sound(value) for name, value in values.items()}, "owner": owner}
+    return {**{name: sound_value(value) for name, value in values.items()}, "owner": owner}
 
 
 def _delivery_values(delivery: Delivery) -> dict[str, Any]:
-    values = {name: _sound(value) for name, value in dataclasses.asdict(delivery).items()}
+    values = {name: sound_value(value) for name, value in dataclasses.asdict(delivery).items()}
     return {**values, "state": delivery.state.value}
-
-
-def _sound(value: object) -> object:
-    return sound(value) if isinstance(value, str) else value
 
 
 def _subscription_of(row: SubscriptionRow) -> Subscription:
@@ -284,13 +281,7 @@ WAITS = (
 def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence[Undelivered]:
     """Return the waiting messages of a project in outbox order, including those of open agents."""
     rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
-    places = places_of(session, rows)
-
-    def order(row: TaskRow) -> tuple[str, str, float, datetime]:
-        place = places.get(row.id)
-        return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
-
-    return [_undelivered(row, places.get(row.id), naming) for row in sorted(rows, key=order)]
+    return undelivered_of(rows, places_of(session, rows), closed=naming.owner(NOBODY))
 
 
 def cancel_undelivered(
@@ -313,13 +304,6 @@ def cancel_undelivered(
     session.add(row)
     session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
     return task_of(row)
-
-
-def _undelivered(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Undelivered:
-    """Return a message as it is after recovery; does not write."""
-    found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
-    task = replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
-    return Undelivered(task, _addressee(row), row.agent_type, found.hold)
 
 
 MAX_ASKED = 100
@@ -398,7 +382,7 @@ class Database:
             rows = [
                 each
                 for each in found
-                if (called is None or _addressee(each).fits(called))
+                if (called is None or addressee_of(each).fits(called))
                 and (each.agent_name == key.agent_id or self._is_gone(each.owner))
             ]
             places = self._settle(session, rows)
@@ -686,10 +670,6 @@ class Database:
             place.parked, place.entered = bool(now.hold), now.entered
             session.add(place)
         return places
-
-
-def _addressee(row: TaskRow) -> Addressee:
-    return Addressee(row.agent_name, row.called)
 
 
 def _statements(

@@ -29,8 +29,8 @@ class Watch(Protocol):
         """Describe what a task waits for after its turn; empty if it ends with it."""
 
 
-class Keeper:
-    """Decides which task a turn works on; this base class gives each message its own."""
+class TurnTasks:
+    """The tasks that turns work on; in this base class each message is its own task."""
 
     def begun(self, task: Task) -> str:
         """Return the task of the turn that a submitted message begins."""
@@ -44,7 +44,7 @@ class Keeper:
         return ""
 
 
-class FollowUps(Keeper):
+class FollowUps(TurnTasks):
     def __init__(
         self, tasks: TaskStore, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]
     ) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 1.5
+WRITE_TIMEOUT = 1.5
 """Seconds that a message in the composer waits for the disk before it is held."""
 OPENING = 8.0
 RETRY = 1.0
@@ -122,24 +122,24 @@ class History:
         self._pending.push.add(notes)
         self._wanted.set()
 
-    async def flush(self, patience: float = PATIENCE) -> None:
+    async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
         """Wait until all notes are on disk."""
         self.load()
         if self.problem:
             raise self._error()
-        patience = patience if self._opened else max(patience, OPENING)
+        seconds = seconds if self._opened else max(seconds, OPENING)
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self._wanted.set()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds):
                 await waiter
         except TimeoutError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 return  # both at the same moment
             self._wanted.set()  # the next write shows whether it works again
             who = "disk" if isinstance(self._location, Path) else "server"
-            text = f"history cannot be written: the {who} did not answer in {patience:g} s"
+            text = f"history cannot be written: the {who} did not answer in {seconds:g} s"
             self._trouble(HistoryError(text, self._hint))
             raise self._error() from None
 
@@ -148,7 +148,7 @@ class History:
     ) -> list[Restored]:
         """Take over the waiting messages of an agent's earlier sessions, in order."""
         try:
-            await self.flush(self._busy + PATIENCE)  # includes the last session's notes
+            await self.flush(self._busy + WRITE_TIMEOUT)  # includes the last session's notes
             return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
         except Exception as error:
             raise self._failure(error, "read") from error
@@ -204,7 +204,7 @@ class History:
         """Write pending notes and close the file; logs what cannot be written."""
         if self._worker is not None or self._pending:
             try:
-                await self.flush(2 * PATIENCE)
+                await self.flush(2 * WRITE_TIMEOUT)
             except HistoryError as error:
                 log.error("the end of the history is lost: %s", error.message)
         if self._worker is not None:

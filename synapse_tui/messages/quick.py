@@ -17,22 +17,24 @@ from types import SimpleNamespace
 from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.schema import STEPS
 from synapse_tui.safety.locks import FileKeys, Lock
 
-from .records import Record, Wanted
-from .rows import task_of
+from .records import Record, Undelivered, Wanted
+from .recovery import NOBODY
+from .rows import task_of, undelivered_of
 from .search import conditions, pattern_of
 
-PATIENCE = 0.2
+BUSY_COMPLETION = 0.2
 """Seconds that shell completion waits for a locked file."""
-HISTORY_VERSION = 6
-"""Number of `schema.STEPS` in files that can be read here."""
 _TEXT = 60
 _CHUNK = 500
 NEWEST = "tasks INDEXED BY ix_tasks_newest"
 """Forces the index in reverse: SQLite would choose the project's index, and sort all of it."""
 _RECENT = """SELECT id, agent_name, status, substr(input, 1, ?) FROM tasks WHERE project = ?
     ORDER BY created_at DESC LIMIT ?"""
+_WAITING = """SELECT * FROM tasks WHERE project = ? AND finished_at IS NULL
+    AND delivery NOT IN ('submitted', 'done') AND sender_id <> agent_name"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
     FROM file_locks WHERE :agent IN ('', agent_name) ORDER BY locked_at, id"""
 _TIMES = ("created_at", "updated_at", "submitted_at", "finished_at")
@@ -51,7 +53,7 @@ class RecentTask:
 def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
     """Return a project's newest tasks for shell completion; empty if that would be slow."""
     try:
-        with _opened(file, "ro", PATIENCE) as db:
+        with _opened(file, "ro", BUSY_COMPLETION) as db:
             rows = db.execute(_RECENT, (_TEXT, project, limit)).fetchall()
     except sqlite3.Error:
         return []
@@ -66,16 +68,28 @@ def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
         return []
     query, values = listing(wanted)
     try:
-        with _opened(location, "rw", BUSY) as db:
-            db.execute("BEGIN")
-            (version,) = db.execute("SELECT MAX(version) FROM schema_version").fetchone()
-            if version != HISTORY_VERSION:
-                return None
+        with _known(location) as db:
             ids = [task for task, _made in db.execute(query, values).fetchall()]
             rows = {row["id"]: row for row in _rows(db, ids)}
-    except sqlite3.Error:
+    except (_UnknownTables, sqlite3.Error):
         return None
     return [_record(rows[each]) for each in ids if each in rows]
+
+
+def undelivered(location: Location, project: str) -> Sequence[Undelivered] | None:
+    """Return the waiting messages of a project, as `Archive.kept`; None if that is needed."""
+    if not isinstance(location, Path):
+        return None
+    if not location.exists():
+        return []
+    try:
+        with _known(location) as db:
+            rows = [_row(row) for row in db.execute(_WAITING, (project,)).fetchall()]
+            places = db.execute("SELECT * FROM outbox WHERE project = ?", (project,)).fetchall()
+    except (_UnknownTables, sqlite3.Error):
+        return None
+    found: dict[str, Any] = {place["task_id"]: SimpleNamespace(**dict(place)) for place in places}
+    return undelivered_of(rows, found, closed=NOBODY)
 
 
 def held_locks(
@@ -130,6 +144,21 @@ def _opened(file: Path, mode: str, busy: float) -> Iterator[sqlite3.Connection]:
         yield database
 
 
+@contextmanager
+def _known(file: Path) -> Iterator[sqlite3.Connection]:
+    """Begin a transaction on a file with today's tables; raises _UnknownTables for others."""
+    with _opened(file, "rw", BUSY) as db:
+        db.execute("BEGIN")
+        (version,) = db.execute("SELECT MAX(version) FROM schema_version").fetchone()
+        if version != len(STEPS):
+            raise _UnknownTables
+        yield db
+
+
+class _UnknownTables(Exception):
+    """The file is of another version."""
+
+
 def _rows(db: sqlite3.Connection, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
     for at in range(0, len(ids), _CHUNK):
         some = ids[at : at + _CHUNK]
@@ -137,12 +166,16 @@ def _rows(db: sqlite3.Connection, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
         yield from db.execute(f"SELECT * FROM tasks WHERE id IN ({marks})", some)  # noqa: S608 - question marks
 
 
-def _record(row: sqlite3.Row) -> Record:
+def _row(row: sqlite3.Row) -> Any:  # noqa: ANN401 - has the attributes of a TaskRow
     values: dict[str, Any] = dict(row)
     values |= {name: values[name] and _time(values[name]) for name in _TIMES}
     values |= {name: bool(values[name]) for name in _FLAGS}
     values |= {name: json.loads(values[name]) for name in _VALUES}
-    found: Any = SimpleNamespace(**values, meta=values["metadata"])
+    return SimpleNamespace(**values, meta=values["metadata"])
+
+
+def _record(row: sqlite3.Row) -> Record:
+    found = _row(row)
     return Record(task_of(found), found.agent_type, found.project, found.submitted_at, found.finished_at)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
-from synapse_tui.messages.records import Change, Place, Snapshot
-from synapse_tui.messages.recovery import Standing, parked_by
+from synapse_tui.messages.records import Addressee, Change, Place, Snapshot, Undelivered
+from synapse_tui.messages.recovery import Standing, after_end, parked_by
 from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
+_CONVERTED = {"id", "target", "sender", "text", "metadata", "messages", "artifacts", "outgoing"}
+_CHANGING = {"updated_at", "state", "delivery", "reason", "replied", "reply"}
+_PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _CONVERTED | _CHANGING]
+"""Fields of a task that never change and are stored as they are, in columns of their names."""
+
+
 def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     task, key = snapshot.task, snapshot.key
     return {
         "agent_name": key.agent_id,
         "agent_type": key.agent_type,
         "project": sound(key.project),
-        "context_id": task.context_id,
+        **{name: sound_value(getattr(task, name)) for name in _PLAIN},
         "peer_task_id": _peer_task(task.metadata),
         "sender_id": sound(task.sender.sender_id),
         "sender_type": sound(task.sender.sender_type),
         "sender_endpoint": sound(task.sender.sender_endpoint),
         "sender_verified": task.sender.verified,
         "input": sound(task.text),
-        "priority": task.priority,
-        "response_expected": task.response_expected,
         "meta": _json(dict(task.metadata)),
-        "caller": sound(task.caller),
-        "follows": task.follows,
         "session": snapshot.session or task.context_id,
-        "created_at": task.created_at,
         "submitted_at": None,
         "kept": True,
         "called": None,
@@ -118,6 +119,28 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
     )
 
 
+def addressee_of(row: TaskRow) -> Addressee:
+    return Addressee(row.agent_name, row.called)
+
+
+def undelivered_of(
+    rows: Iterable[TaskRow], places: Mapping[str, OutboxRow], *, closed: str
+) -> Sequence[Undelivered]:
+    """Return messages as they are after recovery, in outbox order; `closed` owns those of closed agents."""
+
+    def order(row: TaskRow) -> tuple[str, str, float, datetime]:
+        place = places.get(row.id)
+        return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
+
+    return [_undelivered(row, places.get(row.id), closed) for row in sorted(rows, key=order)]
+
+
+def _undelivered(row: TaskRow, place: OutboxRow | None, closed: str) -> Undelivered:
+    found = after_end(standing_of(row, place), closed=row.owner == closed)
+    task = dataclasses.replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    return Undelivered(task, addressee_of(row), row.agent_type, found.hold)
+
+
 def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
     from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
@@ -140,26 +163,21 @@ def task_of(row: TaskRow) -> Task:
     outgoing = is_outgoing(row)
     target = row.meta.get("target_agent", "") if outgoing else row.agent_name
     return Task(
+        **{name: getattr(row, name) for name in _PLAIN},
         id=row.id,
-        context_id=row.context_id,
         target=str(target),
         sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
         text=row.input,
-        priority=row.priority,
-        created_at=row.created_at,
         updated_at=row.updated_at,
         state=TaskState(row.status),
         delivery=DeliveryState(row.delivery),
         reason=row.reason,
         artifacts=_artifacts_of(row),
-        response_expected=row.response_expected,
         metadata=MappingProxyType(dict(row.meta)),
         outgoing=outgoing,
         replied=row.replied,
         reply=ReplyState(row.reply),
-        caller=row.caller,
         messages=tuple(map(message_from_json, row.messages)),
-        follows=row.follows,
     )
 
 
@@ -182,6 +200,10 @@ def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
 def sound(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode: one would block a whole batch."""
     return text.encode("utf-8", "replace").decode()
+
+
+def sound_value(value: object) -> object:
+    return sound(value) if isinstance(value, str) else value
 
 
 def _json(value: Json) -> Json:

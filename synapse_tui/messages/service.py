@@ -59,7 +59,7 @@ class TaskService:
         self._running = running
         self._newest = newest
         self._goes_on = goes_on
-        self._told = answered
+        self._answered = answered
         self._waited: Counter[str] = Counter()
 
     # -- waiting ---
@@ -128,7 +128,7 @@ class TaskService:
         task = self.replied_to(task_id)
         if task.id in self._outbox:
             self._outbox.take(task.id)  # it was uncertain whether the agent received it
-        self._told(task.id)
+        self._answered(task.id)
         if reply.state is TaskState.INPUT_REQUIRED:
             return self._ask(task, reply)
         artifacts = (*task.artifacts, _artifact(reply))

@@ -34,7 +34,7 @@ MIN_PREFIX = 8
 """Minimum length of a task id prefix: as many characters as are displayed."""
 MAX_REASON = 200
 """Maximum characters of a reason given by a caller."""
-PATIENCE = 5.0
+LOAD_TIMEOUT = 5.0
 """Timeout in seconds for loading the open tasks of earlier sessions."""
 MAX_FINISHED = 500
 MAX_FINISHED_SIZE = 8_000_000
@@ -50,8 +50,8 @@ _WHY_DELIVERY = {
 }
 _WHY_STATE = {TaskState.WORKING: "the agent works on it"}
 WHY_REPLY = {
-    ReplyState.TOLD: "the sender was told",
-    ReplyState.FAILED: "the sender could not be told",
+    ReplyState.TOLD: "the sender was notified",
+    ReplyState.FAILED: "the sender could not be notified",
 }
 
 
@@ -104,6 +104,13 @@ class Journal:
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
         """Return a page of the agent's tasks, latest change first."""
         raise HistoryError("no history is kept")
+
+
+_TAKEN = (
+    {field.name for field in dataclasses.fields(MessageRequest)}
+    & {field.name for field in dataclasses.fields(Task)}
+) - {"context_id", "metadata"}
+"""Fields that a task takes from its request as they are."""
 
 
 class TaskIndex:
@@ -208,16 +215,11 @@ class TaskStore:
             id=task_id,
             context_id=request.context_id or self._context_id,
             target=target,
-            sender=request.sender,
-            text=request.text,
-            priority=request.priority,
             created_at=now,
             updated_at=now,
-            response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
-            caller=request.caller,
             messages=(request.message,) if request.message is not None else (),
-            follows=request.follows,
+            **{name: getattr(request, name) for name in _TAKEN},
             **fields,  # type: ignore[arg-type]
         )
         self._record(task, _why(None, task))
@@ -317,7 +319,7 @@ class TaskStore:
         if not found:
             raise unknown
         if not found[0].state.final:  # it is still open, or about to be
-            await self.journal.restored(PATIENCE)
+            await self.journal.restored(LOAD_TIMEOUT)
         return self.get(found[0].id) if found[0].id in self else found[0]
 
     async def page(self, query: TaskQuery) -> TaskPage:
@@ -427,7 +429,7 @@ def peer_task(task: Task) -> str:
 
 def _why(old: Task | None, new: Task) -> str:
     if old is not None and old.reply is not new.reply and old.state is new.state:
-        return WHY_REPLY.get(new.reply, "the sender is to be told")
+        return WHY_REPLY.get(new.reply, "the sender is to be notified")
     if new.reason:
         return new.reason
     if old is not None and new.delivery is old.delivery:

@@ -5,7 +5,6 @@ https://docs.asciinema.org/manual/asciicast/v2/
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import json
 import os
@@ -16,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from synapse_tui.disk_queue import DiskQueue
 from synapse_tui.errors import SynapseError
 
 OUTPUT: Literal["o"] = "o"
@@ -123,6 +121,8 @@ class ScreenRecorder:
         self._encoder = CastEncoder()
         self._begun = self._encoder.header(header)  # The header, until it is written
         self._descriptor = _create(path, overwrite=overwrite)
+        from synapse_tui.disk_queue import DiskQueue  # noqa: PLC0415 - asyncio, which readers of logs do without
+
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def output(self, data: bytes) -> None:
@@ -137,9 +137,8 @@ class ScreenRecorder:
 
     async def close(self) -> None:
         """Finish the file; nothing may be added afterwards."""
-        await self._queue.close()
         try:
-            await asyncio.to_thread(self._finish)
+            await self._queue.close(self._finish)
         except OSError as error:
             self._fail(error)
 

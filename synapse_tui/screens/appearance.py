@@ -50,13 +50,9 @@ class Appearance:
         self._app.theme = theme.name
 
     def set_colours(self, session: AgentSession) -> None:
-        outer, colours = self._outer, session.terminal.colors
-        if outer is None:
-            return
-        colours.foreground = outer.foreground or colours.foreground
-        colours.background = outer.background or colours.background
-        colours.cursor = outer.cursor or colours.cursor
-        colours.dark = outer.dark
+        outer = self._outer
+        if outer is not None:
+            session.set_colors(outer.foreground, outer.background, outer.cursor, dark=outer.dark)
 
     def action_theme(self) -> None:
         now = self._chosen or self._app.host.settings.text("tui.theme")

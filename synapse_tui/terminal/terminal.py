@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from .row import Cell, Line
 from .screen import Screen
 from .scrollback import Scrollback
 from .stream import HalfBlanks, Stream
-from .style import Colors
+from .style import Colors, Rgb
 
 CursorShape = Literal["block", "underline", "bar"]
 
@@ -164,7 +165,23 @@ class Terminal:
     def cell_pixels(self, value: tuple[int, int]) -> None:
         self.screen.cell_pixels = value
 
-    def report_color_scheme(self) -> None:
-        """Report a change of `colors` to a child that asked for it (mode 2031)."""
-        if self.modes.color_scheme_updates:
+    def set_colors(
+        self,
+        foreground: Rgb | None = None,
+        background: Rgb | None = None,
+        cursor: Rgb | None = None,
+        *,
+        dark: bool | None = None,
+    ) -> None:
+        """Take over the outer terminal's colours; None keeps one.
+
+        A change is reported to a child that asked for it (mode 2031).
+        """
+        colors = self.colors
+        before = dataclasses.replace(colors)
+        colors.foreground = foreground or colors.foreground
+        colors.background = background or colors.background
+        colors.cursor = cursor or colors.cursor
+        colors.dark = dark
+        if colors != before and self.modes.color_scheme_updates:
             self.screen.report_color_scheme()

@@ -116,13 +116,14 @@ def test_a_client_that_is_killed_leaves_agents_and_a_clean_terminal(
     terminal = launch()
     agents(terminal, 2)
     for number in (signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        if number is not signal.SIGKILL:
+            terminal.keys("clear; synapse-tui", "Enter")
         terminal.wait_for("❯")
         terminal.kill_command(number)
         assert_clean(terminal)
         (session,) = sessions(run)
         assert [agent["state"] for agent in session["agents"]] == ["READY", "READY"]  # type: ignore[attr-defined]
         assert session["attached"] is False
-        terminal.keys("clear; synapse-tui", "Enter")
 
 
 def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Path) -> None:

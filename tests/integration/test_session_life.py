@@ -41,6 +41,15 @@ async def test_states_are_published_in_order(tmp_path):
         ]
 
 
+async def test_a_program_that_asked_gets_changes_of_the_colours(tmp_path):
+    """Mode 2031: `CSI ? 997 ; 2 n` for light colours."""
+    got, asks = tmp_path / "got", "stty raw -echo; printf '\\033[?2031h'; exec cat > got"
+    async with open_rig(tmp_path, profile=with_profile(command="sh", args=("-c", asks))) as rig:
+        await until(lambda: rig.session.terminal.modes.color_scheme_updates)
+        rig.session.set_colors((10, 20, 30), (250, 250, 250), None, dark=None)
+        await until(lambda: got.read_bytes() == b"\x1b[?997;2n")
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [("%%exit:3%%", ExitStatus(code=3)), ("%%crash:SEGV%%", ExitStatus(signal=11)), ("/exit", None)],

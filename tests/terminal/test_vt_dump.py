@@ -107,7 +107,7 @@ def expressible(terminal: Terminal) -> bool:
     return inside or not core.modes.origin
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams)
 @example("1\ufe0f\u094d\b".encode())
 def test_a_terminal_fed_with_a_dump_is_like_the_first(data: bytes) -> None:
@@ -123,7 +123,7 @@ def test_a_terminal_fed_with_a_dump_is_like_the_first(data: bytes) -> None:
 more = st.lists(tokens.filter(lambda token: not token.endswith("b")), max_size=8)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(streams, more.map(lambda parts: "".join(parts).encode()))
 def test_both_go_on_alike(data: bytes, following: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)

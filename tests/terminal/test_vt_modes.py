@@ -104,11 +104,12 @@ def test_color_scheme() -> None:
     """Mode 2031 and CSI ? 996 n."""
     terminal = fed("\x1b[?996n\x1b[?2031h")
     assert terminal.take_replies() == b"\x1b[?997;1n"
-    terminal.colors.background = (255, 255, 255)
-    terminal.report_color_scheme()
+    terminal.set_colors(background=(255, 255, 255))
     assert terminal.take_replies() == b"\x1b[?997;2n"
+    terminal.set_colors(background=(255, 255, 255))
+    assert terminal.take_replies() == b"", "nothing has changed"
     terminal.feed(b"\x1b[?2031l")
-    terminal.report_color_scheme()
+    terminal.set_colors(background=(0, 0, 0))
     assert terminal.take_replies() == b""
 
 

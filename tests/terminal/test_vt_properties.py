@@ -94,7 +94,7 @@ def check(terminal: Terminal) -> None:
         assert sum(count for _, _, count in line.runs()) >= columns or line.text == ""
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams, st.lists(st.integers(0, 400), max_size=8))
 def test_input_may_be_cut_anywhere(data: bytes, cuts: list[int]) -> None:
     whole = Terminal(COLUMNS, LINES, 50)
@@ -107,7 +107,7 @@ def test_input_may_be_cut_anywhere(data: bytes, cuts: list[int]) -> None:
     assert state(pieces) == state(whole)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams)
 def test_the_screen_stays_sound(data: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
@@ -131,7 +131,7 @@ editing = st.builds(
 wide_words = st.text("ab⚠️漢👩💻\u200d\ufe0f1\u20e3", max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(editing | wide_words | tokens, max_size=30), st.lists(st.integers(2, 20), max_size=3))
 def test_no_row_ever_has_half_a_character(parts: list[str], widths: list[int]) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
@@ -148,7 +148,7 @@ def test_no_row_ever_has_half_a_character(parts: list[str], widths: list[int]) -
             assert not any(text.startswith(WIDE_TAIL) for text, _, _ in line.coded_runs())
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode), st.integers(1, 60))
 def test_any_bytes(data: bytes, size: int) -> None:
     heard: list[TerminalEvent] = []
@@ -158,7 +158,7 @@ def test_any_bytes(data: bytes, size: int) -> None:
     check(terminal)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(streams, st.integers(1, 30), st.integers(1, 12)), max_size=6))
 def test_any_sizes(steps: list[tuple[bytes, int, int]]) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
@@ -171,7 +171,7 @@ def test_any_sizes(steps: list[tuple[bytes, int, int]]) -> None:
 plain_lines = st.lists(st.text("ab 漢é😀e\u0301", max_size=40), max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(plain_lines, st.lists(st.integers(2, 40), min_size=1, max_size=5))
 def test_no_text_is_lost_in_resizes(lines: list[str], widths: list[int]) -> None:
     terminal = Terminal(20, 6, 1000)
@@ -186,7 +186,7 @@ def test_no_text_is_lost_in_resizes(lines: list[str], widths: list[int]) -> None
     assert "".join(shown).replace(" ", "") == "".join(before).replace(" ", "")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(streams, max_size=8))
 def test_damage_tells_all_that_differs(pieces: list[bytes]) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
@@ -209,7 +209,7 @@ def test_damage_tells_all_that_differs(pieces: list[bytes]) -> None:
         assert followed == rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(streams, st.integers(2, 30))
 def test_packing_a_row_and_cutting_it_gives_the_row_back(data: bytes, columns: int) -> None:
     terminal = Terminal(columns, 4)
@@ -245,7 +245,7 @@ def merged(runs: list[Run]) -> list[Run]:
 pyte_knows = st.sampled_from(["\r\n", "\x1b[2;3H", "\x1b[A", "\x1b[K", "\x1b[1m", "\b", "\x1b[2P", "\x1b[@"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.text("abc ", min_size=1, max_size=6) | pyte_knows, max_size=20))
 def test_what_pyte_gets_right_is_the_same(parts: list[str]) -> None:
     data = "".join(parts)

@@ -44,6 +44,7 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.terminal import Terminal
+from synapse_tui.terminal.style import Rgb
 from tests.ui.external_fakes import FakeExternals
 from tests.ui.history_fakes import FakeHistory
 from tests.ui.safety_fakes import FakeSafety
@@ -219,6 +220,9 @@ class FakeSession:
 
     def list_tasks(self) -> list[Task]:
         return list(self.tasks)
+
+    def set_colors(self, *colors: Rgb | None, dark: bool | None) -> None:
+        self.terminal.set_colors(*colors, dark=dark)
 
     def explain(self) -> Explanation:
         waiting = [task for task in self.tasks if task.delivery in (DeliveryState.QUEUED, DeliveryState.HELD)]

@@ -14,6 +14,8 @@ import pytest
 
 from synapse_tui.cli import group
 from synapse_tui.cli.output import ExitCode
+from synapse_tui.messages.archive import Archive
+from synapse_tui.paths import UserPaths
 from tests.cli_tree import DOCS, called, commands, leaves, options, parse
 
 COMMANDS = commands()
@@ -252,6 +254,22 @@ def test_a_quick_command_loads_nothing_that_weighs(tmp_path: Path, words: list[s
     modules = loaded(tmp_path, *words)
     assert "synapse_tui.cli.group" in modules
     assert within(modules, HEAVY | also) == set()
+
+
+def test_the_outbox_is_read_without_sqlmodel(tmp_path: Path) -> None:
+    history = UserPaths(tmp_path).history
+    history.parent.mkdir()
+    Archive(history).close()
+    assert within(loaded(tmp_path, "outbox"), {"asyncio", "pydantic", "sqlalchemy", "sqlmodel"}) == set()
+
+
+def test_a_server_loads_the_sdk_with_the_first_request_of_the_protocol() -> None:
+    serve = "import sys, synapse_tui.a2a.server; print('\\n'.join(sys.modules))"
+    modules = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", serve], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "synapse_tui.a2a.routes" in modules
+    assert within(set(modules), {"a2a", "google.protobuf", "httpx"}) == set()
 
 
 def test_the_client_of_the_hooks_loads_next_to_nothing(tmp_path: Path) -> None:

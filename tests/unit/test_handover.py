@@ -103,7 +103,7 @@ def test_no_descriptor_and_no_json() -> None:
         Handover.read(written(b"[" * 50_000))
 
 
-@settings(deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.binary(), st.binary(), st.text(), st.dictionaries(st.text(), st.integers() | st.text()))
 def test_any_content(pending: bytes, terminal: bytes, name: str, extra: dict[str, object]) -> None:
     agent = AgentHandover("a", "p", name=name, pending=pending, terminal=terminal, extra=extra)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.a2a.protocol import endpoints
-from synapse_tui.a2a.protocol.endpoints import EventStream
+from synapse_tui.a2a import event_stream
+from synapse_tui.a2a.event_stream import EventStream
 from tests.waiting import PATIENCE
 
 Message = MutableMapping[str, Any]
@@ -80,7 +80,7 @@ async def started(
 async def test_a_quiet_stream_is_kept_alive(
     source: Source, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(event_stream, "KEEP_ALIVE", 0.01)
     task = await started(source, reader)
     assert (await reader.body()).startswith(b":")
     assert (await reader.body()).startswith(b":")
@@ -96,7 +96,7 @@ async def test_a_quiet_stream_is_kept_alive(
 async def test_a_reader_that_does_not_read_is_given_up(
     source: Source, reader: Reader, leaves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "SEND_TIMEOUT", 30 if leaves else 0.01)
+    monkeypatch.setattr(event_stream, "SEND_TIMEOUT", 30 if leaves else 0.01)
     task = await started(source, reader)
     reader.reads.clear()
     source.queue.put_nowait({"data": "1"})
@@ -111,7 +111,7 @@ async def test_a_reader_that_does_not_read_is_given_up(
 async def test_a_stopping_server_waits_for_no_reader(
     source: Source, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "END_TIMEOUT", 0.01)
+    monkeypatch.setattr(event_stream, "END_TIMEOUT", 0.01)
     stopping = asyncio.Event()
     task = await started(source, reader, stopping)
     reader.reads.clear()

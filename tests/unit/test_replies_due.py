@@ -151,7 +151,7 @@ class Rig:
 async def rig(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
     monkeypatch.setattr(module, "LONGEST_RETRY", 0.002)
-    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.01)
     rig = Rig()
     yield rig
     await rig.replies.stop()

@@ -35,7 +35,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(PIECES, st.sampled_from([None, None, None, (30, 8), (40, 12)])), max_size=12))
 def test_what_was_read_before_makes_no_difference(steps):
     terminal = Terminal(40, 12)

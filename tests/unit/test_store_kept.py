@@ -9,6 +9,7 @@ import pytest
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.quick import undelivered
 from synapse_tui.messages.records import Addressee
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
@@ -103,7 +104,7 @@ async def test_what_an_agent_itself_waits_for_is_not_kept(path):
         await history.leave(KEY, closed=closed)
         assert rows(path, "SELECT id, owner FROM tasks ORDER BY input") == [(own.id, "1:1"), (working, "1:1")]
         archive = Archive(path)
-        assert archive.kept(KEY.project) == []
+        assert archive.kept(KEY.project) == undelivered(path, KEY.project) == []
         archive.close()
 
 
@@ -120,6 +121,7 @@ async def test_a_kept_message_is_taken_back_once(path):
             (f"{KEY.agent_id} 'ign'", "second", CLOSED),
             (f"{KEY.agent_id} 'ign'", "first", CLOSED),
         ]
+        assert undelivered(path, KEY.project) == found, "commands read the same"
         assert archive.kept("/elsewhere") == []
         task = archive.cancel(first, alive=lambda owner: owner == "1:1")
         assert (task.state, task.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)

@@ -45,7 +45,7 @@ async def test_a_locked_database_is_told_and_written_later(path):
 
 
 async def test_a_disk_that_does_not_answer_is_not_waited_for(path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.messages.history.PATIENCE", 0.05)
+    monkeypatch.setattr("synapse_tui.messages.history.WRITE_TIMEOUT", 0.05)
     async with opened(path, busy=3.0) as (history, _):
         book, outbox, _ = make_book(history)
         await history.flush(10)

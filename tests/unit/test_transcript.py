@@ -15,7 +15,7 @@ from synapse_tui.agents.transcript import TAIL, AnswerReader, agrees, read_answe
 from synapse_tui.agents.turns import Conclusion, Turn
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
-from synapse_tui.messages.follow_ups import Keeper
+from synapse_tui.messages.follow_ups import TurnTasks
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, MessageRequest, TaskState
 from synapse_tui.paths import shipped_profiles
@@ -221,7 +221,7 @@ async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
     book = TaskStore("synapse-claude-8100", "ctx", EventBus())
     task = book.create(MessageRequest(ASKED, USER))
     reader = AnswerReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)})
-    conclusion = Conclusion(book, Keeper(), reader, lambda: 1.0, lambda _task_id: False)
+    conclusion = Conclusion(book, TurnTasks(), reader, lambda: 1.0, lambda _task_id: False)
     conclusion.end(Turn(task.id, ASKED, 0.0, collector, prompts=[QUEUED]), TaskState.COMPLETED, "")
     await reader.settle()
     wanted = "I count.\n\nThree, and one." if taken_in else "I count.\nBash(wc)\n  (no error)\n  (3 rows)"

@@ -52,7 +52,7 @@ class WatchRig:
             self.watcher,
             lambda task_id: self.turns.works_on(task_id),  # noqa: PLW0108 - the tracker is made below
         )
-        self.turns = TurnTracker(self.tasks, self.view.now, keeper=self.follow_ups)
+        self.turns = TurnTracker(self.tasks, self.view.now, turn_tasks=self.follow_ups)
         self.watcher.attach(WatchedProcess(self.view, self.view.keyboard, self.turns, self.collector))
 
     def time(self) -> datetime:

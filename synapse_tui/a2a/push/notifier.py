@@ -90,7 +90,7 @@ class Encoder(Protocol):
 class Notifier:
     """Determines which subscriptions to notify of a changed task, and how.
 
-    `encoder` must be set before the first notification.
+    `encoder` must be set before the first subscription.
     """
 
     def __init__(

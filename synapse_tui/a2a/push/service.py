@@ -19,7 +19,7 @@ from synapse_tui.messages.history import PushJournal
 from synapse_tui.messages.records import Delivery, PushLeft, Subscription
 from synapse_tui.model import Task
 
-from .notifier import Encoder, Notifier
+from .notifier import Notifier
 from .policy import Allowed, TargetPolicy
 from .subscriptions import (
     PushConfig,
@@ -137,6 +137,7 @@ class PushService:
         check_config(config)
         await self.policy.check(config.url)
         await self._loaded()
+        await self._load_encoder()
         default = config.task_id if config.protocol is PushProtocol.V03 else _make_id()
         subscription = self._subscriptions.add(
             Subscription(
@@ -176,6 +177,7 @@ class PushService:
         check_header(request.secret, "secret")
         await self.policy.check(request.url)
         await self._loaded()
+        await self._load_encoder()
         subscription = self._subscriptions.add(
             Subscription(
                 _make_id(),
@@ -253,13 +255,12 @@ class PushService:
     async def _load(self, after: Callable[[], Awaitable[object]] | None) -> None:
         if after is not None:
             await after()
-        self._notifier.encoder = await asyncio.to_thread(_make_encoder)
         while True:
             with contextlib.suppress(HistoryError):
                 left = await self._journal.left()
                 break
             await asyncio.sleep(LOAD_AGAIN)
-        self._restore(left)
+        await self._restore(left)
         for task in left.ended:
             self._notifier.notify(task)
         self._ready.set()
@@ -273,13 +274,15 @@ class PushService:
         agent = self._agents.get(agent_id)
         goes_on = agent is not None and agent.spec.restore
         try:
-            self._restore(await self._journal.webhooks(agent_id, goes_on=goes_on))
+            await self._restore(await self._journal.webhooks(agent_id, goes_on=goes_on))
         except HistoryError as error:
             log.warning("webhooks not read: %s", error.message, extra={"agent_id": agent_id})
         finally:
             self._notify_early(agent_id)
 
-    def _restore(self, left: PushLeft) -> None:
+    async def _restore(self, left: PushLeft) -> None:
+        if left.subscriptions:
+            await self._load_encoder()
         known = {each.id for each in self._subscriptions}
         new = {each.id: each for each in left.subscriptions if each.id not in known}
         for subscription in new.values():
@@ -298,6 +301,12 @@ class PushService:
                 await self._ready.wait()
         except TimeoutError:
             raise HistoryError("push notifications are not loaded yet", "try again in a moment") from None
+
+    async def _load_encoder(self) -> None:
+        """Import what writes notifications, before the first subscription: the A2A SDK takes 20 MB."""
+        module = await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.push.encode")
+        if self._notifier.encoder is None:
+            self._notifier.encoder = module.JsonEncoder()
 
     async def sweep(self) -> None:
         self._subscriptions.sweep(self._clock(), self._worker.busy)
@@ -333,8 +342,3 @@ class PushService:
 
 def _make_id() -> str:
     return str(uuid4())
-
-
-def _make_encoder() -> Encoder:
-    encoder: Encoder = importlib.import_module("synapse_tui.a2a.push.encode").JsonEncoder()
-    return encoder
