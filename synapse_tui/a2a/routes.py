@@ -31,7 +31,7 @@ from synapse_tui.content import TaskMessage, text_of_parts
 from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
 from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.service import has_reply, late_message, repeatable, told_before
-from synapse_tui.messages.tasks import PATIENCE
+from synapse_tui.messages.tasks import LOAD_TIMEOUT
 from synapse_tui.model import (
     DEFAULT_PRIORITY,
     ORIGIN_ID,
@@ -289,7 +289,7 @@ async def _outgoing(agent: HostedAgent, task_id: str) -> Task:
     """Find an outgoing task; one that ended before a restart may be found in the history alone."""
     with contextlib.suppress(TaskNotFound):
         return agent.service.outgoing(find_task(agent, task_id).id)
-    await agent.tasks.journal.restored(PATIENCE)
+    await agent.tasks.journal.restored(LOAD_TIMEOUT)
     if problem := agent.tasks.journal.problem:
         raise HttpProblem(503, "history_unread", problem, "send it again later")
     task = await agent.tasks.find(task_id)
