@@ -41,7 +41,7 @@ _TEXTUAL = {  # Unicode names that Textual replaces
     "plus_sign": "plus", "low_line": "underscore",
 }
 # fmt: on
-_NO_SHIFT = "terminals do not tell Shift with a letter beside Ctrl or Alt"
+_NO_SHIFT = "terminals cannot report Shift with a letter together with Ctrl or Alt"
 _BY_ITSELF = "write the character that it types"
 _CONTROL = frozenset("abcdefghijklmnopqrstuvwxyz\\]^_")
 _ESCAPE_SEQUENCES = frozenset("[]\\^_")  # Alt sends ESC first, so these would start or end an escape sequence
@@ -78,7 +78,7 @@ def _modifiers(held: list[str], word: str) -> list[str]:
         if name in _FOREIGN:
             raise ValueError(f"'{word}': no terminal sends {each}, use ctrl, alt or shift")
         if name not in _MODIFIERS:
-            raise ValueError(f"'{word}': '{each}' is no modifier, use ctrl, alt or shift")
+            raise ValueError(f"'{word}': '{each}' is not a modifier, use ctrl, alt or shift")
         found.add(name)
     return [name for name in _MODIFIERS if name in found]
 
@@ -89,7 +89,7 @@ def _name(name: str, word: str) -> str:
         raise ValueError(f"'{word}': the name of the key is missing")
     if len(name) == 1:
         if not name.isprintable():
-            raise ValueError(f"'{word}': there is no such key")
+            raise ValueError(f"'{word}': no such key")
         return name
     small = name.lower()
     small = _SYNONYMS.get(small, small) if len(small) > 1 else small
@@ -100,7 +100,7 @@ def _name(name: str, word: str) -> str:
         raise ValueError(f"'{word}': no terminal sends it, function keys are f1 to f20")
     near = difflib.get_close_matches(small, known, n=1)
     hint = f", did you mean '{near[0]}'?" if near else ""
-    raise ValueError(f"'{word}': there is no such key{hint}")
+    raise ValueError(f"'{word}': no such key{hint}")
 
 
 def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
@@ -174,7 +174,7 @@ class Keymap:
         """Apply the settings; a binding of the leader key itself is ignored."""
         actions = [_with_keys(action, bindings) for action in ACTIONS]
         clash = next((action.id for action in actions if action.id in bindings and leader in action.keys), "")
-        problem = f"'{leader}' is the leader: it is no key of '{clash}'" if clash else ""
+        problem = f"'{leader}' is the leader, so it is not a key of '{clash}'" if clash else ""
         return cls(leader, tuple(_without(action, leader) for action in actions), problem)
 
     def find(self, action_id: str) -> Action:
@@ -222,7 +222,7 @@ def _place(action: Action) -> tuple[int, str]:
 
 def read_leader(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a text such as ctrl+]")
+        raise ValueError("must be a string such as ctrl+]")
     try:
         return _own_key(value)
     except ValueError as error:
@@ -243,15 +243,15 @@ def _action_id(name: str) -> str:
         raise ValueError(f"cannot change '{DIGITS}': its keys are the digits")
     if name not in ids:
         near = difflib.get_close_matches(name, ids, n=1, cutoff=0.5)
-        hint = f": did you mean '{near[0]}'?" if near else "; docs/keys.md names all"
-        raise ValueError(f"names '{name}', which is no action{hint}")
+        hint = f": did you mean '{near[0]}'?" if near else "; docs/keys.md lists them"
+        raise ValueError(f"names '{name}', which is not an action{hint}")
     return name
 
 
 def _read_keys(name: str, value: object) -> list[str]:
     words = [word for word in value.split(",") if word.strip()] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"must hold for '{name}' a text such as \"f11, leader z\", or a list of texts")
+        raise ValueError(f"must be a string such as \"f11, leader z\", or a list of strings, for '{name}'")
     try:
         return list(dict.fromkeys(_read_one(word) for word in words))
     except ValueError as error:
@@ -264,7 +264,7 @@ def _read_one(word: str) -> str:
         return _own_key(word)
     key = read_key(after)
     if key in _CANCEL:
-        raise ValueError(f"'{word.strip()}': it gives up what the leader began")
+        raise ValueError(f"'{word.strip()}': it cancels the leader")
     if is_function_key(key):
         raise ValueError(f"'{word.strip()}': after the leader a function key goes to the agent")
     return f"{LEADER} {key}"
@@ -274,7 +274,7 @@ def _own_key(word: str) -> str:
     key = read_key(word)
     if key in _WITHOUT or not ("+" in key[1:] or is_function_key(key)):
         raise ValueError(
-            f"'{word.strip()}': it is for the agents, take a function key or one with ctrl or alt"
+            f"'{word.strip()}': it belongs to the agents, use a function key or one with ctrl or alt"
         )
     return key
 

@@ -6,7 +6,6 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Entry point of `synapse`; exits the process."""
     import os
     import sys
 

@@ -31,13 +31,13 @@ STOP_SECONDS = 20.0
 
 
 @click.command(name="list", cls=Command)
-@click.option("--all", "everywhere", is_flag=True, help="Agents of other projects too.")
+@click.option("--all", "everywhere", is_flag=True, help="Include agents of other projects.")
 @json_option
 def list_command(everywhere: bool, as_json: bool) -> None:
     """List the agents of this project.
 
-    Agents of other projects (--all) are marked by a `*`: their exact id reaches them. External agents are
-    reached by their alias.
+    Agents of other projects (--all) are marked with `*` and addressed by their exact id. External agents are
+    addressed by their alias.
 
     Examples:
       synapse list
@@ -56,7 +56,7 @@ def list_command(everywhere: bool, as_json: bool) -> None:
     if rows:
         show_table(("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER"), rows, shrinking=("NAME",))
     if not listed:
-        note("no agent runs in this project; start one, for example: synapse claude")
+        note("no agents are running in this project; start one, for example: synapse claude")
     if len(records) > len(listed):
         note(f"{len(records) - len(listed)} more in other projects: synapse list --all")
 
@@ -103,15 +103,15 @@ def _external_json(agent: ExternalAgent) -> dict[str, object]:
 @click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
-@click.option("--session", metavar="NAME", default="", help="Another session of the project.")
+@click.option("--session", metavar="NAME", default="", help="Name of another session of the project.")
 @json_option
 def start_command(
     agent: str, arguments: tuple[str, ...], *, as_json: bool, session: str, **given: Any
 ) -> None:
-    """Start an agent without a screen.
+    """Start an agent in the background.
 
-    It runs in the project's session, which is started if needed; `synapse-tui` shows it later, `synapse stop`
-    ends it. ARGUMENTS are passed to the agent as they are.
+    It runs in the project's session, which is started if needed; open it with `synapse-tui`, end it with
+    `synapse stop`. ARGUMENTS are passed to the agent unchanged.
 
     Examples:
       synapse start codex
@@ -143,7 +143,7 @@ def start_command(
             show_json({**started, "session": answer["session"]})
         else:
             show(f"{started['agent_id']}  {started['endpoint']}")
-            note(f"it runs in session '{answer['session']}': 'synapse-tui' shows it, 'synapse stop' ends it")
+            note(f"it runs in session '{answer['session']}': 'synapse-tui' opens it, 'synapse stop' ends it")
 
 
 def check_profile(name: str, project: Path, paths: UserPaths) -> None:
@@ -158,14 +158,14 @@ def check_profile(name: str, project: Path, paths: UserPaths) -> None:
 
 @click.command(name="stop", cls=Command)
 @click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=complete_agents)
-@click.option("--all", "every", is_flag=True, help="All agents that PROFILE means, not just one.")
+@click.option("--all", "every", is_flag=True, help="Stop all matching agents, not just one.")
 @json_option
 @click.pass_context
 def stop_command(context: click.Context, /, agent: str, *, every: bool, as_json: bool) -> None:
-    """Stop an agent: by id, by name, or by profile when there is one of it in this project.
+    """Stop an agent, given by id, by name, or by profile if only one of its agents runs in this project.
 
-    Agents of other projects are stopped by their id. A session ends with its last agent. Messages that wait
-    for the agent are kept until it is opened again.
+    For agents of other projects, give the id. A session ends with its last agent. Undelivered messages are
+    kept until the agent is opened again.
 
     Examples:
       synapse stop alice
@@ -174,7 +174,7 @@ def stop_command(context: click.Context, /, agent: str, *, every: bool, as_json:
     found = find_agents(agent)
     if len(found) > 1 and not every:
         ids = ", ".join(agent_id for _, agent_id in found)
-        raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
+        raise AgentNotFound(f"'{agent}' matches {len(found)} agents: {ids}", "name one of them, or add --all")
     data: list[dict[str, object]] = []
     errors: list[SynapseError] = []
     for session, agent_id in found:
@@ -199,13 +199,12 @@ def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
 
     show(f"stopped {agent_id}")
     if kept:
-        note(f"{agent_id}: {kept_text(kept)}; `synapse outbox` lists what is kept")
+        note(f"{agent_id}: {kept_text(kept)}; see `synapse outbox`")
     if left:
-        note(f"{agent_id}: processes that it started could not be ended: {', '.join(left)}")
+        note(f"{agent_id}: processes that it started could not be stopped: {', '.join(left)}")
 
 
 def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
-    """Stop an agent; return the number of its queued messages, and processes that could not be ended."""
     from synapse_tui.sessions.client import ask, connect, request
 
     connection = connect(session.place)
@@ -247,6 +246,8 @@ def find_agents(word: str) -> list[tuple[RunningSession, str]]:
             return [(session, agent_id) for session, agent_id, _name in found]
     running = ", ".join(agent_id for _, agent_id, _name in own)
     raise AgentNotFound(
-        f"no session of this project runs '{word}'",
-        f"running: {running}" if running else "an agent in the foreground ends in its terminal",
+        f"no agent '{word}' in the sessions of this project",
+        f"running: {running}"
+        if running
+        else "an agent that runs in the foreground is stopped in its own terminal",
     )

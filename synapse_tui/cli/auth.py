@@ -50,7 +50,8 @@ class KeyFile:
     def __init__(self, caller: Caller) -> None:
         if caller.agent_id:
             raise InvalidValue(
-                f"only a person can make keys, not {caller.agent_id}", "run it in a shell of your own"
+                f"agents cannot create keys, and this command runs inside {caller.agent_id}",
+                "run it in your own shell",
             )
         self.path = caller.paths.settings
         check_safe(self.path)
@@ -78,15 +79,14 @@ class KeyFile:
         return [key.name for key in self.admin_keys]
 
     def check_name(self, name: str) -> None:
-        """Raise InvalidValue if the name is not valid for a key."""
         try:
             read_keys([f"{name}=key"])
         except ValueError:
             name = ""
         if not name or name == ADMIN:
             raise InvalidValue(
-                "that is not a valid name for a key",
-                f"use letters, digits, '.', '_', '-', 64 at most, and neither '{ADMIN}' nor an agent's id",
+                "that is not a valid key name",
+                f"use at most 64 letters, digits, '.', '_' or '-', but not '{ADMIN}' or an agent's id",
             )
 
     def change(self, name: str, change: Callable[[Sequence[ApiKey]], tuple[ApiKey, ...]]) -> None:
@@ -139,9 +139,9 @@ def _priority_option(default: int | None, about: str = "") -> Callable[[Any], An
 
 @click.group(name="auth", cls=CommandGroup)
 def auth_command() -> None:
-    """Create, replace and revoke the keys by which others may call the agents.
+    """Create, replace and revoke the API keys of other callers.
 
-    NAME is of letters, digits, `.`, `_` and `-`; without it, `default`.
+    NAME may contain letters, digits, `.`, `_` and `-`; default: `default`.
 
     Examples:
       synapse auth setup ci
@@ -156,7 +156,7 @@ def auth_command() -> None:
 def setup_command(*, name: str, max_priority: int, as_json: bool) -> None:
     """Create a key for the caller NAME, and require keys from now on.
 
-    The first time an admin key is created too, which may do all that you may do. Keys are shown only once.
+    The first time, it also creates an admin key, which has all your permissions. Keys are shown only once.
 
     Examples:
       synapse auth setup ci
@@ -180,14 +180,16 @@ def setup_command(*, name: str, max_priority: int, as_json: bool) -> None:
 @_priority_option(None, ".  [default: that of the old key]")
 @json_option
 def rotate_command(*, name: str, keep_old: bool, max_priority: int | None, as_json: bool) -> None:
-    """Replace the key NAME, or the `admin` key, by a new one, which is shown only once.
+    """Replace the key NAME, or the `admin` key, with a new one, which is shown only once.
 
     Examples:
       synapse auth rotate ci --keep-old
     """
     file = KeyFile(Caller.of())
     if max_priority is not None and name in file.admins:
-        raise InvalidValue(f"the admin key '{name}' may send messages of every priority", "leave it out")
+        raise InvalidValue(
+            f"the admin key '{name}' may send messages of every priority", "leave --max-priority out"
+        )
     before = [key.max_priority for key in file.keys if key.name == name][-1:] or [DEFAULT_CEILING]
     made = NewKey.make(name, max_priority or before[0])
     file.change(name, lambda keys: (*(key for key in keys if keep_old or key.name != name), made.hashed))
@@ -217,10 +219,10 @@ def revoke_command(*, name: str, old: bool, as_json: bool) -> None:
     count = before - len(file.names)
     if as_json:
         show_json({"name": name, "revoked": count, "left": file.names})
-    note(f"synapse: {count} of the keys of '{name}' revoked")
+    note(f"synapse: keys of '{name}' revoked: {count}")
     if file.enabled and not file.names:
         note(
-            "synapse: no key is left: callers that need one are refused until `synapse auth setup` makes one"
+            "synapse: no keys are left: callers that need one are refused until you run `synapse auth setup`"
         )
     _warn_of_variables()
 
@@ -240,8 +242,8 @@ def status_command(*, as_json: bool) -> None:
     required = "yes" if status["enabled"] else "no"
     show(f"keys are required: {required} ({status['origins']['enabled']})")
     exempt = "yes" if status["allow_localhost"] else "no"
-    show(f"the same user on this machine needs none: {exempt} ({status['origins']['allow_localhost']})")
-    show(f"agents are served on: {', '.join(['127.0.0.1', '[::1]', *status['bind']])} by {status['scheme']}")
+    show(f"the same user on this machine needs no key: {exempt} ({status['origins']['allow_localhost']})")
+    show(f"agents listen on: {', '.join(['127.0.0.1', '[::1]', *status['bind']])} ({status['scheme']})")
     if status["keys"]:
         rows = [
             (key["name"], "yes" if key["admin"] else "", str(key["max_priority"]), key["hash"])
@@ -297,9 +299,9 @@ def _show_made(made: Sequence[NewKey], file: KeyFile, *, as_json: bool) -> None:
     home = Path.home()
     place = f"~/{file.path.relative_to(home)}" if file.path.is_relative_to(home) else file.path
     note(
-        f"synapse: save {'it' if len(made) == 1 else 'them'} now: only the hash is in {place}.\n"
+        f"synapse: save {'it' if len(made) == 1 else 'them'} now: {place} contains only the hash.\n"
         "  Callers send the header X-API-Key, or Authorization: Bearer; `synapse` sends $SYNAPSE_API_KEY.\n"
-        "  Running agents follow within a second."
+        "  Running agents apply it within a second."
     )
     if not file.enabled:
         note("synapse: keys are not required: SYNAPSE_AUTH_ENABLED is not set")
@@ -311,4 +313,4 @@ def _warn_of_variables() -> None:
     for key in (ENABLED, KEYS, ADMIN_KEY):
         variable = key.removeprefix("env.")
         if variable in os.environ:
-            note(f"synapse: ${variable} is set: agents that are started with it ignore the file")
+            note(f"synapse: ${variable} is set: agents started with it ignore the file")

@@ -127,14 +127,14 @@ class Caller:
             if not SENDER_ID.fullmatch(name):
                 raise InvalidValue(
                     f"--from {name}: not a valid sender id",
-                    "use letters, digits, '.', '_', '-' and '@', a letter or digit first, 100 at most",
+                    "use at most 100 letters, digits, '.', '_', '-' or '@', starting with a letter or digit",
                 )
             return name
         if fold(name) in map(fold, self.own_names()) or self.agent_id in meant:
             return self.agent_id
         raise InvalidValue(
             f"--from {name}: this command runs inside {self.agent_id}",
-            "leave --from out: messages are from the agent that sends them",
+            "leave --from out: messages carry the id of the agent that sends them",
         )
 
     def own_names(self) -> tuple[str, str, str]:
@@ -182,7 +182,7 @@ class Caller:
     def find_one(self, target: str) -> Address:
         found = self.find(target)
         if len(found) != 1:
-            raise InvalidValue(f"'{target}' means {len(found)} agents", "name one of them")
+            raise InvalidValue(f"'{target}' matches {len(found)} agents", "name one of them")
         return found[0]
 
 
@@ -211,7 +211,6 @@ def address_of(record: Record, project: str) -> Address:
 
 
 def names_of(record: Record) -> tuple[str, ...]:
-    """Return all names of an agent, most specific first."""
     names = (
         record.agent_id,
         f"{record.agent_type}-{record.port}",

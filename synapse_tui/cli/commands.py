@@ -38,7 +38,6 @@ class CommandGroup(Command, click.Group):
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List each command with its full first sentence."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
@@ -77,7 +76,6 @@ def _is_text(word: str, named: set[str]) -> bool:
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return a question that suggests the closest word; empty if none is close."""
     import difflib
 
     near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
@@ -127,7 +125,7 @@ def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
             before = context.params.setdefault(name, None)
             if given and before is not None:
                 both = f"{words[before]} and {words[meaning]}"
-                raise click.UsageError(f"{both} exclude each other: give one of them", context)
+                raise click.UsageError(f"{both} cannot be combined", context)
             if given:
                 context.params[name] = meaning
 

@@ -39,8 +39,8 @@ _LONGEST_HELP = 70
 def completion_command(shell: str) -> None:
     """Print the script by which SHELL (bash, zsh or fish) completes `synapse` and `synapse-tui`.
 
-    Put a line into the file that your shell reads when it starts: for bash and zsh (after compinit)
-    the first of these, for fish the second.
+    Add one of these lines to the startup file of your shell: the first for bash and zsh (after compinit), the
+    second for fish.
 
     Examples:
       eval "$(synapse completion bash)"
@@ -186,7 +186,6 @@ def _settings() -> Iterable[tuple[str, str]]:
 
 
 def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete the values of the setting named before, if it has few."""
     from synapse_tui.settings.schema import find_setting
 
     setting = find_setting(str(context.params.get("key") or ""))

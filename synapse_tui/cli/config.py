@@ -14,7 +14,7 @@ import click
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
-from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.paths import find_project
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
 from synapse_tui.settings.layers import check_file
@@ -28,8 +28,8 @@ from .output import ExitCode, note, note_left_out, show, show_json, show_table
 LAYERS: Mapping[Layer, str] = MappingProxyType(
     {
         "user": "your own file, ~/.synapse/settings.json (the default)",
-        "project": "the project's file, .synapse/settings.json, for everybody who works on it",
-        "local": "your own file of this project, .synapse/settings.local.json, which git ignores",
+        "project": "the project's file, .synapse/settings.json, shared by everyone who works on it",
+        "local": "your own file for this project, .synapse/settings.local.json, ignored by git",
     }
 )
 _EMPTY = b"{\n}\n"
@@ -40,13 +40,11 @@ _layer_options = one_of(
 )
 
 
-class Layers:
+class Layers(SettingsFiles):
     """The settings files that apply to a folder, as the command line reads and changes them."""
 
     def __init__(self, caller: Caller, project: Path) -> None:
-        self.project = project
-        self.paths: UserPaths = caller.paths
-        self._files = SettingsFiles(
+        super().__init__(
             project,
             paths=caller.paths,
             environ=os.environ,
@@ -60,15 +58,6 @@ class Layers:
         caller = Caller.of()
         return cls(caller, find_project(caller.folder))
 
-    def path(self, layer: Layer) -> Path:
-        return self._files.path(layer)
-
-    def load(self) -> Settings:
-        return self._files.load()
-
-    def setting(self, key: str) -> Setting:
-        return self._files.setting(key)
-
     def matching(self, settings: Settings, keys: Sequence[str]) -> list[str]:
         """Return the keys at or below those given, in the order of the schema; all if none are given."""
         known = in_order(settings.values)
@@ -80,15 +69,14 @@ class Layers:
             found += below or [self.setting(wanted).key]
         return [key for key in dict.fromkeys(found) if key in settings.values]
 
-    def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
+    def write(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Path:
         """Change the file of a layer and return its path; a trusted or new file is trusted afterwards."""
-        written = self._files.change(layer, change)
+        written = self.change(layer, change)
         if written.trouble:
             note(f"synapse: {written.trouble}")
         return written.path
 
     def problems(self, files: Sequence[Path]) -> list[ConfigError]:
-        """Return the errors in the given files, by default all that apply here, trusted or not."""
         types = profile_names()
         if files:
             own = self.paths.settings.resolve()
@@ -119,11 +107,11 @@ def config_command() -> None:
 
 @config_command.command(name="show")
 @click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=complete_settings)
-@click.option("--origin", is_flag=True, help="Also where each value comes from.")
-@click.option("--set", "only_set", is_flag=True, help="Only what a file or a variable sets.")
+@click.option("--origin", is_flag=True, help="Also show where each value comes from.")
+@click.option("--set", "only_set", is_flag=True, help="Only values set by a file or a variable.")
 @json_option
 def show_command(*, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool) -> None:
-    """Print the settings that hold in this folder, or those of KEY or below it (`tui`).
+    """Print the settings in effect in this folder, or only KEY, or a group of keys such as `tui`.
 
     Examples:
       synapse config show tui
@@ -210,7 +198,7 @@ def _row(setting: Setting) -> tuple[str, ...]:
 def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> None:
     """Set KEY to VALUE in one of the files, by default your own.
 
-    A list takes several VALUEs, or one that is JSON; a table one that is JSON.
+    A list takes several VALUEs or one JSON array; a table takes one JSON object.
 
     Examples:
       synapse config set a2a.flow oneway
@@ -224,29 +212,29 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
     name: Layer = layer or "user"
     check_place(setting, name)
     converted = value_of(setting, value)
-    path = layers.change(name, lambda file: file.put(setting.key, converted))
+    path = layers.write(name, lambda file: file.put(setting.key, converted))
     note(f"synapse: {setting.key} = {_text(shown(setting.key, converted))} in {path}")
     if setting.restart:
-        note("synapse: running sessions use it once they are stopped and started again")
+        note("synapse: it takes effect when a session is stopped and started again")
     settings = layers.load()
     if path in settings.untrusted:
         note(f"synapse: it has no effect until you trust {path}: synapse trust")
     elif settings.origins.get(setting.key) != str(path):
-        note(f"synapse: it has no effect here: {settings.origins[setting.key]} sets it to something else")
+        note(f"synapse: it has no effect here: {settings.origins[setting.key]} overrides it")
 
 
 @config_command.command(name="unset")
 @_KEY
 @_layer_options
 def unset_command(*, key: str, layer: Layer | None) -> None:
-    """Remove KEY from one of the files, by default your own; also one that is not a setting (any more).
+    """Remove KEY from one of the files, by default your own; it need not be a known setting.
 
     Examples:
       synapse config unset a2a.flow
     """
     layers = Layers.here()
     removed: list[bool] = []
-    path = layers.change(layer or "user", lambda file: removed.append(file.remove(key)))
+    path = layers.write(layer or "user", lambda file: removed.append(file.remove(key)))
     if not removed[0]:
         raise ConfigError(f"{path} does not set '{key}'", "synapse config show --origin shows what does")
     note(f"synapse: '{key}' was removed from {path}")
@@ -268,9 +256,9 @@ def edit_command(*, layer: Layer | None) -> None:
 @json_option
 @click.pass_context
 def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json: bool) -> None:
-    """Check the files that count here, trusted or not, or each FILE.
+    """Check the settings files of this folder, trusted or not, or each FILE.
 
-    The exit code is 2 when something is wrong.
+    The exit code is 2 if there are problems.
 
     Examples:
       synapse config validate
@@ -282,7 +270,7 @@ def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json
     else:
         for problem in problems:
             show(f"{problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
-        note("synapse: " + ("no problems" if not problems else f"{len(problems)} to correct"))
+        note("synapse: " + (f"problems: {len(problems)}" if problems else "no problems"))
     if problems:
         context.exit(ExitCode.USAGE.value)
 
@@ -321,8 +309,8 @@ def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) 
             if not faults or not _again():
                 break
         if faults:
-            raise ConfigError(f"{path} is unchanged: {len(faults)} to correct", "synapse config edit")
-        layers.change(layer, lambda file: _replace(file, before, data))
+            raise ConfigError(f"{path} was not changed; problems: {len(faults)}", "synapse config edit")
+        layers.write(layer, lambda file: _replace(file, before, data))
     note(f"synapse: {path} was changed")
 
 
@@ -336,7 +324,7 @@ def _replace(file: SettingsFile, before: bytes, data: bytes) -> None:
     with os.fdopen(descriptor, "wb") as copy:
         copy.write(data)
     raise ConfigError(
-        f"{file.path} was changed by another program meanwhile, and is left as it is",
+        f"{file.path} was changed by another program in the meantime and is not overwritten",
         f"your edit is in {kept}",
     )
 
@@ -361,12 +349,12 @@ def _run(editor: list[str], copy: Path) -> None:
             f"the editor '{editor[0]}' cannot be run: {error.strerror}", "set EDITOR"
         ) from error
     if ended.returncode:
-        raise ConfigError(f"the editor ended with status {ended.returncode}", "the file is unchanged")
+        raise ConfigError(f"the editor exited with status {ended.returncode}", "the file is unchanged")
 
 
 def _again() -> bool:
     try:
-        return click.confirm("Edit it again? Otherwise it stays unchanged", default=True, err=True)
+        return click.confirm("Edit it again? Otherwise the file stays unchanged", default=True, err=True)
     except click.Abort:  # not interactive
         click.echo(err=True)
         return False

@@ -44,22 +44,30 @@ _CLEAR_LINE = "\r\x1b[K"
 
 @click.command(name="doctor", cls=Command)
 @click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=complete_profiles)
-@click.option("--check", "checks", metavar="NAME", multiple=True, help="Only this check; may be repeated.")
+@click.option(
+    "--check", "checks", metavar="NAME", multiple=True, help="Run only this check; can be repeated."
+)
 @click.option(
     "--timeout",
     metavar="S",
     type=click.FloatRange(1, 3600),
     default=120,
     show_default=True,
-    help="Seconds that a turn may take.",
+    help="Maximum seconds for a turn.",
 )
 @click.option("--keep", is_flag=True, help="Keep the scratch folder, with the agent's log.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before turns of your model are used.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before using turns of your model.")
 @click.option(
-    "--prompt", "prompts", metavar="NAME=TEXT", multiple=True, help="Another message to try it with."
+    "--prompt", "prompts", metavar="NAME=TEXT", multiple=True, help="Replace the message called NAME."
 )
-@click.option("--expect", "expects", metavar="NAME=REGEX", multiple=True, help="What its answer must match.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the agent's screen where something failed.")
+@click.option(
+    "--expect",
+    "expects",
+    metavar="NAME=REGEX",
+    multiple=True,
+    help="Pattern that the answer to NAME must match.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Show the agent's screen if a check fails.")
 @json_option
 @click.pass_context
 def doctor_command(
@@ -67,9 +75,9 @@ def doctor_command(
 ) -> None:
     """Run an installed agent and check its profile against it.
 
-    AGENT (claude, codex) is started in a scratch folder and tried: messages, long pastes, the interrupt, a
-    permission dialog, the answer. Each failure names the key of the profile to change. Without AGENT nothing
-    is started: the installed agents are listed with their versions.
+    AGENT (such as claude or codex) is started in a scratch folder and tested: messages, long pastes,
+    interrupts, permission dialogs, answers. Each failure names the profile key to change. Without AGENT, the
+    installed agents and their versions are listed, and nothing is started.
 
     Examples:
       synapse doctor
@@ -123,12 +131,11 @@ def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
         )
         for entry in found
     ]
-    show_table(("AGENT", "INSTALLED", "PROVED WITH", "REMARKS"), rows)
-    note("to check one: synapse doctor AGENT (it takes some short turns of your model; it asks first)")
+    show_table(("AGENT", "INSTALLED", "VERIFIED WITH", "REMARKS"), rows)
+    note("to check one: synapse doctor AGENT (uses a few short turns of your model; asks first)")
 
 
 def _check_installed(profiles: Sequence[Profile]) -> None:
-    """Raise CommandNotFound before any agent is started if one of them is not installed."""
     from synapse_tui.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
@@ -138,22 +145,21 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
 
 
 def _ask(profiles: Sequence[Profile], order: Order) -> None:
-    """Report the cost and ask for confirmation; agents that cost nothing need none."""
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
     who = " and ".join(paid)
     turns = "one short turn" if order.turns == 1 else f"about {order.turns} short turns"
-    each = " by each" if len(paid) > 1 else ""
-    long = ", one of them of 20 kB" if order.asks_for("long-paste") else ""
+    each = " for each" if len(paid) > 1 else ""
+    long = ", one of them 20 kB long" if order.asks_for("long-paste") else ""
     note(f"{who}: {turns} of your model will be used{each}{long}.")
-    note(f"The agent works below {UserPaths.of_environment().doctor}, in an empty folder.")
-    note("If it asks whether it may trust that folder, the answer is yes.")
+    note(f"The agent runs in an empty folder below {UserPaths.of_environment().doctor}.")
+    note("If it asks whether to trust that folder, the answer is yes.")
     if order.asks_for("reply"):
         note("It is allowed to run 'synapse reply'; everything else is denied.")
     if not is_interactive():
         raise InvalidValue(f"{who} would use turns of your model", "--yes confirms")
-    if not click.confirm("Go on?", err=True):
+    if not click.confirm("Continue?", err=True):
         note("nothing was started")
         click.get_current_context().exit(int(ExitCode.FAILED))
 
@@ -242,7 +248,7 @@ class Progress:
 
 
 def show_report(report: Report, *, kept: bool) -> None:
-    proved = f", profile proved with {report.proved}" if report.proved else ""
+    proved = f", profile verified with {report.proved}" if report.proved else ""
     show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
     rows = [("CHECK", "RESULT", "TIME", "EVIDENCE"), *map(_row, report.results)]
     widths = [max(cells(row[at]) for row in rows) for at in range(3)]
@@ -270,7 +276,7 @@ def _show_advice(report: Report) -> None:
     keyed = [advice for advice in report.advice if advice.key]
     other = [advice for advice in report.advice if not advice.key]
     if keyed:
-        show(f"\nTo change in {place}:")
+        show(f"\nChanges to make in {place}:")
         for advice in keyed:
             _show_one(f"{advice.key}: {advice.value}", advice)
     if other:
@@ -278,7 +284,7 @@ def _show_advice(report: Report) -> None:
         for advice in other:
             _show_one(advice.value, advice)
     if not report.failed and report.version and report.proved and report.version != report.proved:
-        show(f"\nNothing failed with this version. To note it in {place}:")
+        show(f"\nNothing failed with this version. Record it in {place}:")
         show(f"  doctor.version: {report.version}")
 
 

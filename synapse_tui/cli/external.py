@@ -44,9 +44,9 @@ _NOT_FOR_US = ("there is no /external", "knows no external agents")
 
 @click.group(name="external", cls=CommandGroup)
 def external_command() -> None:
-    """Add A2A agents elsewhere, and write to them.
+    """Add external A2A agents and send messages to them.
 
-    What they say is untrusted: it is shown as theirs, and never acted on.
+    What they say is untrusted: it is shown as theirs and never acted on.
 
     Examples:
       synapse external add https://docs.example --alias docs
@@ -56,15 +56,15 @@ def external_command() -> None:
 
 @external_command.command(name="add")
 @click.argument("url")
-@click.option("--alias", metavar="A", default="", help="What to call it; else derived from its name.")
+@click.option("--alias", metavar="A", default="", help="Its alias; default: derived from its name.")
 @click.option(
     "--header", "headers", metavar="'K: V'", multiple=True, help="A header for every request; secret."
 )
 @click.option("--token-env", metavar="NAME", default="", help="Environment variable with a bearer token.")
 @click.option(
-    "--allow-origin", "allowed", metavar="URL", multiple=True, help="Messages may go there as well."
+    "--allow-origin", "allowed", metavar="URL", multiple=True, help="Also allow messages to this origin."
 )
-@click.option("--replace", is_flag=True, help="Replace another agent of that alias.")
+@click.option("--replace", is_flag=True, help="Replace an existing agent with that alias.")
 @json_option
 def add_command(
     *,
@@ -76,9 +76,9 @@ def add_command(
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Find the agent at URL by its card, and add it.
+    """Fetch the card of the agent at URL and add the agent.
 
-    URL is where the agent is, or its card itself. Adding it again updates its card.
+    URL is the address of the agent or of its card. Adding an agent again updates its card.
 
     Examples:
       synapse external add https://docs.example --alias docs
@@ -131,7 +131,7 @@ def list_command(*, as_json: bool) -> None:
 @click.option("--card", is_flag=True, help="Print the card as it was when the agent was added.")
 @json_option
 def info_command(*, alias: str, card: bool, as_json: bool) -> None:
-    """Show what is known of the external agent ALIAS.
+    """Show what is known about the external agent ALIAS.
 
     Examples:
       synapse external info docs
@@ -163,8 +163,8 @@ def send_command(
 ) -> None:
     """Send MESSAGE to the external agent ALIAS and print its answer.
 
-    The conversation goes on where it was; MESSAGE answers what the agent has asked. MESSAGE `-` is read from
-    standard input.
+    This continues the conversation; if the agent has asked a question, MESSAGE answers it. MESSAGE `-` is
+    read from standard input.
 
     Examples:
       synapse external send docs "what is new?"
@@ -180,7 +180,7 @@ def send_command(
 @click.argument("alias", shell_complete=complete_externals)
 @json_option
 def remove_command(*, alias: str, as_json: bool) -> None:
-    """Forget the external agent ALIAS, and the conversation with it in this project.
+    """Remove the external agent ALIAS and the conversation with it in this project.
 
     Examples:
       synapse external remove docs
@@ -194,7 +194,7 @@ def remove_command(*, alias: str, as_json: bool) -> None:
     if as_json:
         show_json({"agent": agent.as_json()})
     else:
-        show(f"@{agent.alias} is removed")
+        show(f"removed @{agent.alias}")
 
 
 def _store() -> ExternalStore:
@@ -248,7 +248,7 @@ def _send_to(
     else:
         report(outcome, waiting=waiting, alone=True)
     if outcome.task is not None and outcome.task.state is TaskState.INPUT_REQUIRED:
-        note(f'synapse: {agent.alias} asks; answer it: synapse send {agent.alias} "..."')
+        note(f'synapse: {agent.alias} asks a question; answer it: synapse send {agent.alias} "..."')
     end_with(context, [outcome.error])
 
 
@@ -287,7 +287,6 @@ def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None
 def _hand_over(
     caller: Caller, gateway: _Gateway, agent: ExternalAgent, text: str, *, wanted: bool
 ) -> PeerTask | None:
-    """Have a host send the message; None if this process must send it."""
     call = calls.external_send(agent.alias, text, response_expected=wanted)
     try:
         return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)
@@ -323,7 +322,7 @@ def _wait(
             name = task.task_id[:8]
             raise PeerUnreachable(
                 f"the host ended before {agent.alias} answered",
-                f"the next one goes on with task {name}: synapse result {name}",
+                f"the next host continues task {name}: synapse result {name}",
             ) from error
         if task.updated_at == before.updated_at and time.monotonic() - began < _PAUSE:
             time.sleep(min(_PAUSE, max(0.0, left)))
@@ -332,12 +331,12 @@ def _wait(
 
 def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) -> NoReturn:
     hint = (
-        "the answer will come as a message; wait longer with --wait-timeout"
+        "the answer will arrive as a message; to wait longer, use --wait-timeout"
         if agent_waits
         else f"fetch it later: synapse result {task.task_id[:8]}; or wait longer with --wait-timeout"
     )
     how = standing(task.state, task.delivery, task.reason)
-    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({how})"
+    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} is still open ({how})"
     raise _TooLate(task, WaitTimedOut(message, hint))
 
 
@@ -362,7 +361,7 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
         if time.monotonic() >= deadline:
             short, how = found.short_id, standing(task.state, task.delivery, task.reason)
             error = WaitTimedOut(
-                f"task {short} of {found.target} goes on ({how})",
+                f"task {short} of {found.target} is still open ({how})",
                 f"wait for it: synapse result {short} --wait-timeout 60",
             )
             return Outcome(target, task, error)

@@ -47,9 +47,9 @@ def _agent_option(about: str) -> Callable[[Function], Function]:
 
 @click.group(name="file-safety", cls=CommandGroup)
 def file_safety_command() -> None:
-    """Show who may write which file of this project, and who has written what.
+    """Manage file locks and show the history of file changes in this project.
 
-    FILE is a path; every way to write a file's name means the same file.
+    FILE is a path; all spellings of a path mean the same file.
 
     Examples:
       synapse file-safety locks
@@ -91,18 +91,18 @@ def locks_command(*, agent: str, as_json: bool) -> None:
 
 @file_safety_command.command(name="lock")
 @click.argument("words", metavar="FILES...", nargs=-1, required=True, type=click.Path())
-@_agent_option("For AGENT; by default the agent inside which this runs, else you.")
+@_agent_option("For AGENT; default: the agent that runs this, or you.")
 @_intent_option
-@click.option("--task", "--task-id", metavar="TASK", default="", help="For which task.")
+@click.option("--task", "--task-id", metavar="TASK", default="", help="Task that it is for.")
 @json_option
 @click.pass_context
 def lock_command(
     context: click.Context, *, words: Sequence[str], agent: str, intent: str, task: str, as_json: bool
 ) -> None:
-    """Lock FILES, all or none, for 5 minutes; locking them again renews that.
+    """Lock FILES, all or none, for 5 minutes; lock them again to renew.
 
-    Of two words the second may name an agent or a type, for which the first is locked. The exit code is 4
-    when another agent holds one of them; it is named on standard output.
+    With two words, the second may be an agent or a type for which the first is locked. The exit code is 4 if
+    another agent holds one of them; standard output names it.
 
     Examples:
       synapse file-safety lock src/app.py --intent "new parser"
@@ -123,35 +123,35 @@ def lock_command(
     elif verdict.lock is not None:
         held, left = _times(verdict.lock, datetime.now(UTC))
         purpose = f" ({plain(verdict.lock.intent)})" if verdict.lock.intent else ""
-        show(f"{verdict.lock.file}: {verdict.reason}, for {held} now{purpose}, for {left} more at most")
+        show(f"{verdict.lock.file}: {verdict.reason}, since {held} ago{purpose}, expires in {left}")
     if not verdict.allowed:
         context.exit(ExitCode.NOT_TAKEN.value)
 
 
 @file_safety_command.command(name="unlock")
 @click.argument("words", metavar="[FILES]...", nargs=-1, type=click.Path())
-@_agent_option("Those of AGENT; by default of the agent inside which this runs, else yours.")
+@_agent_option("Locks of AGENT; default: the agent that runs this, or you.")
 @click.option("--all", "every", is_flag=True, help="All locks of that agent.")
-@click.option("--force", is_flag=True, help="Whoever holds them: for people, not inside an agent.")
+@click.option("--force", is_flag=True, help="Release locks of any holder; not allowed inside an agent.")
 @json_option
 @click.pass_context
 def unlock_command(
     context: click.Context, *, words: Sequence[str], agent: str, every: bool, force: bool, as_json: bool
 ) -> None:
-    """Release the locks of FILES. The exit code is 4 when one of them was not held.
+    """Release the locks on FILES. The exit code is 4 if one of them was not held.
 
-    Of two words the second may name an agent or a type, whose lock of the first is released.
+    With two words, the second may be an agent or a type whose lock on the first is released.
 
     Examples:
       synapse file-safety unlock src/app.py
       synapse file-safety unlock --all
     """
     if bool(words) == every:
-        problem = "FILES and --all are given" if every else "no FILES are given"
+        problem = "FILES and --all cannot be combined" if every else "no FILES given"
         raise InvalidValue(problem, "name FILES, or give --all for all locks of the agent")
     project = ProjectLocks.here()
     if force and project.caller.agent_id:
-        raise InvalidValue("an agent cannot take locks away from others", "ask the holder, or a person")
+        raise InvalidValue("an agent cannot release the locks of others", "ask the holder or the user")
     files, agent = project.files_and_agent(words, agent)
     agent_id = project.holder(agent).agent_id
     with project.opened() as safety:
@@ -170,7 +170,7 @@ def unlock_command(
         for key in released:
             show(key)
     if every and not released:
-        note(f"synapse: no file was locked by {agent_id}")
+        note(f"synapse: {agent_id} held no locks")
     _end_with_missed(context, missed, "" if force else f" by {agent_id}")
 
 
@@ -198,7 +198,12 @@ def history_command(*, file: Path, limit: int, as_json: bool) -> None:
 @file_safety_command.command(name="recent")
 @_agent_option("Only those of AGENT.")
 @click.option(
-    "--hours", metavar="H", type=click.FloatRange(min=0), default=24, show_default=True, help="How far back."
+    "--hours",
+    metavar="H",
+    type=click.FloatRange(min=0),
+    default=24,
+    show_default=True,
+    help="How many hours back.",
 )
 @_limit_option
 @json_option
@@ -230,10 +235,10 @@ def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> No
     show_default=True,
     help="Kind of change.",
 )
-@click.option("--lines", metavar="LINES", default="", help="Which lines, such as 3-7,12.")
+@click.option("--lines", metavar="LINES", default="", help="Changed lines, such as 3-7,12.")
 @_intent_option
-@click.option("--task", metavar="TASK", default="", help="In which task.")
-@_agent_option("By AGENT; by default the agent inside which this runs, else you.")
+@click.option("--task", metavar="TASK", default="", help="Task that it belongs to.")
+@_agent_option("By AGENT; default: the agent that runs this, or you.")
 @json_option
 def record_command(
     *,
@@ -257,7 +262,7 @@ def record_command(
     project = ProjectLocks.here()
     for words in ((agent, by), (task, task_id)):
         if all(words):
-            raise InvalidValue(f"'{words[0]}' and '{words[1]}' are given for the same", "give one of them")
+            raise InvalidValue(f"'{words[0]}' and '{words[1]}' contradict each other", "give one of them")
     modification = Modification(
         file=project.file_key(file),
         change=ChangeType(change.upper()),
@@ -276,10 +281,10 @@ def record_command(
 
 
 @file_safety_command.command(name="cleanup")
-@click.option("--days", metavar="N", type=click.IntRange(0, 100_000), help="Keep those of the last N days.")
+@click.option("--days", metavar="N", type=click.IntRange(0, 100_000), help="Keep the last N days.")
 @json_option
 def cleanup_command(*, days: int | None, as_json: bool) -> None:
-    """Remove expired locks and old changes, by default those older than the settings say.
+    """Remove expired locks and old changes; the default age is in the settings.
 
     Examples:
       synapse file-safety cleanup --days 7
@@ -320,7 +325,7 @@ def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
     data = [json_of_lock(lock) for lock in locks]
     heads = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
     rows = [(lock.file, lock.agent_id, *_times(lock, now), lock.task_id[:8], lock.intent) for lock in locks]
-    show_list(data, heads, rows, "synapse: no file is locked", as_json=as_json, shrinking=_FREE_TEXT)
+    show_list(data, heads, rows, "synapse: no files are locked", as_json=as_json, shrinking=_FREE_TEXT)
 
 
 def _times(lock: Lock, now: datetime) -> tuple[str, str]:
@@ -345,7 +350,7 @@ def _show_changes(project: ProjectLocks, query: ModificationQuery, *, as_json: b
         )
         for change in changes
     ]
-    show_list(data, heads, rows, "synapse: no changes of files", as_json=as_json, shrinking=_FREE_TEXT)
+    show_list(data, heads, rows, "synapse: no file changes", as_json=as_json, shrinking=_FREE_TEXT)
 
 
 def _checked_lines(text: str) -> str:
@@ -405,7 +410,6 @@ class ProjectLocks:
 
     @contextmanager
     def opened(self) -> Iterator[LockDatabase]:
-        """Open the database; raises HistoryError if that fails."""
         from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
@@ -418,11 +422,10 @@ class ProjectLocks:
                 ) from error
         with opened_file_safety(location, alive=self.caller.liveness(), project=self._project) as safety:
             if safety.moved:
-                note(f"synapse: {location} was damaged and moved to {safety.moved}: all locks are gone")
+                note(f"synapse: {location} was damaged and moved to {safety.moved}: all locks are lost")
             yield safety
 
     def key(self, file: Path) -> str:
-        """Return the key of a path relative to the current folder; raises InvalidValue for bad names."""
         try:
             return self._keys.key(file, self.caller.folder)
         except ValueError as error:
@@ -478,7 +481,7 @@ class ProjectLocks:
         holder = self.holder(agent, task)
         if holder.process and not self.caller.liveness()(holder.process):
             raise AgentExited(
-                f"{holder.agent_id} has ended: its locks would not hold", "restart it, then lock the file"
+                f"{holder.agent_id} has ended, so it cannot hold locks", "restart it, then lock the file"
             )
         return holder
 

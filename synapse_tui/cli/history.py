@@ -38,22 +38,22 @@ _filters = stacked(
         metavar="AGENT",
         default="",
         shell_complete=complete_agents,
-        help="Only tasks of that id or type.",
+        help="Only tasks of this agent (id or type).",
     ),
-    click.option("--from", "sender", metavar="ID", default="", help="Only tasks of that sender."),
+    click.option("--from", "sender", metavar="ID", default="", help="Only tasks from this sender."),
     click.option(
-        "--status", type=click.Choice([state.value for state in TaskState]), help="Only tasks in that state."
+        "--status", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state."
     ),
     click.option("--since", metavar="TIME", default="", help="Created since: 2h, 3d, 2026-05-01."),
     click.option("--until", metavar="TIME", default="", help="Created before."),
-    click.option("--all", "everywhere", is_flag=True, help="Of all projects, not just this one."),
+    click.option("--all", "everywhere", is_flag=True, help="Include all projects."),
 )
 _limit_option = limit_option(100_000)
 
 
 @click.group(name="history", cls=CommandGroup)
 def history_command() -> None:
-    """The messages that were sent, and their answers: list, search, export, remove.
+    """List, search, export and remove messages and their answers.
 
     Examples:
       synapse history list --agent claude --since 2h
@@ -84,8 +84,8 @@ def list_command(*, limit: int, as_json: bool, **filters: Any) -> None:
 def search_command(*, words: Sequence[str], limit: int, as_json: bool, **filters: Any) -> None:
     """List the tasks whose message or answer contains all WORDS.
 
-    Any part of a text is found, in every script, whatever its case and width; one or two signs such as `++`
-    alone find nothing. A quoted WORD with spaces is searched for as it is.
+    Any part of a text matches, in any script, ignoring case and width; one or two symbols such as `++` alone
+    match nothing. A quoted WORD with spaces is matched as a phrase.
 
     Examples:
       synapse history search 日本
@@ -99,7 +99,7 @@ def search_command(*, words: Sequence[str], limit: int, as_json: bool, **filters
 @click.argument("task", shell_complete=complete_tasks)
 @json_option
 def show_command(*, task: str, as_json: bool) -> None:
-    """Print message and answer of TASK, and on stderr every step with its time and reason.
+    """Print the message and the answer of TASK; standard error lists each step with its time and reason.
 
     TASK is an id, or its first 8 characters.
 
@@ -172,7 +172,7 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="Into a new file; `-` is standard output, as without it.",
+    help="Write to a new file; default: standard output (`-`).",
 )
 def export_command(*, form: str, query: str, output: Path | None, **filters: Any) -> None:
     """Write the tasks of this project, the newest first, as JSON, JSON lines, CSV or Markdown.
@@ -209,13 +209,13 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
     metavar="N",
     type=click.IntRange(0, 100_000),
     required=True,
-    help="Keep those of the last N days.",
+    help="Keep the last N days.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print how many would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove tasks of all projects that ended more than N days ago; hosts do so after a2a.retention_days.
+    """Remove tasks of all projects that ended more than N days ago; hosts do this after a2a.retention_days.
 
     Examples:
       synapse history cleanup --days 90 --dry-run
@@ -229,7 +229,7 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
                     raise InvalidValue(
                         "nothing is removed without confirmation", "--yes confirms, --dry-run only counts"
                     )
-                click.confirm(f"Remove {count} tasks for good?", abort=True, err=True)
+                click.confirm(f"Permanently remove {count} tasks?", abort=True, err=True)
             count = archive.clean(before)
     if as_json:
         show_json({"removed": 0 if dry_run else count, "found": count})
@@ -253,7 +253,7 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         heads = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
         show_table(heads, [_row(record, now) for record in records], shrinking=("FROM", "TO", "TEXT"))
     else:
-        note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all looks in all projects"))
+        note("synapse: no tasks found" + ("" if filters["everywhere"] else "; --all searches all projects"))
 
 
 def _row(record: Record, now: datetime) -> tuple[str, ...]:
@@ -309,7 +309,7 @@ def _location() -> Location:
     project = Path(caller.project)
     settings = Layers(caller, project).load()
     if not settings.flag(_SETTING):
-        note(f"synapse: history is off ({_SETTING}): tasks are not kept once they have ended")
+        note(f"synapse: history is off ({_SETTING}): ended tasks are not saved")
     return location_of(settings, caller.paths.history, paths=caller.paths, project=project)
 
 

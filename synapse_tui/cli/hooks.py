@@ -30,10 +30,10 @@ _NAMES = click.argument(
 
 @click.group(name="hooks", cls=CommandGroup)
 def hooks_command() -> None:
-    """The hooks by which agents lock files, in the agents' own configuration.
+    """Manage the hooks that lock files, in the agents' own configuration.
 
-    Agents that are opened here get their hooks for one process, so only Gemini CLI needs them installed.
-    Elsewhere they are for agents that you start in a shell of the application. AGENT is claude, codex,
+    Agents opened by synapse get their hooks per process, so only Gemini CLI needs them installed. Install
+    them for other agents if you start these in a shell inside the application. AGENT is claude, codex,
     gemini, opencode or copilot.
 
     Examples:
@@ -46,7 +46,7 @@ def hooks_command() -> None:
 @_NAMES
 @json_option
 def install_command(*, agents: Sequence[str], as_json: bool) -> None:
-    """Install the hooks beside your own ones.
+    """Install the hooks alongside your own.
 
     Examples:
       synapse hooks install gemini
@@ -68,7 +68,7 @@ def install_command(*, agents: Sequence[str], as_json: bool) -> None:
 @_NAMES
 @json_option
 def remove_command(*, agents: Sequence[str], as_json: bool) -> None:
-    """Remove the hooks, all of them or those of AGENT; your files are as they were before.
+    """Remove all hooks, or those of AGENT; your own configuration is not changed.
 
     Examples:
       synapse hooks remove
@@ -102,7 +102,7 @@ def status_command(*, agents: Sequence[str], as_json: bool) -> None:
 def hook_command(context: click.Context, event: str, dialect: str) -> None:
     """Pass an EVENT of an agent's hooks to its host, and print the answer for the agent.
 
-    Agents call this at their tools. It prints nothing outside a hosted agent, and never waits for more than
+    Agents call this when they use tools. It prints nothing outside a hosted agent and never waits longer than
     two seconds.
 
     Examples:

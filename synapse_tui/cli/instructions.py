@@ -23,7 +23,7 @@ from .sending import receipt
 
 @click.group(name="instructions", cls=CommandGroup)
 def instructions_command() -> None:
-    """Show or send the instructions that agents get when a conversation begins.
+    """Show or send the instructions for agents, sent when a conversation begins.
 
     Examples:
       synapse instructions show claude
@@ -33,11 +33,13 @@ def instructions_command() -> None:
 
 @instructions_command.command(name="show")
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
-@click.option("--type", "agent_type", metavar="T", default="", help="What an agent of that type would get.")
-@click.option("--now", is_flag=True, help="What would be sent now, also when some were sent already.")
+@click.option("--type", "agent_type", metavar="T", default="", help="Show what an agent of type T would get.")
+@click.option(
+    "--now", is_flag=True, help="Show what would be sent now, even if instructions were sent before."
+)
 @json_option
 def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> None:
-    """Print the instructions that AGENT got, or would get; on stderr from which files.
+    """Print the instructions that AGENT got or would get; standard error lists their files.
 
     Examples:
       synapse instructions show claude --now
@@ -45,10 +47,10 @@ def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> No
     """
     caller = Caller.of()
     if agent_type and agent:
-        raise InvalidValue("an agent has its type already", "give AGENT or --type, not both")
+        raise InvalidValue("AGENT and --type cannot be combined", "give one of them")
     if agent_type:
         answer: Mapping[str, Any] = of_type(caller, agent_type)
-        who = f"an agent of the type {agent_type}"
+        who = f"an agent of type {agent_type}"
     else:
         target = _meant(caller, agent)
         who = target.agent_id
@@ -126,7 +128,6 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
 
 
 def _meant(caller: Caller, agent: str) -> Address:
-    """Return the named agent, else the calling agent, else the project's only agent."""
     if agent or caller.agent_id:
         return caller.find_one(agent or caller.agent_id)
     here = caller.here()
@@ -144,7 +145,7 @@ def _narration(who: str, answer: Mapping[str, Any]) -> list[str]:
     elif not text:
         about = f"no instructions for {who}"
     elif answer.get("told"):
-        about = f"{who} has got instructions; now it would get"
+        about = f"{who} already has instructions; now it would get"
     elif answer.get("wanted"):
         about = f"{who} would get"
     else:

@@ -42,24 +42,24 @@ ALL = sys.maxsize
     type=click.IntRange(min=0),
     default=50,
     show_default=True,
-    help="How many last lines; an asciicast is always whole.",
+    help="Number of last lines; an asciicast is always complete.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Print what the agent writes until Ctrl+C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new output until Ctrl+C.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "ansi", "asciicast"]),
     default="text",
     show_default=True,
-    help="Lines of text, the bytes as they are (they act on your terminal), or an asciicast recording.",
+    help="Lines of text, the raw bytes (they control your terminal), or an asciicast recording.",
 )
 @click.option("--raw", is_flag=True, help="Deprecated: --format ansi.")
 @json_option
 def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_json: bool) -> None:
-    """Show the log of AGENT, also of one that has ended.
+    """Show the output of AGENT, even after it has ended.
 
-    Its output is put through a terminal of our own and the text of that is printed, so that nothing in the
-    log acts on your terminal.
+    The output is rendered by a terminal emulator and printed as text, so nothing in it can control your
+    terminal.
 
     Examples:
       synapse logs claude -n 200
@@ -68,7 +68,7 @@ def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_
     """
     form = "ansi" if raw else form
     if as_json and (follow or form != "text"):
-        raise InvalidValue("--json is for lines of text that are there", "leave --follow and --format out")
+        raise InvalidValue("--json cannot be combined with --follow or --format", "leave these out")
     caller = Caller.of()
     path = find_log(caller, agent)
     try:
@@ -82,7 +82,7 @@ def logs_command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_
         else:
             _show_cast(path, follow=follow)
     except FileNotFoundError:
-        raise SynapseError(f"{path} is gone", "the agent may have been started anew") from None
+        raise SynapseError(f"{path} no longer exists", "the agent may have been restarted") from None
     except PermissionError:
         raise SynapseError(f"{path} cannot be read", "check its permissions") from None
 
@@ -107,7 +107,7 @@ def find_log(caller: Caller, agent: str) -> Path:
         hint = f"existing logs: {', '.join(sorted(logs))}" if logs else error.hint
         raise AgentNotFound(f"no log of '{agent}'", hint) from error
     if len(found) != 1:
-        raise AgentNotFound("logs are shown of one agent at a time", "name one of them")
+        raise AgentNotFound("only one agent's log can be shown at a time", "name one of them")
     return folder / f"{found[0].agent_id}.log"
 
 

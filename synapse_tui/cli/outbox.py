@@ -69,7 +69,6 @@ _complete_actions = offering(lambda: ((action, "") for action in ("list", *ACTIO
 
 
 def _complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete an agent or an action first, then an action, then tasks."""
     words = context.params.get("words") or ()
     if any(word in ACTIONS for word in words):
         return complete_tasks(context, parameter, typed)
@@ -82,13 +81,13 @@ def _complete(context: click.Context, parameter: click.Parameter, typed: str) ->
 @json_option
 @click.pass_context
 def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """List the messages that wait for AGENT, or for all agents of this project, or change them.
+    """List or change the messages queued for AGENT, or for all agents of this project.
 
-    ACTION is `list` (the default), `cancel`, `hold` (until released), `release`, `retry` (also where it may
-    have been sent already), `now` (before all others), or `move TASK PLACE`, from 1. TASK is the beginning of
-    an id (4 characters or more), or `all`. Messages outlive their agents and the program: those for agents
-    that are not open are listed too, and can be canceled. Inside an agent the command acts on the messages
-    that this agent sent, and cannot change their order.
+    ACTION is `list` (the default), `cancel`, `hold` (until released), `release`, `retry` (even if it may have
+    been sent already), `now` (before all others), or `move TASK PLACE`, counted from 1. TASK is the beginning
+    of an id (at least 4 characters), or `all`. Messages outlive their agents and the program: those for
+    closed agents are listed too and can be canceled. Inside an agent, the command acts on the messages that
+    this agent sent, and cannot change their order.
 
     Examples:
       synapse outbox cancel 25ea4569
@@ -107,7 +106,6 @@ def outbox_command(context: click.Context, words: tuple[str, ...], as_json: bool
 
 
 def parse(words: Sequence[str]) -> Request:
-    """Parse the words; an action's name is never an agent."""
     rest = list(words)
     agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
     action = rest.pop(0) if rest else "list"
@@ -118,12 +116,12 @@ def parse(words: Sequence[str]) -> Request:
         raise InvalidValue(f"'{word}' is not an action", f"use list, {', '.join(ACTIONS)}.{near}")
     if action == "list":
         if rest:
-            raise InvalidValue(f"list takes no '{rest[0]}'", "for example: synapse outbox AGENT list")
+            raise InvalidValue(f"unexpected '{rest[0]}' after list", "for example: synapse outbox AGENT list")
         return Request(agent, "")
     if action == "move":
         if len(rest) != 2 or not rest[1].isdecimal() or int(rest[1]) < 1:
             raise InvalidValue(
-                "move needs a task and its place, from 1", "for example: synapse outbox move TASK 1"
+                "move needs a task and its new place, from 1", "for example: synapse outbox move TASK 1"
             )
         return Request(agent, action, (rest[0],), int(rest[1]))
     if not rest:
@@ -158,7 +156,6 @@ class Outbox:
         self.errors: list[SynapseError] = []
 
     def agents(self, address: str) -> list[Address]:
-        """Return the open agents an address refers to; an empty one means all of the project."""
         self._address = address
         if not address:
             return self._caller.here()
@@ -185,7 +182,9 @@ class Outbox:
                     continue
                 self.without.append(agent)
                 if self._address:
-                    self.left.append(f"{agent.agent_id} has no outbox: senders wait until it takes a message")
+                    self.left.append(
+                        f"{agent.agent_id} has no outbox: senders wait until it accepts a message"
+                    )
 
     def act(self, request: Request, agents: Sequence[Address]) -> None:
         """Apply the action to each message; one failure does not affect the others."""
@@ -214,13 +213,13 @@ class Outbox:
             return False
         found = [each for each in self._stored.find(self._address) if each.task.id.startswith(task.lower())]
         if len(found) > 1:
-            raise TaskNotFound(f"'{task}' begins {len(found)} messages", "give more characters of the id")
+            raise TaskNotFound(f"'{task}' matches {len(found)} messages", "give more characters of the id")
         for each in found:
             if action != "cancel":
                 raise MessageError(
-                    f"message {each.task.short_id} is kept for {each.addressee},"
-                    f" which is not open: no {action}",
-                    f"open it again: {each.addressee.command}; or cancel the message: synapse outbox cancel",
+                    f"message {each.task.short_id} is for {each.addressee}, which is not open:"
+                    " it can only be canceled",
+                    f"open the agent: {each.addressee.command}; or cancel the message: synapse outbox cancel",
                 )
             self.canceled.append(self._stored.cancel(each))
         return bool(found)
@@ -246,15 +245,15 @@ class Outbox:
     def _find(self, task: str, action: str) -> Sequence[tuple[Address, str]]:
         if len(task) < _SHORTEST_PREFIX:
             raise TaskNotFound(
-                f"'{task}' is too short for a message",
-                f"give {_SHORTEST_PREFIX} characters of its id, or more",
+                f"'{task}' is too short for a message id",
+                f"give at least {_SHORTEST_PREFIX} characters",
             )
         found = self._begun_by(task, "id") or self._begun_by(task, "follows")
         if not found:
-            raise TaskNotFound(f"no message '{task}' waits", "`synapse outbox` lists those that do")
+            raise TaskNotFound(f"no waiting message '{task}'", "`synapse outbox` lists them")
         if len({key for _, _, key in found}) > 1:
             raise TaskNotFound(
-                f"'{task}' begins {len(found)} messages", "give more characters of the id, or the agent"
+                f"'{task}' matches {len(found)} messages", "give more characters of the id, or the agent"
             )
         if action == "move" and len(found) > 1:
             raise TaskNotFound(
@@ -263,7 +262,6 @@ class Outbox:
         return [(agent, message) for agent, message, _ in found]
 
     def _begun_by(self, task: str, key: str) -> Sequence[tuple[Address, str, str]]:
-        """Return (agent, message id, matched id) of each message whose id under `key` starts with `task`."""
         return [
             (agent, str(message["id"]), str(message.get(key)))
             for agent, message in self.waiting
@@ -283,13 +281,13 @@ class Outbox:
             heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
             show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not (self.errors or self.left):
-            note("no message waits")
+            note("no messages are waiting")
         if not as_json:
             self._show_done()
         for words in self.left:
             note(words)
         if not (listed or self.done or self.canceled or self.errors or self.left):
-            note("no message to do that with")
+            note("no matching messages")
 
     def _show_done(self) -> None:
         for agent, task in self.done:
@@ -331,10 +329,10 @@ def left_out(message: dict[str, Any], action: str) -> str:
     """Return why `all` excludes a message, and what to do; empty if the action does not apply to it."""
     short = str(message["id"])[:8]
     if message.get("uncertain") is True and action in ("release", "retry", "now"):
-        again = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} cancels it"
-        return f"message {short} is left out, {status_of(message)}: look at the agent; {again}"
+        ways = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} cancels it"
+        return f"message {short} was skipped, {status_of(message)}: check the agent; {ways}"
     if message.get("unread") is True and action in ("cancel", "now"):
-        return f"message {short} is left out, it is in the inbox: synapse outbox {action} {short}"
+        return f"message {short} was skipped, it is in the inbox: synapse outbox {action} {short}"
     return ""
 
 
@@ -380,7 +378,7 @@ class KeptMessages:
             try:
                 self._read = self._all()
             except HistoryError as error:
-                note(f"messages of agents that are not open are unknown: {error.message}")
+                note(f"messages for closed agents cannot be read: {error.message}")
                 self._read = ()
         wanted = fold(address)
         if wanted in ("", ALL):
@@ -395,11 +393,10 @@ class KeptMessages:
         return not self._caller.agent_id or kept.task.sender.sender_id == self._caller.agent_id
 
     def cancel(self, kept: Undelivered) -> Undelivered:
-        """Cancel a message and return its new state."""
         if not self._may_cancel(kept):
             raise MessageError(
                 f"message {kept.task.short_id} was sent by {kept.task.sender.sender_id}",
-                "agents act on their own messages only",
+                "agents can change only their own messages",
             )
         with self._archive() as archive:
             return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
@@ -464,7 +461,7 @@ def _kept_json(kept: Undelivered) -> dict[str, Any]:
 
 def _kept_status(kept: Undelivered) -> str:
     who = f"'{kept.addressee.called}'" if kept.addressee.called else "agent"
-    return f"kept: {who} not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
+    return f"kept: {who} is not open" + (f"; {kept.task.reason}" if kept.uncertain else "")
 
 
 def _names(kept: Undelivered) -> tuple[str, ...]:
@@ -481,16 +478,16 @@ def _names(kept: Undelivered) -> tuple[str, ...]:
     metavar="AGENT",
     default="",
     shell_complete=complete_agents,
-    help="Whose inbox; else that of the agent you are.",
+    help="Whose inbox; default: the agent that runs this.",
 )
-@click.option("--keep", is_flag=True, help="Do not mark them read.")
+@click.option("--keep", is_flag=True, help="Do not mark them as read.")
 @json_option
 @click.pass_context
 def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool) -> None:
-    """Print the unread messages and mark them read.
+    """Print the unread messages and mark them as read.
 
-    They are messages of priority 1 where the setting a2a.info is `inbox`. Without --agent a person sees all
-    inboxes of this project, and nothing is marked.
+    These are messages of priority 1 if the setting a2a.info is `inbox`. Outside an agent and without --agent,
+    all inboxes of this project are printed and nothing is marked.
 
     Examples:
       synapse inbox
@@ -507,7 +504,7 @@ def inbox_command(context: click.Context, agent: str, keep: bool, as_json: bool)
     else:
         inbox.show(who, named=bool(agent))
         if inbox.found and not marking and not keep:
-            note("not marked read: name an agent with --agent for that")
+            note("not marked as read: to mark them, name an agent with --agent")
     if marking:
         # Mark only what was certainly printed, so that nothing is lost if the reader of the pipe exits early.
         sys.stdout.flush()
@@ -578,4 +575,4 @@ def _show_inbox(agent: Address, messages: Sequence[dict[str, Any]], *, own: bool
     for message in messages if own else ():
         if message.get("answer_wanted") is True:
             short, who = str(message["id"])[:8], plain(_sender_id(message))
-            note(f'synapse: {who} waits for an answer: synapse reply "..." --to {short}')
+            note(f'synapse: {who} expects an answer: synapse reply "..." --to {short}')

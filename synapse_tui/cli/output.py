@@ -151,7 +151,7 @@ def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
 
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
         gone = errors.ConfigError(
-            "the current folder does not exist any more", "change to another one with cd, then try again"
+            "the current folder no longer exists", "cd to another folder, then try again"
         )
         fail(gone, name=name, as_json=as_json)
         return exit_code_for(gone).value
@@ -159,7 +159,7 @@ def _unexpected(error: Exception, name: str, *, as_json: bool) -> int:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    fail(errors.SynapseError(text, "set SYNAPSE_DEBUG=1 to see where"), name=name, as_json=as_json)
+    fail(errors.SynapseError(text, "set SYNAPSE_DEBUG=1 for a traceback"), name=name, as_json=as_json)
     return ExitCode.FAILED.value
 
 
@@ -167,7 +167,7 @@ def _misused(error: click.ClickException, words: Sequence[str]) -> int:
     # The arguments could not be parsed, so look for --json in them directly.
     if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()
-        show_json({"error": {"type": type(error).__name__, "message": message, "hint": "--help explains it"}})
+        show_json({"error": {"type": type(error).__name__, "message": message, "hint": "see --help"}})
     error.show()
     return error.exit_code
 
@@ -204,7 +204,6 @@ def note(text: str) -> None:
 
 
 def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Path]) -> None:
-    """Print on stderr which parts of the settings could not be used."""
     for problem in problems:
         note(f"synapse: {problem}")
     for path in untrusted:
@@ -296,7 +295,6 @@ def one_line(text: str, width: int = sys.maxsize) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Truncate text to `width` cells, with an ellipsis."""
     if cells(text) <= width:
         return text
     left = width - 1
@@ -374,7 +372,7 @@ def _begin_log(paths: UserPaths, name: str, words: Sequence[str]) -> Callable[[i
     options = [word.partition("=")[0] for word in given[1:] if word.startswith("--")]
     what = " ".join([name, *given[:1], *options])
     began = time.monotonic()
-    log.info("%s in %s", what, "a folder that is gone" if _folder_is_gone() else os.getcwd())  # noqa: PTH109
+    log.info("%s in %s", what, "a deleted folder" if _folder_is_gone() else os.getcwd())  # noqa: PTH109
     return lambda code: log.info("%s ended with %d after %.3f s", what, code, time.monotonic() - began)
 
 

@@ -57,7 +57,7 @@ class Step:
         elif os.path.lexists(self.path):
             if read_regular(self.path) == self.data:
                 return
-            raise FileExistsError(f"{self.path} was created a moment ago")
+            raise FileExistsError(f"{self.path} was just created by another process")
         try:
             write_private(self.path, self.data)
         except BaseException:
@@ -87,7 +87,6 @@ class Scaffold:
             note(f"synapse: the project is {self.project}")
 
     def to_init(self) -> list[Step]:
-        """Return the steps that create missing files; existing files are unchanged."""
         files = {SETTINGS: EMPTY} | ({".gitignore": IGNORED} if self.scope == "project" else {})
         return [
             Step("keep", path, "exists") if os.path.lexists(path) else Step("write", path, data=data)
@@ -95,7 +94,6 @@ class Scaffold:
         ]
 
     def to_reset(self) -> list[Step]:
-        """Return the steps that restore all files to their initial content, with backups."""
         steps = []
         for step in self.to_init():
             if step.action == "write":
@@ -105,9 +103,9 @@ class Scaffold:
             guards = self._guards() if is_settings else {}
             data = _settings_of(guards) if is_settings else IGNORED
             if not step.path.is_symlink() and _regular(step.path) == data:
-                steps.append(Step("keep", step.path, "as init writes it"))
+                steps.append(Step("keep", step.path, "unchanged"))
             else:
-                why = "edited; who may call agents stays as it is" if guards else "edited"
+                why = "edited; access settings are kept" if guards else "edited"
                 steps.append(Step("replace", step.path, why, data, backup=_unused(step.path)))
         return steps
 
@@ -143,9 +141,7 @@ class Scaffold:
         from synapse_tui.agents.profiles.finding import TrustStore
 
         if self.caller.agent_id:
-            note(
-                "synapse: they have no effect until a person trusts them: synapse trust, or synapse-tui asks"
-            )
+            note("synapse: they have no effect until the user trusts them (synapse trust, or in synapse-tui)")
             return
         store = TrustStore(self.caller.paths.trusted)
         file = store.check(step.path, step.data)
@@ -168,7 +164,7 @@ class Scaffold:
             return
         rows = []
         for step in steps:
-            backup = f"the old one is {step.backup.name}" if step.backup else ""
+            backup = f"backup: {step.backup.name}" if step.backup else ""
             name = f"{'~/' if self.scope == 'user' else ''}{step.path.relative_to(self.folder.parent)}"
             rows.append((step.action, name, "; ".join(part for part in (step.why, backup) if part)))
         show_table(("WHAT", "FILE", "WHY"), rows)
@@ -184,7 +180,7 @@ def init_command(*, scope: str | None, dry_run: bool, as_json: bool, **_former: 
     """Write a settings file and a .gitignore into .synapse.
 
     The project is the nearest folder with .synapse, else the root of the git repository, else the current
-    folder. Files that exist stay as they are.
+    folder. Existing files are not changed.
 
     Examples:
       synapse init
@@ -198,9 +194,9 @@ def init_command(*, scope: str | None, dry_run: bool, as_json: bool, **_former: 
     if dry_run:
         note("synapse: nothing was changed")
     elif steps[0].action == "write":
-        note(f"synapse: {SETTINGS} sets nothing yet; synapse config keys lists the settings")
+        note(f"synapse: {SETTINGS} is empty; `synapse config keys` lists the settings")
     elif faults := check_file(scaffold.folder / SETTINGS, own=scaffold.scope == "user"):
-        note(f"synapse: {len(faults)} in {SETTINGS} cannot be used: synapse config validate shows them")
+        note(f"synapse: problems in {SETTINGS}: {len(faults)}; `synapse config validate` shows them")
 
 
 @click.command(name="reset", cls=Command)
@@ -209,9 +205,9 @@ def init_command(*, scope: str | None, dry_run: bool, as_json: bool, **_former: 
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def reset_command(*, scope: str | None, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Put back the files that `synapse init` writes; edited ones are kept as backups.
+    """Restore the files that `synapse init` writes; edited ones are kept as backups.
 
-    Keys for callers in your own settings stay.
+    API keys in your own settings are kept.
 
     Examples:
       synapse reset --dry-run
@@ -219,18 +215,18 @@ def reset_command(*, scope: str | None, dry_run: bool, yes: bool, as_json: bool)
     """
     scaffold = Scaffold(Caller.of(), scope)
     if not scaffold.folder.is_dir():
-        raise ConfigError(f"{scaffold.folder} does not exist", "synapse init makes it")
+        raise ConfigError(f"{scaffold.folder} does not exist", "synapse init creates it")
     steps = scaffold.to_reset()
     changes = [step for step in steps if step.action != "keep"]
     if dry_run or not changes:
         scaffold.show(steps, as_json=as_json, dry_run=dry_run)
-        note("synapse: nothing was changed" if changes else "synapse: nothing to put back")
+        note("synapse: nothing was changed" if changes else "synapse: nothing to restore")
         return
     if not yes:
         if as_json or not is_interactive():
             raise ConfigError("nothing is reset without confirmation", "--yes confirms, --dry-run only shows")
         scaffold.show(steps, as_json=False, dry_run=True)
-        if not click.confirm("Do that?", err=True):
+        if not click.confirm("Reset these files?", err=True):
             note("synapse: nothing was changed")
             return
     scaffold.carry_out(steps)
@@ -241,7 +237,7 @@ def _regular(path: Path) -> bytes:
     try:
         return read_regular(path)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", "move it away") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", "move it elsewhere") from error
 
 
 def _settings_of(entries: Mapping[str, object]) -> bytes:
@@ -265,14 +261,14 @@ def _unused(path: Path) -> Path:
 
 @click.command(name="trust", cls=Command)
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
-@click.option("--list", "only_list", is_flag=True, help="Only print which files are not trusted.")
+@click.option("--list", "only_list", is_flag=True, help="Only list the untrusted files.")
 @click.option("--yes", "-y", "agreed", is_flag=True, help="Trust them without printing them or asking.")
 @json_option
 def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_json: bool) -> None:
-    """Show files of this project's .synapse, and trust them.
+    """Show the files in this project's .synapse and trust them.
 
-    Settings, profiles and texts of a project are used only once a person has trusted their very content.
-    Without FILE all untrusted ones are shown and asked about, as the application does at its start.
+    Settings, profiles and texts of a project are used only after the user has trusted their exact content.
+    Without FILE, all untrusted files are shown for confirmation, as at the start of the application.
 
     Examples:
       synapse trust
@@ -284,7 +280,8 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
     caller = Caller.of()
     if caller.agent_id and not only_list:
         raise InvalidValue(
-            f"only a person can trust files, not {caller.agent_id}", "run it in a shell of your own"
+            f"agents cannot trust files, and this command runs inside {caller.agent_id}",
+            "run it in your own shell",
         )
     project = find_project(caller.folder)
     store = TrustStore(caller.paths.trusted)
@@ -330,7 +327,7 @@ def _path_of(project: Path, name: str) -> Path:
     here = Path(name).absolute()
     path = here if here.exists() else folder / name
     if ".." in path.parts or not path.is_relative_to(folder):
-        raise InvalidValue(f"{name} is not in {folder}", "other files need not be trusted")
+        raise InvalidValue(f"{name} is not in {folder}", "only files in it need trust")
     return path
 
 
@@ -355,7 +352,7 @@ def _show_files(files: Sequence[UntrustedFile], *, trusted: bool, as_json: bool)
     for file in files:
         show(f"{file.path}{'' if trusted else _changed(file)}")
     if trusted:
-        note("synapse: trusted; running sessions follow")
+        note("synapse: trusted; running sessions use them now")
     elif not files:
         note("synapse: no untrusted files")
 

@@ -50,7 +50,7 @@ MAX_FILES = 1_000_000
     metavar="TASK",
     default="",
     shell_complete=complete_tasks,
-    help="The task; else the one that awaits it.",
+    help="The task; default: the one that awaits a reply.",
 )
 @click.option(
     "--state",
@@ -66,7 +66,7 @@ MAX_FILES = 1_000_000
 )
 @click.option("--url", "urls", metavar="URL", multiple=True, help="Attach a URL.")
 @click.option("--data", metavar="JSON", multiple=True, help="Attach data.")
-@click.option("--message", "as_message", is_flag=True, help="Answer by a message, without a result.")
+@click.option("--message", "as_message", is_flag=True, help="Answer with a message instead of a result.")
 @click.option("--list", "listing", is_flag=True, help="List the tasks that await a reply.")
 @json_option
 def reply_command(
@@ -83,11 +83,11 @@ def reply_command(
     listing: bool,
     as_json: bool,
 ) -> None:
-    """Answer a task that was given to the agent inside which this runs.
+    """Answer a task sent to the agent that runs this command.
 
-    The answer goes to whoever sent the task. Without --to it is for the task that the agent works on, or else
-    the newest that expects an answer. MESSAGE `-` is read from standard input. With --state input-required
-    MESSAGE is a question: the task continues when it is answered.
+    The answer goes to the sender of the task. Without --to, it answers the task that the agent is working on,
+    or else the newest one that expects an answer. MESSAGE `-` is read from standard input. With
+    --state input-required MESSAGE is a question: the task continues when it is answered.
 
     Examples:
       synapse reply "looks fine, one typo in line 12"
@@ -102,7 +102,7 @@ def reply_command(
     ending = state_of(state, failed=failed, rejected=rejected)
     content = read_content(files, urls, data)
     if not message and (not content.parts or ending is not TaskState.COMPLETED):
-        raise InvalidValue("the reply is missing", "pass a text: synapse reply MESSAGE")
+        raise InvalidValue("the reply is empty", "pass a text: synapse reply MESSAGE")
     reply = Reply(
         read_message(message) if message else "", ending, parts=content.parts, as_message=as_message
     )
@@ -150,7 +150,7 @@ def _explained(error: PeerRefused, caller: Caller, client: Client, task_id: str,
             for task in client.call(caller.endpoint, calls.awaiting())
         ]
         known = f"awaiting a reply: {', '.join(waiting)}; " if waiting else ""
-        return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{as_message}")
+        return TaskNotFound(f"{caller.agent_id} has no task '{task_id}'", f"{known}{as_message}")
     if error.status == 409:
         return NotAwaited(error.said, error.hint)
     return MessageError(error.said, error.hint) if error.status == 422 else error
@@ -162,11 +162,11 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
     if caller.agent_id:
         raise MessageError(
             f"the environment of this command lacks the token or the endpoint of {caller.agent_id}",
-            "let SYNAPSE_TOKEN and SYNAPSE_ENDPOINT through to the agent's commands",
+            "pass SYNAPSE_TOKEN and SYNAPSE_ENDPOINT on to the agent's commands",
         )
     unseen = "" if sys.platform == "linux" else "; it may not be found on this system without its environment"
     raise MessageError(
-        f"only the agent that was asked can reply, and this command runs in none{unseen}",
+        f"only the agent that got the task can reply, and this command runs outside of agents{unseen}",
         f"to write to an agent: synapse send {shlex.quote(target)} MESSAGE",
     )
 
@@ -176,7 +176,7 @@ def _list(caller: Caller, *, as_json: bool) -> None:
     data = [_json(task) | {"text": _text(task)} for task in tasks]
     rows = [(task.task_id[:8], _owner(task), task.state.value, one_line(_text(task), 60)) for task in tasks]
     heads, shrinking = ("TASK", "FROM", "STATE", "TEXT"), ("FROM", "TEXT")
-    show_list(data, heads, rows, "no task awaits a reply", as_json=as_json, shrinking=shrinking)
+    show_list(data, heads, rows, "no tasks await a reply", as_json=as_json, shrinking=shrinking)
 
 
 def _show_sent(task: PeerTask, *, as_json: bool) -> None:
@@ -257,7 +257,7 @@ def _read_file(name: str, most: int) -> bytes:
     if len(content) > most:
         raise MessageTooLarge(
             f"the files of the reply have more than {MAX_FILES:,} bytes",
-            "name them by their paths in the text, or give URLs",
+            "mention their paths in the text, or give URLs",
         )
     return content
 

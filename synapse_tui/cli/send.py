@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     metavar="TASK",
     default="",
     shell_complete=complete_tasks,
-    help="MESSAGE answers that task: it goes to whoever sent the task.",
+    help="Answer this task: MESSAGE goes to its sender.",
 )
 @click.option(
     "--task",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     metavar="TASK",
     default="",
     shell_complete=complete_tasks,
-    help="MESSAGE continues that task of TARGET.",
+    help="Continue this task of TARGET.",
 )
 @json_option
 @click.pass_context
@@ -73,8 +73,9 @@ def send_command(
     """Send MESSAGE to the agent TARGET and print its answer.
 
     TARGET is an agent id (synapse-claude-8100), type and port (claude-8100), a name, a type, `all`, or the
-    alias of an external agent. MESSAGE `-` is read from standard input. It is typed when the agent can take
-    it; standard error shows the progress. Inside an agent the message is from that agent, else from you.
+    alias of an external agent. MESSAGE `-` is read from standard input. It is typed as soon as the agent can
+    accept it; standard error shows the progress. Inside an agent, the message is from that agent, otherwise
+    from you.
 
     Examples:
       synapse send gemini "review src/app.py"
@@ -116,8 +117,8 @@ def send_command(
 def broadcast_command(context: click.Context, /, message: str, *, as_json: bool, **options: Any) -> None:
     """Send MESSAGE to all other agents of this project, concurrently.
 
-    Prints a receipt for each agent as soon as it has taken the message, or its answer with --response.
-    The exit code is that of the first failure; the other agents get the message all the same.
+    Prints a receipt for each agent as soon as it has accepted the message, or its answer with --response. The
+    exit code is that of the first failure; the other agents still get the message.
 
     Examples:
       synapse broadcast "tests are red, hold your commits"
@@ -144,14 +145,14 @@ def broadcast_command(context: click.Context, /, message: str, *, as_json: bool,
 
 @click.command(name="delegate", cls=TextCommand)
 @click.argument("task")
-@click.option("--dry-run", is_flag=True, help="Only print who would get it, and why.")
+@click.option("--dry-run", is_flag=True, help="Only print which agent would get it, and why.")
 @sending_options()
 @json_option
 @click.pass_context
 def delegate_command(
     context: click.Context, /, task: str, *, dry_run: bool, as_json: bool, **options: Any
 ) -> None:
-    """Send TASK to the agent that the table in .synapse/delegate.md names for it.
+    """Send TASK to the agent chosen by the table in .synapse/delegate.md.
 
     The row with the longest keyword in TASK decides; standard error shows which one. TASK `-` is read from
     standard input.
@@ -209,7 +210,6 @@ def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
 
 
 def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
-    """Return the agents a rule selects, without the sender; errors name the rule."""
     try:
         return caller.find(pick.rule.agent, sender=sender)
     except AgentNotFound as error:
@@ -230,7 +230,7 @@ def _receivers(caller: Caller, sender: str, pick: Pick) -> list[Address]:
 def result_command(context: click.Context, *, task: str, wait_timeout: float, as_json: bool) -> None:
     """Print the answer to the message that became TASK.
 
-    For a message that was sent with --no-response, or whose answer is not awaited any more. TASK is the id,
+    For messages sent with --no-response, or after a wait that timed out. TASK is the id,
     or its first 8 characters, as `synapse send` printed it.
 
     Examples:
@@ -271,9 +271,9 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     raise unreachable or TaskNotFound(
-        f"no running agent knows a task '{task_id}'",
-        "give the id as 'synapse send' printed it; 'synapse outbox' lists the messages that wait, "
-        "'synapse history show ID' prints one whose agent is not open",
+        f"no running agent has a task '{task_id}'",
+        "give the id that 'synapse send' printed; 'synapse outbox' lists waiting messages, "
+        "'synapse history show ID' prints those of closed agents",
     )
 
 
@@ -281,7 +281,7 @@ def _result(caller: Caller, client: Client, target: Address, task: PeerTask, tim
     who, short = target.agent_id, task.task_id[:8]
     if not timeout and not task.state.final:
         goes_on = WaitTimedOut(
-            f"task {short} of {who} goes on ({standing(task.state, task.delivery, task.reason)})",
+            f"task {short} of {who} is still open ({standing(task.state, task.delivery, task.reason)})",
             f"wait for it: synapse result {short} --wait-timeout 60",
         )
         return Outcome(target, task, goes_on)

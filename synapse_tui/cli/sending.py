@@ -79,7 +79,7 @@ def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
         type=float,
         default=default,
         show_default=True,
-        help="Seconds to wait for the answer at most.",
+        help="Maximum seconds to wait for the answer.",
     )
 
 
@@ -88,7 +88,7 @@ def response_option(*, receipts: bool = False) -> Callable[[Function], Function]
 
     With `receipts`, only receipts are awaited unless the setting says otherwise.
     """
-    usual = "The default." if receipts else "With neither the setting a2a.flow decides."
+    usual = "The default." if receipts else "Without either, the setting a2a.flow decides."
     return one_of(
         "response",
         ("--response", True, "Wait for the answer and print it."),
@@ -100,7 +100,11 @@ def sending_options(*, receipts: bool = False) -> Callable[[Function], Function]
     """Add all message options; the command passes them to `Sending`."""
     return stacked(
         click.option(
-            "--from", "sender", metavar="ID", default="", help="Sender; else $SYNAPSE_AGENT_ID, or you."
+            "--from",
+            "sender",
+            metavar="ID",
+            default="",
+            help="Sender id; default: $SYNAPSE_AGENT_ID, or you.",
         ),
         click.option(
             "-p",
@@ -130,7 +134,6 @@ class Sending:
         check_timeout(self.wait_timeout)
 
     def order(self, caller: Caller, who: Sender, text: str, *, follows: str = "") -> Order:
-        """Return the message to send; problems with the settings are printed on stderr."""
         flow = flow_of(caller)
         waiting = waits(flow, self.response)
         return Order(
@@ -176,7 +179,7 @@ def read_message(message: str) -> str:
     """Return the message: the argument, or standard input for `-`."""
     if message == "-":
         if sys.stdin is None:
-            raise MessageError("standard input, where the message should come from, is closed", "pass a text")
+            raise MessageError("the message cannot be read: standard input is closed", "pass a text")
         # Read just enough to notice that the limit is exceeded.
         data = sys.stdin.buffer.read(MAX_MESSAGE_BYTES + 2).removesuffix(b"\n")
     else:
@@ -190,7 +193,7 @@ def read_message(message: str) -> str:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise MessageError(
-            f"byte {error.start} of the message is not UTF-8", "convert it by iconv"
+            f"byte {error.start} of the message is not UTF-8", "convert it with iconv"
         ) from error
     if not plain(text).strip():
         raise MessageError("the message is empty", "pass a text: synapse send TARGET MESSAGE")
@@ -273,7 +276,6 @@ class _Delivery:
         return outcome
 
     def note_interrupted(self) -> None:
-        """Report the state of the message after an interrupted wait."""
         task, who = self._seen(), self._who
         if self._queued:
             note(f"{who}: the message was not sent")
@@ -282,8 +284,8 @@ class _Delivery:
         elif task is not None and not task.state.final:
             short, message = task.task_id[:8], (task.follow_up or task).task_id[:8]
             back = f"; to cancel it: synapse outbox cancel {message}" if task.delivery in WAITING else ""
-            later = "" if self._own else f"; its answer later: synapse result {short}"
-            note(f"{who}: task {short} goes on{later}{back}")
+            later = "" if self._own else f"; to get its answer later: synapse result {short}"
+            note(f"{who}: task {short} continues{later}{back}")
 
     def _seen(self) -> PeerTask | None:
         return (self._waiter and self._waiter.seen) or self._task
@@ -326,7 +328,6 @@ class _Delivery:
         return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
-        """Send the message; retry while the receiver is busy and does not queue messages."""
         began, pause = time.monotonic(), FIRST_PAUSE
         limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
         while True:
@@ -337,10 +338,10 @@ class _Delivery:
                 self._waited = time.monotonic() - began
                 left = limit - self._waited
                 if left <= 0:
-                    text = f"{self._who} is busy and keeps no messages: the message was not sent"
+                    text = f"{self._who} is busy and does not queue messages: the message was not sent"
                     raise PeerBusy(text, error.status, "send it again later", said=error.said) from error
                 if not self._queued:
-                    note(f"{self._who}: queued: it is busy, and keeps no messages itself")
+                    note(f"{self._who}: queued here: it is busy and does not queue messages itself")
                 self._queued = True
             time.sleep(min(pause, left))
             pause = min(pause * GROWTH, LONGEST_PAUSE)
@@ -409,7 +410,7 @@ class _Delivery:
         if error.status == HTTPStatus.SERVICE_UNAVAILABLE:  # the agent has exited
             return AgentExited(error.said, error.hint)
         if error.status == HTTPStatus.NOT_FOUND and self._order.follows:
-            known = f"its tasks: synapse history list --agent {self._who}"
+            known = f"list its tasks: synapse history list --agent {self._who}"
             return TaskNotFound(f"{self._who} has no task '{self._order.follows}'", known)
         return error
 
@@ -538,11 +539,11 @@ class Waiter:
         how = standing(last.state, last.delivery, last.reason)
         short = given.task_id[:8]
         if self._progress is not None:
-            hint = "the answer will come as a message; wait longer with --wait-timeout"
+            hint = "the answer will arrive as a message; to wait longer, use --wait-timeout"
         else:
-            hint = f"its answer later: synapse result {short}; wait longer with --wait-timeout"
+            hint = f"get its answer later: synapse result {short}; or wait longer with --wait-timeout"
         return WaitTimedOut(
-            f"{who} did not answer in {self._timeout:g} s; task {short} goes on ({how})", hint
+            f"{who} did not answer in {self._timeout:g} s; task {short} is still open ({how})", hint
         )
 
     def _check_ended(self, who: str) -> None:
@@ -584,11 +585,9 @@ class Waiter:
     def _failed(self, error: PeerUnreachable, who: str) -> None:
         if not self._alive():
             # A queued message survives the agent; sending it again would duplicate it.
-            hint = (
-                "open the agent again; 'synapse outbox' shows whether the message waits, else send it again"
-            )
+            hint = "open the agent again; if 'synapse outbox' does not list the message, send it again"
             if self.seen is not None and self.seen.delivery in WAITING:
-                hint = "do not send it again: the message is kept and waits until the agent is opened again"
+                hint = "do not send it again: the message is kept until the agent is opened again"
             raise AgentExited(f"{who} ended before it answered", hint) from error
         self._failures += 1
         if self._failures >= MAX_FAILURES:
@@ -619,21 +618,20 @@ class Waiter:
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
-    """Print one message's answer, if it was awaited, or its receipt, and its error."""
     task, who = outcome.task, outcome.target.agent_id
     asks = task is not None and task.question != NO_QUESTION
     if task is not None:
         if not waiting:
             show(receipt(who, task))
         elif outcome.error is None and not task.state.final and not asks:  # it is in the inbox
-            note(f"{receipt(who, task)}: its answer is not awaited; use --response to wait for it")
+            note(f"{receipt(who, task)}; use --response to wait for its answer")
         elif not outcome.error or task.text:
             text = plain(task.text)
             show(text if alone else f"== {who} ==\n{text}")
     if outcome.error:
         fail(outcome.error, name="synapse")
     if waiting and task is not None and asks:
-        note(f'synapse: {who} asks; answer it: synapse send {who} "..." --task {task.task_id[:8]}')
+        note(f'synapse: {who} asks a question; answer it: synapse send {who} "..." --task {task.task_id[:8]}')
     if task is not None and task.truncated:
         note(f"synapse: the answer of {who} is incomplete")
 
@@ -643,7 +641,6 @@ def receipt(agent_id: str, task: PeerTask) -> str:
 
 
 def ids_of(task: PeerTask) -> str:
-    """Format the ids of a message: of its task, and of the message itself if it continues a task."""
     which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
     return f"{which}task {task.task_id[:8]}"
 

@@ -135,10 +135,10 @@ def find_session(name: str) -> RunningSession:
         return found[0]
     if found:
         keys = ", ".join(f"{each.place.key} ({each.place.project})" for each in found)
-        raise SessionNotFound(f"{what} could be any of {len(found)} sessions", f"name one: {keys}")
+        raise SessionNotFound(f"{what} matches {len(found)} sessions", f"name one: {keys}")
     names = ", ".join(each.place.name for each in running)
     raise SessionNotFound(
-        f"no session {what} runs" if name else f"no session of {what} runs",
+        f"no session {what} is running" if name else f"no session of {what} is running",
         f"running: {names}" if names else "'synapse-tui' starts one",
     )
 
@@ -155,7 +155,7 @@ _NAME = click.argument("name", default="", shell_complete=complete_sessions)
 @click.command(name="ls", cls=Command)
 @json_option
 def ls_command(as_json: bool) -> None:
-    """List the sessions that run, with their agents.
+    """List the running sessions and their agents.
 
     Examples:
       synapse-tui ls
@@ -166,7 +166,7 @@ def ls_command(as_json: bool) -> None:
         attached = "yes" if session.info.get("attached") else "no"
         rows.append((session.place.name, str(session.place.project), _agents(session), attached))
     data = [_as_json(session) for session in sessions]
-    nothing = "no session runs; 'synapse-tui' starts one"
+    nothing = "no sessions are running; 'synapse-tui' starts one"
     show_list(data, ("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows, nothing, as_json=as_json)
 
 
@@ -196,9 +196,9 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 @click.command(name="attach", cls=Command)
 @_NAME
 def attach_command(name: str) -> None:
-    """Show the session NAME on this terminal; without a name that of the current folder's project.
+    """Attach this terminal to the session NAME, by default that of the current folder's project.
 
-    Another terminal that shows it is detached.
+    Another terminal that is attached to it is detached.
 
     Examples:
       synapse-tui attach
@@ -211,10 +211,10 @@ def attach_command(name: str) -> None:
 @_NAME
 @json_option
 def upgrade_command(name: str, as_json: bool) -> None:
-    """Hand the session NAME over to this version of synapse-tui; its agents run on untouched.
+    """Hand the session NAME over to this version of synapse-tui; its agents keep running.
 
-    For a session that was started before synapse-tui was updated; without a name that of the current folder's
-    project. Terminals that show it stay attached.
+    For a session that was started before synapse-tui was updated, by default that of the current folder's
+    project. Attached terminals stay attached.
 
     Examples:
       synapse-tui upgrade
@@ -224,20 +224,20 @@ def upgrade_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json({"session": session.place.name, "key": session.place.key, "version": version})
     else:
-        show(f"version {version} goes on with {session.place.name}")
+        show(f"{session.place.name} now runs version {version}")
 
 
 @click.command(name="kill", cls=Command)
 @_NAME
-@click.option("--all", "every", is_flag=True, help="All sessions of this home.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask before sessions end that a terminal shows.")
+@click.option("--all", "every", is_flag=True, help="All sessions of this home folder.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before stopping attached sessions.")
 @json_option
 @click.pass_context
 def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool, as_json: bool) -> None:
-    """Stop the session NAME with all its agents; without a name that of the current folder's project.
+    """Stop the session NAME and all its agents, by default that of the current folder's project.
 
-    It returns when the processes are gone. A host that does not answer is ended by SIGTERM, and by SIGKILL if
-    that does not help; what was needed is reported.
+    Returns when all processes have exited. A host that does not answer gets SIGTERM, then SIGKILL; this is
+    reported.
 
     Examples:
       synapse-tui kill
@@ -261,16 +261,13 @@ def kill_command(context: click.Context, /, name: str, *, every: bool, yes: bool
 
 
 def _agreed(found: Sequence[RunningSession]) -> bool:
-    """Return whether attached sessions may be stopped; asks only on a terminal."""
     attached = [session for session in found if session.info.get("attached")]
     if not attached or not is_interactive():
         return True
     for session in attached:
-        note(
-            f"{session.place.name} ({session.place.project}): a terminal shows it; agents: {_agents(session)}"
-        )
+        note(f"{session.place.name} ({session.place.project}) is attached; agents: {_agents(session)}")
     sessions = "1 session" if len(found) == 1 else f"all {len(found)} sessions"
-    return click.confirm(f"Stop {sessions} with all agents?", default=False, err=True)
+    return click.confirm(f"Stop {sessions} and all agents?", default=False, err=True)
 
 
 def _ended_json(end: SessionEnd) -> dict[str, object]:
@@ -289,7 +286,6 @@ HANDOVER_SECONDS = 60.0
 
 
 def check_terminal() -> None:
-    """Raise TerminalUnfit if there is no terminal or it cannot be drawn on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise TerminalUnfit(
             "synapse-tui needs a terminal for its input and output",
@@ -297,7 +293,7 @@ def check_terminal() -> None:
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise TerminalUnfit(
-            "the terminal (TERM=dumb) cannot show the application", "use a terminal that can, or set TERM"
+            "the terminal (TERM=dumb) cannot show the application", "use another terminal, or set TERM"
         )
 
 
@@ -358,24 +354,23 @@ def _existing(place: SessionPlace) -> socket.socket:
 
 
 def _not_running(place: SessionPlace) -> SessionError:
-    return SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
+    return SessionError(f"session '{place.name}' is not running", "'synapse-tui ls' lists the running ones")
 
 
 def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
-    """Check that host and client are compatible; offers a handover to an older host."""
     build, wire = str(info.get("build", "?")), info.get("version")
     if (build, wire) == (__version__, VERSION):
         return
     note(f"session '{place.name}' runs synapse-tui {build}, this is {__version__}")
     newer = _numbers(__version__) > _numbers(build)
     if newer and click.confirm(
-        "Hand its agents over to this version? They run on untouched", default=True, err=True
+        "Hand its agents over to this version? They keep running", default=True, err=True
     ):
         hand_over(place)
     elif wire != VERSION:
         raise SessionError(
-            "the two versions do not understand each other",
-            "use the version of the host, or hand over with 'synapse-tui upgrade'",
+            "the two versions are not compatible",
+            "use the version of the host, or run 'synapse-tui upgrade'",
         )
 
 
@@ -395,7 +390,7 @@ def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
 
         restore_terminal(sys.stdout.fileno())
         if ended.text:
-            raise SessionError(ended.text, "the host goes on; 'synapse-tui' attaches again")
+            raise SessionError(ended.text, "the host is still running; 'synapse-tui' attaches again")
         raise host_failed(place, logs)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
@@ -489,7 +484,7 @@ class SessionEnd:
     def text(self) -> str:
         name = self.place.name
         if self.how == "terminated":
-            return f"stopped {name}: it did not end when asked, SIGTERM ended it (process {self.pid})"
+            return f"stopped {name}: it did not exit when asked and got SIGTERM (process {self.pid})"
         if self.how == "killed":
             return f"stopped {name}: it had to be killed (process {self.pid}), with its agents"
         return f"stopped {name}"
@@ -539,16 +534,16 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
     send(signal.SIGKILL, [host.key])
     if not _gone([host.key], KILL_SECONDS):
         raise SessionError(
-            f"process {host.pid} of session '{place.name}' does not end, not even by SIGKILL",
-            "the system keeps it: 'ps -o stat,wchan -p' with its number shows what it waits for",
+            f"process {host.pid} of session '{place.name}' does not exit, even after SIGKILL",
+            "the kernel is holding it: 'ps -o stat,wchan -p {host.pid}' shows where",
         )
     if not _gone(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
         end_family(Family((), known=[key for key in family if alive(key)]))
     left = sorted(key.pid for key in family if alive(key))
     if left:
         raise SessionError(
-            f"the host of session '{place.name}' was killed, but not all that its agents have started",
-            f"end these processes yourself: {', '.join(map(str, left))}",
+            f"the host of session '{place.name}' was killed, but some processes of its agents are left",
+            f"end them yourself: {', '.join(map(str, left))}",
         )
     return "killed"
 

@@ -28,7 +28,9 @@ _STATE_CELLS = 10
 
 @click.command(name="status", cls=Command)
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
-@click.option("--why", is_flag=True, help="The rule and its match, the last states, what waits and why.")
+@click.option(
+    "--why", is_flag=True, help="Show the rule and its match, the last states, and why messages wait."
+)
 @json_option
 @click.pass_context
 def status_command(context: click.Context, agent: str, why: bool, as_json: bool) -> None:
@@ -59,7 +61,7 @@ def status_command(context: click.Context, agent: str, why: bool, as_json: bool)
     else:
         _show([(_label(each), found) for each, found in answers if not isinstance(found, SynapseError)], why)
         if not agents:
-            note("no agent runs in this project; start one, for example: synapse claude")
+            note("no agents are running in this project; start one, for example: synapse claude")
     end_with(context, errors)
 
 
@@ -101,7 +103,6 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None) -> Iterator[str]:
-    """Yield lines that explain an agent's state, given the answer of its server."""
     now = now or datetime.now(UTC)
     why, outbox, task = (_table(answer, name) for name in ("why", "outbox", "task"))
     since = f"  for {duration(_number(why, 'seconds'))}, since {_moment(why, 'since', now)}" if why else ""

@@ -28,7 +28,6 @@ SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
 
 
 def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete profiles and, as the first word, subcommands."""
     from click.shell_completion import CompletionItem
 
     found = complete_profiles(context, parameter, typed)
@@ -44,23 +43,23 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
     metavar="DIR",
     default=".",
     shell_complete=complete_folders,
-    help="Folder of the project and of agents without one of their own.",
+    help="Folder of the project, and of agents given without a folder.",
 )
-@click.option("--layout", type=click.Choice(LAYOUTS), help="How the panes are arranged.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Layout of the panes.")
 @click.option(
-    "--port", metavar="N", type=click.IntRange(1, 65535), help="Port of the agent; only with a single one."
+    "--port", metavar="N", type=click.IntRange(1, 65535), help="Port of the agent, if only one is given."
 )
 @click.option(
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )
-@click.option("--new", "session", metavar="NAME", default="", help="Begin a further session of that name.")
+@click.option("--new", "session", metavar="NAME", default="", help="Start another session with this name.")
 @click.option(
     "--record",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Record the whole screen as asciicast v2 until you detach; 'asciinema play FILE' shows it.",
+    help="Record the whole screen as asciicast v2 until you detach; play it with 'asciinema play FILE'.",
 )
-@click.option("--overwrite", is_flag=True, help="With --record: replace a file that is there.")
+@click.option("--overwrite", is_flag=True, help="With --record: replace an existing file.")
 @click.option("--foreground", is_flag=True, help="No session: agents end with this process and its terminal.")
 @click.version_option(__version__, prog_name="synapse-tui", message="%(prog)s %(version)s")
 @click.pass_context
@@ -77,12 +76,12 @@ def command(
 ) -> None:
     """Open coding agents side by side in one terminal.
 
-    Each agent runs unmodified in a pane of its own. Type to the one in focus; type `@name message` to send
-    a message to another. F1 in the application shows all keys.
+    Each agent runs unmodified in its own pane. Type to the focused one; type `@name message` to send a
+    message to another. F1 shows all keys.
 
-    Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
-    (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
-    and opens further agents in it. Further commands: ls, attach, kill, upgrade; each has a --help.
+    Agents outlive the terminal: they belong to a session of the project, which keeps running when you detach
+    (Ctrl+] d), close the window or lose the connection. Run synapse-tui in the same project to attach again
+    or to open more agents. Other commands: ls, attach, kill, upgrade; each has a --help.
 
     Examples:
       synapse-tui claude codex gemini
@@ -140,24 +139,22 @@ def build_specs(
     words: Sequence[str], *, base: Path, extra: tuple[str, ...] | None, port: int | None, prompt: str
 ) -> list[AgentSpec]:
     if not base.is_dir():
-        raise ConfigError(f"'{base}' is no folder", "give an existing one with --cwd")
+        raise ConfigError(f"'{base}' is not a folder", "give an existing one with --cwd")
     specs = [parse_spec(word, base=base) for word in words]
     if len(specs) != 1 and port is not None:
         raise ConfigError("--port is for a single agent", "name one agent, or leave --port out")
     if len(specs) != 1 and extra:
         raise ConfigError("arguments after -- are for a single agent", "name one agent before the --")
     if prompt and not specs:
-        raise ConfigError("--prompt needs an agent to go to", "name one: synapse-tui claude --prompt ...")
+        raise ConfigError("--prompt needs an agent", "name one: synapse-tui claude --prompt ...")
     return [dataclasses.replace(spec, args=extra or (), port=port or 0, prompt=prompt) for spec in specs]
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:
-    """Run `synapse PROFILE ARGUMENTS...`: synapse-tui with the profile as its agent."""
     main([profile, *arguments], name="synapse")
 
 
 def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> None:
-    """Entry point of `synapse-tui`; exits the process."""
     from .output import run_command
 
     if "_SYNAPSE_COMPLETE" in os.environ:

@@ -38,19 +38,19 @@ _FLEETING = ("begins", "a nudge is on its way")
     metavar="S",
     type=float,
     show_default="60",
-    help="Seconds of rest before a nudge.",
+    help="Idle seconds before a nudge.",
 )
 @click.option(
     "--nudge", cls=DefaultedOption, metavar="TEXT", show_default="continue", help="Text of a nudge."
 )
 @click.option(
-    "--times", cls=DefaultedOption, metavar="N", type=int, show_default="5", help="How many nudges at most."
+    "--times", cls=DefaultedOption, metavar="N", type=int, show_default="5", help="Maximum number of nudges."
 )
-@click.option("--until", metavar="REGEX", default=None, help="An answer that matches ends the task.")
-@click.option("--task", metavar="ID", default=None, help="The task; else the running or newest one.")
-@click.option("--detach", is_flag=True, help="Return at once; the watch goes on.")
+@click.option("--until", metavar="REGEX", default=None, help="End the task when an answer matches.")
+@click.option("--task", metavar="ID", default=None, help="The task; default: the running or newest one.")
+@click.option("--detach", is_flag=True, help="Return at once; the watch continues.")
 @click.option("--list", "listing", is_flag=True, help="List the watches.")
-@click.option("--stop", is_flag=True, help="End the watch over AGENT.")
+@click.option("--stop", is_flag=True, help="Stop watching AGENT.")
 @json_option
 @click.pass_context
 def watch_command(
@@ -65,9 +65,9 @@ def watch_command(
 ) -> None:
     """Keep AGENT going until its task is done, and report what happens.
 
-    When it has rested for --every seconds with its task not done, it is nudged, at most --times times. Its
-    task is done when it says so (`synapse reply`), or when an answer matches --until. Ctrl+C ends the
-    watch.
+    Whenever AGENT has been idle for --every seconds and its task is not done, it gets a nudge, at most
+    --times times. The task is done when AGENT says so (`synapse reply`) or when an answer matches --until.
+    Ctrl+C stops the watch.
 
     Examples:
       synapse watch claude
@@ -86,7 +86,7 @@ def watch_command(
         _list(context, caller, agent, as_json=as_json)
         return
     if not agent:
-        raise InvalidValue("no agent is named", "use synapse watch AGENT, or synapse watch --list")
+        raise InvalidValue("no agent given", "use synapse watch AGENT, or synapse watch --list")
     target = _one(caller, agent)
     if stop:
         watch = caller.client().call(target.endpoint, calls.end_watch(), sender_id=caller.agent_id)
@@ -98,7 +98,7 @@ def watch_command(
 def _one(caller: Caller, address: str) -> Address:
     found = caller.find(address)
     if len(found) != 1 or address.removeprefix("@").casefold() == "all":
-        raise InvalidValue(f"'{address}' means {len(found)} agents", "watch over one at a time")
+        raise InvalidValue(f"'{address}' matches {len(found)} agents", "watch one at a time")
     return found[0]
 
 
@@ -148,7 +148,7 @@ def _watch(
     call = calls.begin_watch(given)
     watch = client.call(agent.endpoint, call, sender_id=caller.agent_id)
     if watch is None:
-        raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
+        raise PeerRefused(f"{agent.agent_id} did not start a watch", 502, "it may run in an older version")
     short = str(watch.get("task", ""))[:8]
     if not follow:
         every, times = watch.get("every", 0), watch.get("times", 0)
@@ -250,6 +250,5 @@ class Follower:
 
 
 def label(watch: Watch) -> str:
-    """Describe how a watch ended: its last step."""
     steps = watch.get("steps") or [{"text": watch.get("state", "")}]
     return plain(str(steps[-1]["text"]))

@@ -34,16 +34,22 @@ def webhook_command() -> None:
 @webhook_command.command(name="add")
 @_AGENT
 @click.argument("url")
-@click.option("--event", "events", metavar="E", multiple=True, help="Which: task.completed, or * for all.")
+@click.option(
+    "--event",
+    "events",
+    metavar="E",
+    multiple=True,
+    help="Event, such as task.completed, or * for all; can be repeated.",
+)
 @click.option(
     "--secret-env", metavar="NAME", default="", help="Environment variable with the signing secret."
 )
-@click.option("--persist", is_flag=True, help="Keep it for every agent of that id in this project.")
+@click.option("--persist", is_flag=True, help="Keep it for later agents with this id in this project.")
 @json_option
 def add_command(
     *, agent: str, url: str, events: tuple[str, ...], secret_env: str, persist: bool, as_json: bool
 ) -> None:
-    """Call URL when a task of AGENT is completed or fails, or at each --event.
+    """Call URL when a task of AGENT completes or fails, or on each --event.
 
     URL is https, or http on loopback; events are sent by POST.
 
@@ -58,14 +64,14 @@ def add_command(
         secret = os.environ.get(secret_env, "")
         if not secret:
             raise InvalidValue(
-                f"the environment variable {secret_env} is empty", "put the secret into it first"
+                f"the environment variable {secret_env} is empty", "set it to the secret first"
             )
         body["secret"] = secret
     webhook = _call(agent, calls.add_webhook(body))
     if as_json:
         show_json(webhook)
     else:
-        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is called at {_events(webhook)}")
+        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is called on {_events(webhook)}")
 
 
 @webhook_command.command(name="list")
@@ -96,7 +102,7 @@ def list_command(*, agent: str, as_json: bool) -> None:
 @limit_option(200, 20, "--limit")
 @json_option
 def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
-    """Show the last calls of AGENT's webhooks, or of the id WEBHOOK, newest first.
+    """Show the last calls of AGENT's webhooks, or only of WEBHOOK (an id), newest first.
 
     Examples:
       synapse webhook log claude --limit 5
@@ -119,7 +125,7 @@ def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
 @click.argument("webhook")
 @json_option
 def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
-    """Remove WEBHOOK, an id or the whole URL; pending calls are dropped.
+    """Remove WEBHOOK, given by id or full URL; pending calls are dropped.
 
     Examples:
       synapse webhook remove claude https://ci.example/hook
@@ -128,7 +134,7 @@ def remove_command(*, agent: str, webhook: str, as_json: bool) -> None:
     if as_json:
         show_json(removed)
     else:
-        show(f"{_word(removed, 'id')}: {_word(removed, 'url')} is removed")
+        show(f"removed {_word(removed, 'id')}: {_word(removed, 'url')}")
 
 
 def _call(agent: str, call: Call[T]) -> T:

@@ -115,14 +115,14 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
         last = _end_of(begin.screen)
         how = f"status {begin.exit.code}" if begin.exit.code is not None else f"signal {begin.exit.signal}"
         return failed(
-            f"it ended at its start ({how}): {last or 'without a word'}",
-            Advice("", f"run it once by hand: {by_hand}", "it may need to be logged in or configured"),
+            f"it exited at startup ({how}): {last or 'no output'}",
+            Advice("", f"run it once yourself: {by_hand}", "it may need to be logged in or configured"),
         )
     if begin.asked:
         shown = "\n".join(begin.samples[-1].rows) if begin.samples else ""
         return failed(
-            f"it asks something at its start: {begin.asked}",
-            Advice("", f"answer it once by hand, as only you may: {by_hand}", shown),
+            f"it asks something at startup: {begin.asked}",
+            Advice("", f"answer it once yourself: {by_hand}", shown),
         )
     return _never_ready(begin, by_hand, profile)
 
@@ -141,7 +141,7 @@ def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
     if dialog := suggest_dialog(shown):
         return failed(
             evidence,
-            Advice("", f"look whether it asks something: {by_hand}", "\n".join(shown.rows[-6:])),
+            Advice("", f"check whether it asks something: {by_hand}", "\n".join(shown.rows[-6:])),
             Advice("dialogs", dialog, "if it does, no rule knows that dialog"),
         )
     needed = any(rule.composer for rule in profile.states if rule.state is AgentState.READY)
@@ -172,16 +172,16 @@ async def leave(examination: Examination) -> Verdict:
 
 def judge_end(end: End, profile: Profile) -> Verdict:
     if end.left:
-        processes = "process lives" if len(end.left) == 1 else "processes live"
+        processes = "process keeps" if len(end.left) == 1 else "processes keep"
         advice = Advice("quirks.daemon", "true", "it leaves a background process")
         return failed(
-            f"{len(end.left)} {processes} on: {'; '.join(end.left)}",
+            f"{len(end.left)} {processes} running: {'; '.join(end.left)}",
             *(() if profile.quirks.daemon else (advice,)),
             Advice("args", "an option that keeps it from starting one", "it would outlive its pane"),
         )
     if end.before:
-        return skipped("it had ended before, by itself")
-    return ok(f"gone {end.seconds:.1f} s after its terminal was closed, with all that it had started")
+        return skipped("it had already exited")
+    return ok(f"exited {end.seconds:.1f} s after its terminal was closed, with all its processes")
 
 
 def processes_with(variable: str, value: str) -> tuple[str, ...]:
@@ -292,7 +292,7 @@ def judge_dialog(dialog: Dialog, profile: Profile) -> Verdict:
             Advice("dialogs", _dialog_rule(dialog), _seen(dialog)),
         )
     if not dialog.delivered:
-        return failed(f"closed by {keys}, but the message that was held did not go afterwards")
+        return failed(f"closed by {keys}, but the held message was not delivered afterwards")
     return ok(f"WAITING ({dialog.what}); a message was held, {keys} closed the dialog, nothing ran")
 
 
@@ -305,7 +305,7 @@ def _judge_unasked(dialog: Dialog) -> Verdict:
     if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last)):
         return not_shown(
             f"it neither asked nor ran the command: {brief(dialog.answer)}",
-            Advice("", "ask in other words: --prompt run='... {command}'"),
+            Advice("", "rephrase it: --prompt run='... {command}'"),
         )
     state = dialog.last.state if dialog.last is not None else AgentState.UNKNOWN
     return failed(
@@ -386,7 +386,7 @@ def judge_working(work: Work, profile: Profile) -> Verdict:
         return failed(f"the turn failed: {task.reason}")
     if work.working:
         if work.ended:
-            return not_shown("PROCESSING, but the turn was over too soon", _longer())
+            return not_shown("PROCESSING, but the turn ended too soon", _longer())
         return failed(
             f"PROCESSING, but not without a break: {work.seen.last.state} while the turn ran", _rule(work)
         )
@@ -431,7 +431,7 @@ async def interrupt(examination: Examination) -> Verdict:
         task = work.seen.task
     examination.slow = None
     if examination.state is not AgentState.PROCESSING:
-        return not_shown("it was not seen working any more when it was to be interrupted", _longer())
+        return not_shown("it was no longer working when it was to be interrupted", _longer())
     return judge_stop(await _stop(examination), examination.profile)
 
 
@@ -477,7 +477,7 @@ def judge_stop(stop: Stop, profile: Profile) -> Verdict:
         return _judge_unstopped(stop, keys)
     if stop.writes:
         return failed(
-            "READY, and the agent went on writing",
+            "READY, but the agent kept writing",
             Advice("interrupt.quiet", "1", "it is reported as stopped while it still writes"),
             Advice("states", "stricter rules for 'ready'", "one of them holds while a turn runs"),
         )
@@ -488,7 +488,7 @@ def judge_stop(stop: Stop, profile: Profile) -> Verdict:
                 "clear", "[ctrl+e, ctrl+u, backspace]", "the composer was not emptied by the profile's keys"
             ),
         )
-    return ok(f"stopped after {stop.seconds:.2f} s, the agent lives and its composer is empty")
+    return ok(f"stopped after {stop.seconds:.2f} s, the agent still runs and its composer is empty")
 
 
 def _judge_unstopped(stop: Stop, keys: str) -> Verdict:
@@ -641,7 +641,7 @@ def judge_reply(seen: Replying, profile: Profile) -> Verdict:
         )
     return not_shown(
         f"it did not run the command: {brief(seen.text)}",
-        Advice("", "ask in other words: --prompt run='... {command}'"),
+        Advice("", "rephrase it: --prompt run='... {command}'"),
     )
 
 

@@ -288,12 +288,12 @@ def _chosen(
 def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
     for name in (*texts, *expects):
         if name not in DOCTOR_PROMPTS:
-            raise InvalidValue(f"there is no message '{name}'", f"use one of {', '.join(DOCTOR_PROMPTS)}")
+            raise InvalidValue(f"no message named '{name}'", f"use one of {', '.join(DOCTOR_PROMPTS)}")
     for name, pattern in expects.items():
         try:
             re.compile(filled(pattern, dict.fromkeys(("first", "second", "chars", "lines"), "1")))
         except re.error as error:
-            raise InvalidValue(f"the pattern for '{name}' is none: {error}", pattern) from error
+            raise InvalidValue(f"the pattern for '{name}' is invalid: {error}", pattern) from error
 
 
 def lengthened(question: Question) -> Question:

@@ -28,7 +28,7 @@ from .report import Outcome, Report, Result, Verdict, failed, skipped
 from .turns import answer, hazards, long_paste, multiline, submit
 from .versions import installed_version
 
-README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in it is of any use.\n"
+README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in it is needed.\n"
 
 
 @dataclass(slots=True)
@@ -55,8 +55,8 @@ class Scratch:
                 raise
         except OSError as error:
             raise FolderUnusable(
-                f"the scratch folder {base} cannot be made: {error.strerror or error}",
-                "make room, or see whose it is",
+                f"the scratch folder {base} cannot be created: {error.strerror or error}",
+                "free some space, or check its owner",
             ) from error
         return made
 
@@ -86,7 +86,7 @@ def _lock(base: Path, agent: str) -> int:
     except BlockingIOError as error:
         os.close(descriptor)
         raise InvalidValue(
-            f"another examination of {agent} goes on", "wait for its end, then try again"
+            f"another examination of {agent} is running", "wait until it has finished, then try again"
         ) from error
     return descriptor
 
@@ -134,7 +134,7 @@ class Order:
     def __post_init__(self) -> None:
         for name in self.checks:
             if name not in NAMES:
-                raise InvalidValue(f"there is no check '{name}'", f"use {', '.join(NAMES)}")
+                raise InvalidValue(f"no check named '{name}'", f"use {', '.join(NAMES)}")
 
     def wants(self, check: Check) -> bool:
         return check.always or self.asks_for(check.name)
@@ -245,12 +245,12 @@ async def _obstacle(examination: Examination, check: Check, *, started: bool) ->
     if not started:
         return skipped("it did not start")
     if not examination.profile.receives:
-        return skipped("it takes no messages")
+        return skipped("it does not accept messages")
     if check.goes_on or check.name == "signals":
         return None
     if (examination.alive and await examination.rest()) or await examination.renew():
         return None
-    return skipped("it could not be brought to rest, nor restarted")
+    return skipped("it could neither be made idle nor restarted")
 
 
 async def _checked(examination: Examination, check: Check) -> Verdict:

@@ -6,6 +6,8 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from synapse_tui.agents.delivery.gate import DIALOGS, DRAFT, NO_COMPOSER, STATE_UNKNOWN, UNREAD
+from synapse_tui.agents.delivery.typist import NO_ENTER, NO_PROOF, NO_TEXT, NOT_SHOWN
 from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, TaskState
 
@@ -22,8 +24,6 @@ from .report import (
     suggest_row,
     suggest_stand_in,
 )
-
-NO_ENTER = "did not take Enter"
 
 Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
@@ -79,9 +79,7 @@ def _no_enter(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
 
 def _no_proof(_seen: Seen, profile: Profile) -> tuple[Advice, ...]:
     value = f"{max(profile.submit.verify * 2.5, 5):g}"
-    return (
-        Advice("submit.verify", value, "after Enter the screen did not show in time that the message went"),
-    )
+    return (Advice("submit.verify", value, "after Enter the screen did not show in time that it was sent"),)
 
 
 def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
@@ -94,17 +92,17 @@ def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
 
 def _unknown(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
     if rule := suggest_dialog(seen.last):
-        return (Advice("dialogs", rule, "something on the screen asks, and no rule knows it"),)
+        return (Advice("dialogs", rule, "the screen shows a question that no rule knows"),)
     what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
     return (Advice("states", "a rule for what it shows now", what),)
 
 
 def _asks(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
-    return (Advice("", "look what it asks, and answer it once by hand", "\n".join(seen.last.rows[-8:])),)
+    return (Advice("", "see what it asks, and answer it once yourself", "\n".join(seen.last.rows[-8:])),)
 
 
 def _deaf(_seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
-    return (Advice("submit", "{method: typed, chunk: 500}", "it does not read so much at once"),)
+    return (Advice("submit", "{method: typed, chunk: 500}", "it does not read that much at once"),)
 
 
 def _short(text: str) -> str:
@@ -112,18 +110,16 @@ def _short(text: str) -> str:
 
 
 _ADVISERS: tuple[tuple[str, Adviser], ...] = (
-    ("does not show the message", _not_shown),
-    ("did not take the text", _not_shown),
-    ("composer not visible", _no_composer),
+    (NOT_SHOWN, _not_shown),
+    (NO_TEXT, _not_shown),
+    (NO_COMPOSER, _no_composer),
     (NO_ENTER, _no_enter),
-    ("the screen does not tell", _no_proof),
-    ("you have a draft", _draft),
+    (NO_PROOF, _no_proof),
+    (DRAFT, _draft),
     ("left in the composer", _draft),
-    ("state unknown", _unknown),
-    ("dialog open", _asks),
-    ("question open", _asks),
-    ("waits for you", _asks),
-    ("does not read", _deaf),
+    (STATE_UNKNOWN, _unknown),
+    *((words, _asks) for words in (*DIALOGS.values(), "waits for you")),
+    (UNREAD, _deaf),
 )
 """Words of the reason, and the suggestions for it; the first match applies."""
 
@@ -181,8 +177,8 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
             Advice("states", "a rule for 'processing'", "no rule saw it work"),
         )
     return not_shown(
-        f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
-        Advice("", "try it in other words, with --prompt and --expect", "the model did not answer as asked"),
+        f"a turn ran, but its answer shows nothing: {brief(seen.answer)}",
+        Advice("", "rephrase it with --prompt and --expect", "the model did not answer as asked"),
     )
 
 
@@ -258,7 +254,7 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
     new = [hazard for hazard in wrong if hazard in LEADING and hazard not in known]
     if new:
         signs = ", ".join(f'"{sign}"' for sign in (*known, *new))
-        why = f"a message that begins with {' or '.join(new)} was taken for something else"
+        why = f"a message that begins with {' or '.join(new)} was taken for a command"
         yield Advice("hazards.leading", f"[{signs}]", why)
     if MENTION in wrong and not profile.hazards.trailing_mention:
         why = "Enter accepted a completion instead of the message"
@@ -306,7 +302,7 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
         return verdict
     if not seen.answer:
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
-        return failed("the answer was not seen: the task has no artifact", where)
+        return failed("no answer was seen: the task has no artifact", where)
     # The agent's own record contains no frame, whatever it repeats from earlier answers.
     row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
     if row:
@@ -338,7 +334,7 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
     if profile.transcript is not None:
         # The agent's own record contains no frame.
         return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
-    return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
+    return failed(evidence, Advice("", "try it again; report it unless the model wrote it", evidence))
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:

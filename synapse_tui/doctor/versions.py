@@ -69,12 +69,12 @@ def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str,
         how = f": {profile.install}" if profile.install else ""
         return (f"not installed{how}",)
     if not profile.receives:
-        return ("takes no messages",)
+        return ("does not accept messages",)
     proved = profile.doctor.version
     if version and proved and version != proved:
-        remarks.append("another version than the profile was proved with")
+        remarks.append("not the version the profile was verified with")
     elif version and not proved and not profile.doctor.free:
-        remarks.append("never proved")
+        remarks.append("never verified")
     missing = [name for name in ("composer", "dialogs", "states") if _lacks(profile, name)]
     if missing:
         remarks.append(f"profile lacks {', '.join(missing)}")

@@ -235,7 +235,7 @@ def _kilobytes(text: str) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m synapse_tui.dummy",
-        description="A scripted agent in the manner of a coding agent's terminal program. It needs no model.",
+        description="A scripted agent that behaves like a coding agent's program. It needs no model.",
         epilog=DIRECTIVES_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -244,40 +244,40 @@ def make_parser() -> argparse.ArgumentParser:
     add("--name", default="", help="what it calls itself (default: its address, or dummy)")
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
     add("--version", action="version", version=f"dummy {__version__}")
-    add("--resume", action="store_true", help="say that the last conversation goes on")
-    help_of_log = "write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG"
+    add("--resume", action="store_true", help="say that the last conversation was resumed")
+    help_of_log = "log all input as JSON lines; also $SYNAPSE_DUMMY_LOG"
     add("--log", default="", metavar="FILE", help=help_of_log)
 
     add = parser.add_argument_group("screen").add_argument
     add("--alt-screen", dest="alternate_screen", action="store_true", help="draw on the alternate screen")
     pause = "pause between words (default: %(default)s)"
     add("--word-delay", type=_milliseconds, default="20", metavar="MS", help=pause)
-    add("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
+    add("--startup", type=float, default=0, metavar="SECS", help="show nothing and ignore input at first")
 
-    add = parser.add_argument_group("signals of its state").add_argument
-    add("--no-title", dest="title", action="store_false", help="leave the window title alone")
+    add = parser.add_argument_group("state signals").add_argument
+    add("--no-title", dest="title", action="store_false", help="do not set the window title")
     add("--no-status", dest="status", action="store_false", help="send no program status (OSC 7501)")
     add("--progress", action="store_true", help="send progress (OSC 9;4) too")
 
-    add = parser.add_argument_group("input, and ways of real agents to go wrong").add_argument
+    add = parser.add_argument_group("input, and faults of real agents").add_argument
     add("--no-paste", dest="paste", action="store_false", help="do not ask for bracketed paste")
     add("--no-kitty", dest="kitty", action="store_false", help="do not ask for the kitty keyboard protocol")
     add(
         "--while-working",
         choices=("ignore", "queue", "steer"),
         default="queue",
-        help="what becomes of a message submitted while a turn runs (default: %(default)s)",
+        help="what to do with a message submitted during a turn (default: %(default)s)",
     )
     requeue = "put interrupted text back into the composer"
     add("--requeue-on-interrupt", dest="requeue", action="store_true", help=requeue)
-    late = "open a dialog so long after a paste"
+    late = "open a dialog this long after a paste"
     add("--dialog-after-paste", type=_milliseconds, default="-1", metavar="MS", help=late)
     add("--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste")
-    burst = "take Enter so soon after typed text for a line of a paste"
+    burst = "treat Enter this soon after typed text as part of a paste"
     add("--burst", type=_milliseconds, default=0, metavar="MS", help=burst)
-    rate = "read no more than so many kB a second"
+    rate = "read at most this many kB per second"
     add("--read-rate", type=_kilobytes, default=0, metavar="KB", help=rate)
-    lag = "show everything so much later than it happens"
+    lag = "delay all output by this time"
     add("--lag", type=_milliseconds, default=0, metavar="MS", help=lag)
     add("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
     return parser

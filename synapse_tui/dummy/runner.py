@@ -329,7 +329,7 @@ class TurnRunner:
             self._show_tool(directive.argument, "denied by the user")
 
     def _ask(self, directive: Directive) -> Turn:
-        dialog = question(directive.argument or "Shall I go on?")
+        dialog = question(directive.argument or "Shall I continue?")
         yield from self._ask_dialog(dialog)
         yield f"Your answer: {dialog.answer.text if dialog.answer else 'none'}\n"
 

@@ -68,7 +68,7 @@ def question(text: str) -> Dialog:
 
 
 DIRECTIVES_HELP = """\
-directives in a message (in place of a model; more than one may stand in a message):
+directives in a message (instead of a model; a message may contain several):
   %%slow:SECS%%        answer over that many seconds
   %%hang:SECS%%        work silently that long, then answer
   %%perm%%  %%perm:COMMAND%%
@@ -83,18 +83,18 @@ directives in a message (in place of a model; more than one may stand in a messa
   %%notify:TEXT%%      send a notification (OSC 9)
   %%clip:TEXT%%        write to the clipboard (OSC 52)
   %%title:TEXT%%       set the window title
-  %%invalid%%          write bytes that are no UTF-8
+  %%invalid%%          write bytes that are not UTF-8
   %%error:TEXT%%       end the turn with an error (OSC 7501 state=error)
   %%exit:CODE%%        end with that exit status
   %%crash:SIGNAL%%     end by that signal (KILL, SEGV, 15, ...)
   %%surprise:MS%%  %%surprise:MS-MS%%
-                       open a permission dialog so long after this was pasted, sent
-                       or not; of two numbers, at a random instant between them
+                       open a permission dialog this long after the paste, sent or
+                       not; with two numbers, at a random time between them
 
 keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
     recalls,
 Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
-asking. The signal USR1 opens a permission dialog of its own accord."""
+asking. The signal USR1 opens a permission dialog."""
 
 HELP = """\
 I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:
@@ -106,7 +106,7 @@ I am a scripted agent: no model, no account, nothing leaves this machine. Things
   %%ask:Ok?|yes|no%%  ask a question
   %%wide%%            日本語 and emoji
 
-`python -m synapse_tui.dummy --help` knows all of it."""
+`python -m synapse_tui.dummy --help` lists all directives."""
 
 TIPS = (
     "Type `@NAME hello` on an empty line to write to another pane.",

@@ -239,7 +239,7 @@ def _asked(path: Path) -> str:
 
 
 def _broken(problem: ProfileError, *, kept: bool) -> str:
-    return f"{problem}; what it said before still counts" if kept else str(problem)
+    return f"{problem}; its previous values stay in effect" if kept else str(problem)
 
 
 def _needs_restart(key: str) -> bool:

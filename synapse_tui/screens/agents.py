@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.cells import chop_cells
 from textual import on
@@ -48,6 +48,7 @@ _NAME_CELLS = 9
 _LEAST_CELLS = 20
 _LINES = 3
 Part = tuple[str, str]
+Number = TypeVar("Number", int, float)
 
 
 class AgentActions:
@@ -76,7 +77,7 @@ class AgentActions:
         if 0 <= place < len(self._main.agents):
             self._main.go_to(self._main.agents[place].agent_id)
         else:
-            self._app.notice(f"there is no agent {number}", "warning")
+            self._app.notice(f"no agent {number}", "warning")
 
     def action_next_waiting(self) -> None:
         agents = self._main.agents
@@ -100,7 +101,7 @@ class AgentActions:
         _session, agent = found
         text = ""
         if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
-            text = f"{agent.label}: {agent.state_text}\nClosing ends it; what it has not finished is lost."
+            text = f"{agent.label}: {agent.state_text}\nClosing ends it; unfinished work is lost."
         if waiting := self.waiting_text(agent.agent_id):
             text = f"{text}\n{waiting}.".strip()
 
@@ -168,7 +169,6 @@ class AgentActions:
         self._app.ask(InterruptDialog(self._main, agent, interrupt))
 
     def action_interrupt_all(self) -> None:
-        """Interrupt all agents when pressed twice."""
         running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
         count, asking = len(running), sum(agent.asks for agent in running)
         now = self.clock()
@@ -181,9 +181,7 @@ class AgentActions:
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
             key = self._app.keymap.way("interrupt_all")
-            denied = (
-                f"; what {asking} of them {'ask' if asking > 1 else 'asks'} for is denied" if asking else ""
-            )
+            denied = f"; {plural(asking, 'open question')} will be denied" if asking else ""
             self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
 
 
@@ -277,7 +275,7 @@ class Rename(Form[str]):
         self._rename = rename
 
     def body(self) -> ComposeResult:
-        yield label("Name, by which @name addresses it; empty for none")
+        yield label("Name, for @name messages; empty for none")
         yield Input(self._name_before, id="name", compact=True)
 
     def submit(self) -> None:
@@ -306,7 +304,7 @@ class InterruptDialog(Form[bool]):
 
     def body(self) -> ComposeResult:
         yield label("", "text")
-        yield label("Then tell it (optional)")
+        yield label("Message afterwards (optional)")
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
@@ -315,9 +313,9 @@ class InterruptDialog(Form[bool]):
 
     def _show_state(self) -> None:
         agent = self._main.find(self._agent.agent_id) or self._agent
-        effect = "The turn is stopped; the agent lives on."
+        effect = "This stops the turn; the agent keeps running."
         if agent.asks:
-            effect = f"It asks for something: interrupting denies it. {effect}"
+            effect = f"It asks a question: interrupting denies it. {effect}"
         self.query_one("Label.text", Label).update(Content(f"Now: {agent.state_text}\n{effect}"))
 
     @on(MessageText.Submitted)
@@ -335,7 +333,7 @@ class WatchForm(Form[str]):
     """Starts a watch; closes with a summary of it."""
 
     VERB: ClassVar[str] = "Watch"
-    SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
+    SUBTITLE: ClassVar[str] = "Tab next field · Enter starts · Esc cancels"
 
     def __init__(self, agent: str, watcher: Watcher) -> None:
         super().__init__(f"Watch {agent}")
@@ -343,30 +341,30 @@ class WatchForm(Form[str]):
         self._watcher = watcher
 
     def body(self) -> ComposeResult:
-        yield label("Keeps its task going until the agent says that it is done.", "faint")
+        yield label("Keeps the agent working until it says that its task is done.", "faint")
         with Horizontal(classes="row"):
             with Vertical():
-                yield label("Nudge after seconds of rest")
+                yield label("Nudge after idle seconds")
                 yield Input(f"{DEFAULT_EVERY:g}", id="every", max_length=8, compact=True)
             with Vertical(classes="-last"):
-                yield label("At most so many times")
+                yield label("Maximum number of nudges")
                 yield Input(str(DEFAULT_TIMES), id="times", max_length=3, compact=True)
-        yield label("What it is told")
+        yield label("Text of a nudge")
         yield Input(id="nudge", placeholder=CONTINUE_OR_REPLY, compact=True)
-        yield label("Done also when its answer matches (a regular expression)")
+        yield label("Also done when an answer matches this regular expression")
         yield Input(id="until", placeholder="none", compact=True)
 
     def submit(self) -> None:
         async def work() -> str:
             order = WatchOrder(
-                every=_number(self.value("every"), "seconds of rest"),
+                every=_number(self.value("every"), float),
                 nudge=self.value("nudge"),
-                times=int(_number(self.value("times"), "number of times")),
+                times=_number(self.value("times"), int),
                 until=self.value("until"),
             )
             self._watcher.begin(order)
             rest = seconds_text(order.every)
-            return f"{self._agent} is watched: nudged after {rest} of rest, at most {order.times} times"
+            return f"{self._agent} is watched: nudged after {rest} idle, at most {order.times} times"
 
         self.attempt(work)
 
@@ -434,11 +432,9 @@ def watch_text(report: WatchReport) -> Content:
     return Content.assemble(*parts).rstrip()
 
 
-def _number(text: str, what: str) -> float:
+def _number(text: str, kind: type[Number]) -> Number:
     try:
-        number = float(text)
+        return kind(text)
     except ValueError:
-        raise InvalidValue(f"'{text}' is no {what}", "give a number") from None
-    if what == "number of times" and not number.is_integer():
-        raise InvalidValue(f"'{text}' is no {what}", "give a whole number")
-    return number
+        whole = "a whole number" if kind is int else "a number"
+        raise InvalidValue(f"'{text}' is not {whole}", f"enter {whole}") from None

@@ -34,18 +34,18 @@ WHAT = 27
 LEAST = 30  # minimum cells of an explanation beside its key
 
 MENTIONS = (
-    ("@gemini review this", "in an empty composer sends it to Gemini instead of the agent you type to"),
-    ("@alice …  @claude-8101 …", "by name, or by type and port where there are two of a kind"),
+    ("@gemini review this", "in an empty composer, sends this to Gemini instead of the focused agent"),
+    ("@alice …  @claude-8101 …", "by name, or by type and port if a type runs twice"),
     ("@all …", "to all other agents of this project"),
     ("@gemini !5 stop that", "with a priority: 1 information … 5 interrupts"),
-    ("Tab", "completes the name; Enter sends; Esc gives what you typed to the agent after all"),
-    ("@README.md", "is no agent, so it reaches the agent key by key, as a mention of a file"),
+    ("Tab", "completes the name; Enter sends; Esc gives what you typed to the agent"),
+    ("@README.md", "is not an agent, so it goes to the focused agent as a file mention"),
 )
 MOUSE = (
-    ("click", "focuses a pane, opens a tab, presses what is underlined"),
+    ("click", "focuses a pane, opens a tab, presses an underlined button"),
     ("middle click", "on a tab closes its agent"),
     ("double click", "on a pane's title zooms it"),
-    ("wheel", "scrolls what the agent wrote; drag selects and copies"),
+    ("wheel", "scrolls through the output; dragging selects and copies"),
 )
 
 
@@ -134,7 +134,7 @@ class ApplicationActions:
     def action_problems(self) -> None:
         problems = self._host.profiles.problems
         if not problems:
-            self._app.notice("all profiles are in order")
+            self._app.notice("all profiles are valid")
             return
         text = "\n\n".join(describe(problem) for problem in problems)
         self._app.ask(Report("Profile problems", Content(text)))
@@ -155,7 +155,7 @@ class ApplicationActions:
 
     def action_read_project(self) -> None:
         """Reload the project's files, asking about those that are not trusted."""
-        self._app.spawn(self._read_project(lambda: self._app.notice("the project's files are read")))
+        self._app.spawn(self._read_project(lambda: self._app.notice("the project's files are reloaded")))
 
     async def _read_project(self, then: Callable[[], object]) -> None:
         if self._read_again is not None:
@@ -166,7 +166,6 @@ class ApplicationActions:
             then()
 
     def action_send_instructions(self, agent_id: str = "") -> None:
-        """Send an agent its instructions again, asking first about untrusted files."""
         agent = self._app.main.find(agent_id or self._app.main.active)
         if agent is None:
             return
@@ -218,9 +217,9 @@ class ApplicationActions:
             return
         working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
-        lines = [f"This stops {count}: {names}." if live else "No agent runs any more."]
+        lines = [f"This stops {count}: {names}." if live else "No agents are running."]
         if working:
-            lines.append(f"{working} of them {'is' if working == 1 else 'are'} in the middle of something.")
+            lines.append(f"{working} of them {'is' if working == 1 else 'are'} still working.")
         if waiting:
             lines.append(f"{waiting}.")
         text, yes = "\n".join(lines), f"Stop {count} and quit" if live else "Quit"
@@ -256,9 +255,7 @@ class Quit(Dialog[Leave]):
         self._stop = stop
 
     def body(self) -> ComposeResult:
-        yield Static(
-            Content("Detach leaves every agent running; synapse-tui shows them again."), markup=False
-        )
+        yield Static(Content("Detaching keeps all agents running; synapse-tui attaches again."), markup=False)
         yield Static(Content(f"\n{self._text}"), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
@@ -276,9 +273,9 @@ class Quit(Dialog[Leave]):
 def help_text(keymap: Keymap, width: int) -> Content:
     label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
-        ("Every key goes to the agent in focus, except the function keys and ", "$ink"),
+        ("All keys go to the focused agent, except function keys and ", "$ink"),
         (label, "bold $hot"),
-        (f". {label} before one of these sends it once.\n", "$ink"),
+        (f". Press {label} first to send one of these.\n", "$ink"),
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from synapse_tui.addresses import Address
 
 ALL = "all"
-NO_RECIPIENT = "write to whom it goes: a name, an id, or all"
+NO_RECIPIENT = "enter a receiver: a name, an id, or all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,6 @@ def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient
 
 
 def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
-    """Return the receivers whose address, id or type contains the text; prefix matches come first."""
     word = typed.strip().removeprefix("@").removeprefix("＠").lower()
     if not word:
         return list(found)
@@ -218,7 +217,7 @@ class Composer(Form[str]):
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
-    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
+    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps the draft"
     # `on_mount` chooses the field; focusing the receiver opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
 
@@ -333,7 +332,7 @@ class Composer(Form[str]):
             return
         if not draft.text and draft.priority != INTERRUPT_PRIORITY:
             self.show_error(
-                InvalidValue("the message is empty", "only an interrupt (priority 5) needs no text")
+                InvalidValue("the message is empty", "only an interrupt (priority 5) may be empty")
             )
             return
         self.attempt(lambda: self._send(draft))

@@ -246,7 +246,7 @@ class ListDialog(Dialog[str]):
     """
 
     BOX_CLASSES: ClassVar[str] = "-wide"
-    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter opens · Esc closes"
     AUTO_FOCUS = "#rows"
     NOTHING: ClassVar[str] = ""
 
@@ -294,7 +294,7 @@ class Pick(Dialog[str]):
     """Offers options; closes with the key of the chosen one."""
 
     BOX_CLASSES: ClassVar[str] = "-narrow"
-    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter takes it · Esc leaves"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter selects · Esc closes"
     AUTO_FOCUS = "#options"
 
     def __init__(self, title: str, options: Mapping[str, str], chosen: str) -> None:
@@ -376,7 +376,6 @@ class Report(Dialog[None]):
 
 
 def describe(error: Exception) -> str:
-    """Format an error: what happened on one line, what to do on the next."""
     if isinstance(error, SynapseError):
         return f"{error.message}\n{error.hint}" if error.hint else error.message
     return f"unexpected: {error!r}"

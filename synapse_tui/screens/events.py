@@ -167,7 +167,7 @@ class EventReader:
         self._main.show_agents()
         agent = self._main.find(event.agent_id)
         if agent is not None and agent.gave_up:
-            self._call(event.agent_id, "does not go on: its watch gave up")
+            self._call(event.agent_id, "is idle: its watch gave up")
         for screen in self._open(WatchView):
             if screen.agent_id == event.agent_id:
                 screen.show_news()

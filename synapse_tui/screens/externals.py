@@ -41,14 +41,14 @@ class ExternalActions:
 
     def action_add_external(self) -> None:
         def added(alias: str) -> None:
-            self._app.notice(f"@{alias} is added")
+            self._app.notice(f"added @{alias}")
             self.action_open_external(alias)
 
         self._app.ask(AddExternal(self._externals.preview, self._externals.keep), added)
 
     def action_open_external(self, alias: str) -> None:
         if not self._externals.has(alias):
-            self._app.notice(f"there is no external agent @{alias} any more", "warning")
+            self._app.notice(f"the external agent @{alias} no longer exists", "warning")
             return
         self._externals.set_opened(alias, opened=True)
         self._app.spawn(self._open(alias))
@@ -74,7 +74,7 @@ class ExternalActions:
     def action_external_tasks(self, alias: str) -> None:
         conversation = self._externals.conversation(alias)
         if conversation is None or not conversation.tasks:
-            self._app.notice(f"nothing was sent to @{alias} yet")
+            self._app.notice(f"no messages to @{alias} yet")
         else:
             dialog = ListDialog(
                 f"Tasks of @{alias}", lambda width: task_rows(conversation, width, self._app.today())
@@ -88,11 +88,11 @@ class ExternalActions:
         if open_:
             self._app.spawn(self._cancel(alias, open_[-1].id))
         else:
-            self._app.notice(f"@{alias} works on nothing of yours")
+            self._app.notice(f"@{alias} has no open task of yours")
 
     async def _cancel(self, alias: str, task_id: str) -> None:
         await self._app.host.cancel_task(alias, task_id)
-        self._app.notice(f"the task of @{alias} is canceled")
+        self._app.notice(f"canceled the task of @{alias}")
 
     def action_new_external(self, alias: str) -> None:
         self._externals.begin_anew(alias)
@@ -105,16 +105,18 @@ class ExternalActions:
             pane.talk.toggle_choosing()
 
     def action_not_external(self, alias: str) -> None:
-        self._app.notice(f"@{alias} is an external agent: that is for agents that run here", "warning")
+        self._app.notice(
+            f"@{alias} is an external agent: this works only for agents that run here", "warning"
+        )
 
     def action_remove_external(self, alias: str) -> None:
-        text = f"What was said with @{alias} in this project is deleted. The agent itself is not told."
+        text = f"The conversation with @{alias} in this project is deleted. The agent itself is not notified."
         question = Confirm(f"Remove @{alias}?", text, "Remove it")
         self._app.ask(question, lambda yes: self._app.spawn(self._remove(alias)) if yes else None)
 
     async def _remove(self, alias: str) -> None:
         await self._externals.remove(alias)
-        self._app.notice(f"@{alias} is removed")
+        self._app.notice(f"removed @{alias}")
 
     def send(self, view: ConversationView, text: str) -> None:
         """Send the text typed in an external agent's tab; `@agent text` goes to that agent instead."""
@@ -149,7 +151,7 @@ class AddExternal(Form[str]):
 
     VERB: ClassVar[str] = "Look"
     TITLE_TEXT: ClassVar[str] = "Add external agent"
-    SUBTITLE: ClassVar[str] = "Tab next field · Enter looks at its card · Esc cancels"
+    SUBTITLE: ClassVar[str] = "Tab next field · Enter shows its card · Esc cancels"
     AUTO_FOCUS = "#url"
 
     def __init__(
@@ -166,7 +168,7 @@ class AddExternal(Form[str]):
         yield label("URL of the agent, or of its card", "label -first")
         yield Input(id="url", placeholder="https://agent.example.com", max_length=2000, compact=True)
         yield label("Alias")
-        yield Input(id="alias", placeholder="made of its name", compact=True)
+        yield Input(id="alias", placeholder="from its name", compact=True)
         yield label("Environment variable with a bearer token")
         yield Input(id="token", placeholder="none", max_length=100, compact=True)
         yield label("Header")
@@ -177,7 +179,7 @@ class AddExternal(Form[str]):
             yield Static("", id="card", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Look at its card", id="look", variant="primary", compact=True)
+        yield Button("Show its card", id="look", variant="primary", compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def on_mount(self) -> None:
@@ -221,7 +223,7 @@ class AddExternal(Form[str]):
     def _show(self, offer: Candidate | None) -> None:
         self._offer = offer
         self.query_one("#found").display = offer is not None
-        self.query_one("#look", Button).label = "Add it" if offer is not None else "Look at its card"
+        self.query_one("#look", Button).label = "Add it" if offer is not None else "Show its card"
         self._subtitle("Enter adds it · Esc cancels" if offer is not None else self.SUBTITLE)
         if offer is not None:
             self.query_one("#card", Static).update(offer_text(offer))
@@ -229,7 +231,7 @@ class AddExternal(Form[str]):
     def _order(self) -> AddRequest:
         url = self.value("url")
         if not url:
-            raise InvalidValue("there is no URL yet", "give it as https://HOST")
+            raise InvalidValue("the URL is missing", "enter it as https://HOST")
         header = self.value("header")
         return AddRequest(
             url,
@@ -240,7 +242,6 @@ class AddExternal(Form[str]):
 
 
 def offer_text(offer: Candidate) -> Content:
-    """Describe the agent that was found, starting with the warnings."""
     return Content.assemble(
         *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
         card_text(offer.agent, brief=True),

@@ -52,7 +52,7 @@ class LockActions:
 
     async def _notice_when_none(self) -> None:
         if not await self._safety.locks():
-            self._app.notice("no file is locked")
+            self._app.notice("no files are locked")
 
     def _enabled(self) -> bool:
         if not self._safety.enabled:
@@ -87,8 +87,8 @@ class LockActions:
     def action_release_lock(self, file: str) -> None:
         name = shorten_middle(one_line(file), TITLE_CELLS)
         text = (
-            "Its holder is not stopped: a write of it that is under way goes on, and others may write "
-            "the file from now on."
+            "This does not stop the holder: a write in progress continues, and others may write the file "
+            "from now on."
         )
         question = Confirm(f"Release {name}?", text, "Release it")
         self._app.ask(question, lambda yes: self._app.spawn(self._release(file)) if yes else None)
@@ -97,12 +97,11 @@ class LockActions:
         broken = await self._safety.break_lock(file)
         name = shorten_middle(one_line(file), NOTICE_CELLS)
         if broken is None:
-            self._app.notice(f"{name} is not locked any more")
+            self._app.notice(f"{name} is no longer locked")
         else:
             self._app.notice(f"{name} is released; {self._app.label(broken.agent_id)} held it")
 
     def action_take_lock(self, file: str) -> None:
-        """Lock a file for the user, asking first if an agent holds it."""
         self._app.spawn(self._ask_to_take(file))
 
     async def _ask_to_take(self, file: str) -> None:
@@ -112,9 +111,8 @@ class LockActions:
             return
         name = shorten_middle(one_line(file), TITLE_CELLS)
         text = (
-            f"{self._app.label(held.agent_id)} holds it, and is not stopped: a write of it that is under "
-            "way goes on. Until you release it, for 5 minutes at most, agents that would write it are told "
-            "to wait."
+            f"{self._app.label(held.agent_id)} holds it and is not stopped: a write in progress "
+            "continues. Until you release it, for at most 5 minutes, other agents have to wait."
         )
         question = Confirm(f"Lock {name} yourself?", text, "Lock it")
         self._app.ask(question, lambda yes: self._app.spawn(self._take(file)) if yes else None)
@@ -145,9 +143,9 @@ class LockActions:
     async def _install(self, agent_id: str, name: str, answer: Consent) -> None:
         place = await self._safety.answer_for_hooks(agent_id, answer)
         if place is not None:
-            self._app.notice(f"{name} has its hooks in {place}: from its next start it locks files")
+            self._app.notice(f"{name} has its hooks in {place} and locks files from its next start")
         elif answer is Consent.NEVER:
-            self._app.notice(f"{name} goes on without hooks; 'synapse hooks install' puts them there")
+            self._app.notice(f"{name} runs without hooks; 'synapse hooks install' installs them")
 
 
 class FileDialog(Dialog[str]):
@@ -230,7 +228,7 @@ class FileDialog(Dialog[str]):
         if self._changes is None:
             return Content.styled("…", "$ink-faint")
         if not self._changes:
-            return Content.styled("no change of it is known", "$ink-faint")
+            return Content.styled("no known changes", "$ink-faint")
         rows = [change_row(change, self._labels, width, now) for change in self._changes]
         return Content("\n").join(rows)
 
@@ -249,7 +247,7 @@ class RecentChanges(ListDialog):
     """Lists changes of files, newest first; closes with the chosen file."""
 
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows the file · Esc closes"
-    NOTHING: ClassVar[str] = " no change of a file is known"
+    NOTHING: ClassVar[str] = " no known file changes"
 
     def __init__(
         self,

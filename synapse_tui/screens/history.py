@@ -39,13 +39,13 @@ WIDE = 110  # width from which a task is shown beside the list
 TYPING = 0.06  # delay before searching for the typed text
 # seconds after a change at which to look for new tasks; the latest may not be written yet
 NEWS = (0.4, 3.0)
-OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks go once they ended and their senders were told"
+OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks are dropped once they ended and were reported"
 MOST = 40_000  # maximum characters shown of a task; copy and export are complete
 _NAME = 10
 ANY = ""
 STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
     ANY: ("any state", ()),
-    "open": ("not ended", (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
+    "open": ("open", (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
     "completed": ("completed", (TaskState.COMPLETED,)),
     "failed": ("failed", (TaskState.FAILED, TaskState.REJECTED)),
     "canceled": ("canceled", (TaskState.CANCELED,)),
@@ -103,9 +103,7 @@ class HistoryActions:
 class HistoryView(Dialog[None]):
     BOX_CLASSES: ClassVar[str] = "-full"
     TITLE_TEXT: ClassVar[str] = "History"
-    SUBTITLE: ClassVar[str] = (
-        "type to search · ↑↓ choose · Tab next field · Enter shows it whole · Esc leaves"
-    )
+    SUBTITLE: ClassVar[str] = "type to search · ↑↓ choose · Tab next field · Enter opens · Esc closes"
     AUTO_FOCUS = "#query"
     BINDINGS: ClassVar = [
         ("slash", "search"),
@@ -322,7 +320,7 @@ class HistoryView(Dialog[None]):
                 {ANY: "any agent", **self._actions.agent_types(), **seen, **self._actions.labels()},
             ),
             "state": ("State", {key: word for key, (word, _) in STATES.items()}),
-            "span": ("Made in", {key: word for key, (word, _) in SPANS.items()}),
+            "span": ("Created in", {key: word for key, (word, _) in SPANS.items()}),
         }[name]
 
         def picked(key: str | None) -> None:
@@ -342,14 +340,13 @@ class HistoryView(Dialog[None]):
         text = copied(record.task, what) if record is not None else ""
         if text:
             self.app.copy_to_clipboard(text)
-        self._notice = f"copied {plural(len(text), 'character')}" if text else f"there is no {what} to copy"
+        self._notice = f"copied {plural(len(text), 'character')}" if text else f"no {what} to copy"
         self._show_count()
 
     def action_export(self) -> None:
         self._actions.export(self.filters.wanted(str(self._actions.project), self._actions.now()))
 
     def show_notice(self, text: str) -> None:
-        """Show a notice until another task is marked."""
         self._notice = one_line(text)
         self._show_count()
 
@@ -379,15 +376,15 @@ class HistoryView(Dialog[None]):
 
     def _nothing(self) -> str:
         if self.filters.narrow:
-            return "nothing is found" + ("" if self.filters.everywhere else "; p looks in all projects")
-        return "no message was sent yet" if self._actions.kept else OFF
+            return "nothing found" + ("" if self.filters.everywhere else "; p searches all projects")
+        return "no messages yet" if self._actions.kept else OFF
 
     def _show_count(self) -> None:
         rows: Sequence[Record] = self.list.rows
         count = f"{len(rows)}+" if self._after else str(len(rows))
         words = [self._notice] if self._notice else []
         if self._is_loading:
-            words.append("looking…")
+            words.append("searching…")
         elif self._left:
             words.append(f"{self._left} not indexed yet")
         if not self._actions.kept and rows and not self._notice:
@@ -477,7 +474,7 @@ def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
         ("from", f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
         ("to", one_line(task.target)),
         ("project", short_path(Path(record.project))),
-        ("made", moment(task.created_at, now)),
+        ("created", moment(task.created_at, now)),
     ]
     if record.submitted_at is not None:
         waited = (record.submitted_at - task.created_at).total_seconds()
@@ -487,7 +484,7 @@ def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
         facts.append(("ended", f"{moment(record.finished_at, now)}  after {duration(took)}"))
     facts.append(("priority", str(task.priority)))
     if task.follows:
-        facts.append(("goes on", f"with task {task.follows[:8]}"))
+        facts.append(("continues", f"task {task.follows[:8]}"))
     return facts
 
 
@@ -505,8 +502,8 @@ class HistoryExport(Form[str]):
     """Exports the history; closes with a summary of what was written."""
 
     VERB: ClassVar[str] = "Export"
-    TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"
-    SUBTITLE: ClassVar[str] = "Enter writes it · Esc cancels"
+    TITLE_TEXT: ClassVar[str] = "Export the listed tasks"
+    SUBTITLE: ClassVar[str] = "Enter exports · Esc cancels"
     AUTO_FOCUS = "#path"
 
     def __init__(self, folder: Path, now: datetime, write: Write) -> None:
@@ -516,9 +513,9 @@ class HistoryExport(Form[str]):
         self._write = write
 
     def body(self) -> ComposeResult:
-        yield label(f"A new file, in {self._folder} unless it says where", "label -first")
+        yield label(f"New file, in {self._folder} unless you give a folder", "label -first")
         yield Input(self._name, id="path", select_on_focus=False, compact=True)
-        yield label("It ends in .md (Markdown), .json, .jsonl (a line each) or .csv")
+        yield label("Its ending selects the format: .md, .json, .jsonl or .csv")
 
     def submit(self) -> None:
         try:
@@ -532,5 +529,5 @@ class HistoryExport(Form[str]):
         name = self.query_one("#path", Input).value.strip()
         form = Path(name).suffix.removeprefix(".").lower()
         if form not in FORMATS:
-            raise InvalidValue(f"'{name}' tells no form", f"end it in .{', .'.join(FORMATS)}")
+            raise InvalidValue(f"'{name}' has no known ending", f"use .{', .'.join(FORMATS)}")
         return form, self._folder / Path(name).expanduser()

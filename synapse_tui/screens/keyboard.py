@@ -199,15 +199,15 @@ class Keyboard:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
-                self._app.notice(f"{verdict.action.title}: leave the dialog first, with Esc", "warning")
+                self._app.notice(f"{verdict.action.title}: close the dialog first, with Esc", "warning")
         elif verdict.step is Step.UNKNOWN:
-            self._app.notice(f"{verdict.arguments[0]} means nothing after {self.leader.label}", "warning")
+            self._app.notice(f"{self.leader.label} {verdict.arguments[0]} is not a command", "warning")
         return verdict.step
 
     def _without_agent(self, event: events.Key) -> bool:
         if self._agents or self._main.focused is not None or not event.is_printable:
             return False
-        self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")
+        self._app.notice(f"no agent is open: {self.leader.keymap.way('new_agent')} opens one")
         return True
 
     def _over_hints(self, event: events.Event) -> bool:
@@ -284,7 +284,7 @@ class Keyboard:
         if not self._agents:
             early = [kept for kept in self._kept if not kept.for_dialog]
             self._kept = [kept for kept in self._kept if kept.for_dialog]
-            self._report_dropped(early, "typed before there was an agent went nowhere")
+            self._report_dropped(early, "dropped: typed before an agent was open")
 
     def _report_dropped(self, dropped: Sequence[Kept], what: str) -> None:
         count = sum(not isinstance(kept.event, TerminalKeyRelease) for kept in dropped) + self._too_many
@@ -331,7 +331,7 @@ class Keyboard:
                 self._enter_at = self._questions.clock()
         self._kept = left
         if not any(kept.early for kept in left) and self._too_many:
-            self._report_dropped((), f"typed before the agent was ready went nowhere: {MOST_EARLY} are kept")
+            self._report_dropped((), f"dropped: at most {MOST_EARLY} can be typed before the agent is ready")
         if any(kept.early and kept.agent_id for kept in left):
             self._look_again()
         return given
@@ -365,12 +365,12 @@ class Keyboard:
             elif session.exit is not None:
                 why = "it has ended"
             elif now - since >= READY_SECONDS:
-                why = f"it did not take any for {READY_SECONDS:.0f} s"
+                why = f"it accepted none for {READY_SECONDS:.0f} s"
             else:
                 continue
             late = [kept for kept in self._kept if kept.early and kept.agent_id == agent_id]
             self._kept = [kept for kept in self._kept if kept not in late]
-            self._report_dropped(late, f"typed before {agent_id} was ready went nowhere: {why}")
+            self._report_dropped(late, f"dropped: typed before {agent_id} was ready, and {why}")
 
     def _look_again(self) -> None:
         if not self._looking:

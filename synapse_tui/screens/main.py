@@ -43,7 +43,7 @@ SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views 
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
-QUESTION_WAITS = "a question waits: pause for a second to see it"
+QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
@@ -218,7 +218,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._holding = None
 
     def show_agents_soon(self) -> None:
-        """Throttled `show_agents`, for frequent changes such as spinners in titles."""
         if self._showing is None:
             self._showing = self.set_timer(TITLE_SECONDS, self._show_agents_now)
 
@@ -322,7 +321,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             super()._clear_tooltip()
 
     def step(self, by: int) -> None:
-        """Focus the agent `by` places on, wrapping around."""
         if self.agents:
             ids = [agent.agent_id for agent in self.agents]
             place = ids.index(self.active) if self.active in ids else -by

@@ -73,7 +73,6 @@ class MessageActions:
         self.compose(everyone, draft, self._app.notice)
 
     def _likely(self, everyone: Sequence[Recipient]) -> str:
-        """Return the likely receiver: the last one, or the only other agent; empty if neither exists."""
         others = {each.agent_id: each.address for each in everyone if each.agent_id != self._main.active}
         others.pop("", None)  # never `all`
         for agent_id in reversed(self._partners):
@@ -105,7 +104,6 @@ class MessageActions:
         self._app.ask(Composer(everyone, send, draft=begin, keep=keep), then)
 
     def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
-        """Remember a single receiver as the default for the next message."""
         if len(receipts) == 1:
             target = receipts[0].target
             self._partners = [*(each for each in self._partners if each != target), target]
@@ -177,7 +175,7 @@ class MessageActions:
         elif sent:
             self._app.notice(sent[0].words)
         else:
-            self._app.notice("no message was sent from this pane yet")
+            self._app.notice("no messages from this pane yet")
 
     # Single messages
 
@@ -187,7 +185,7 @@ class MessageActions:
     def action_show(self, task_id: str) -> None:
         task = self.find_task(task_id)
         if task is None:
-            self._app.notice("that message is no longer kept", "warning")
+            self._app.notice("that message no longer exists", "warning")
             return
         detail = MessageDetail(task, self._app.labels(), steps=self._host.changes, now=self._app.today)
         self._app.ask(detail, lambda choice: self._app.perform(choice, task_id))
@@ -195,7 +193,7 @@ class MessageActions:
     def action_cancel(self, task_id: str) -> None:
         task = self.find_task(task_id)
         if task is None or task.state.final:
-            self._app.notice("that message has ended already", "warning")
+            self._app.notice("that message has already ended", "warning")
             return
         self._app.spawn(self._host.cancel_task(task.target, task.id))
 
@@ -203,7 +201,7 @@ class MessageActions:
         session = self._where_it_waits(task_id)
         if session is not None:
             session.outbox.send_now(task_id)
-            self._app.notice(f"to {self._app.label(session.agent_id)} as soon as it is safe")
+            self._app.notice(f"goes to {self._app.label(session.agent_id)} as soon as it is safe")
 
     def _where_it_waits(self, task_id: str, *, unread: bool = True) -> AgentSession | None:
         """Return the session whose outbox has the message, or show a notice and return None.
@@ -212,14 +210,13 @@ class MessageActions:
         """
         found = next((each for each in self._host.agents.values() if task_id in each.outbox), None)
         if found is None:
-            self._app.notice("that message does not wait any more", "warning")
+            self._app.notice("that message is no longer waiting", "warning")
         elif not unread and found.outbox.is_unread(task_id):
-            self._app.notice(f"{self._app.label(found.agent_id)} has not read it yet; s has it typed")
+            self._app.notice(f"{self._app.label(found.agent_id)} has not read it yet; s types it now")
             return None
         return found
 
     def action_hold(self, task_id: str) -> None:
-        """Hold a waiting message, or release one that the user holds."""
         session = self._where_it_waits(task_id, unread=False)
         if session is None:
             return
@@ -229,7 +226,7 @@ class MessageActions:
         except SynapseError as error:
             self._app.notice_error(error)
         else:
-            self._app.notice(f"to {self._app.label(session.agent_id)}: {changed.reason or 'goes on'}")
+            self._app.notice(f"to {self._app.label(session.agent_id)}: {changed.reason or 'released'}")
 
     def action_earlier(self, task_id: str) -> None:
         self._move(task_id, -1)
@@ -431,7 +428,7 @@ def detail_text(task: Task) -> Content:
         (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
         (f"priority {task.priority} · task {task.short_id} · {word} · ", "$ink-muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
-        (f" · goes on with task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
+        (f" · continues task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
         (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$ink-muted"),
         *said(task),
     ]
@@ -442,11 +439,11 @@ def said(task: Task) -> list[tuple[str, str]]:
     """Return the message, its follow-ups and its answers as styled runs of text."""
     parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
-        head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ goes on\n"
+        head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ follow-up\n"
         words = "\n".join(map(part_words, message.parts))
         parts += [(head, "bold $hot"), (printable(words), "$ink")]
     for artifact in task.artifacts:
-        head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
+        head = "\n\n↳ answer (incomplete)\n" if artifact.truncated else "\n\n↳ answer\n"
         parts += [(head, "bold $hot"), (printable(artifact_words(artifact)), "$ink")]
     return parts
 

@@ -97,8 +97,8 @@ class Launcher(Dialog[list[AgentSpec]]):
     """Lists the profiles; Enter opens the marked ones."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
-    TITLE_TEXT: ClassVar[str] = "Which agents shall work here?"
-    SUBTITLE: ClassVar[str] = "Space marks · Enter opens · Esc leaves"
+    TITLE_TEXT: ClassVar[str] = "Which agents do you want to open?"
+    SUBTITLE: ClassVar[str] = "Space marks · Enter opens · Esc closes"
     AUTO_FOCUS = "Checklist"
 
     def __init__(self, profiles: Sequence[Profile], *, problems: int = 0, find: Find = which) -> None:
@@ -221,7 +221,7 @@ class NewAgent(Form[str]):
     def _spec(self) -> AgentSpec:
         option = self.query_one(OptionList).highlighted_option
         if option is None or option.id is None:
-            raise ConfigError("no profile is chosen", "choose one of the list")
+            raise ConfigError("no profile selected", "select one from the list")
         folder = self.value("folder")
         return AgentSpec(
             option.id,
@@ -238,7 +238,7 @@ def _port(text: str) -> int:
         return 0
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise ConfigError(
-            f"'{text}' is not a port", "write a number from 1 to 65535, or nothing for the first free"
+            f"'{text}' is not a port", "enter a number from 1 to 65535, or nothing for the first free one"
         )
     return int(text)
 
@@ -248,5 +248,5 @@ def _words(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise ConfigError(
-            f"the arguments cannot be read: {error}", "close the quotation marks as in a shell"
+            f"the arguments cannot be read: {error}", "close the quotes as in a shell"
         ) from None

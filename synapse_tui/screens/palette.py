@@ -33,14 +33,14 @@ _LAYOUT_NAMES = {
     "main": "one large pane and a stack beside it",
 }
 _THEME_NOTES = {
-    "auto": "Dark or light, as the terminal is.",
+    "auto": "Dark or light, like the terminal.",
     "high-contrast": "White and bright colours on black.",
     "high-contrast-light": "Black and dark colours on white.",
     "16": "The terminal's own sixteen colours.",
 }
 _FILES = (
-    ("Locks", "locks", "Files that agents write now: who, since when, for how long still."),
-    ("Recent file changes", "recent_changes", "Who changed which file, when, and which lines."),
+    ("Locks", "locks", "Locked files: by whom, since when, and for how much longer."),
+    ("Recent file changes", "recent_changes", "Who changed which lines of which file, and when."),
 )
 _EXTERNAL = (
     ("Open @{}", "open_external"),
@@ -117,7 +117,7 @@ def _waiting(app: Shell) -> Iterator[Offer]:
     for agent in app.main.agents:
         if agent.agent_id in held:
             title = f"Release messages to {agent.label}"
-            about = "Those you held, and those from before a restart; not what may have been sent already."
+            about = "Those you held, and those from before a restart; not those that may have been sent."
             yield Offer(title, ("release_held", agent.agent_id), about, "outbox held hold")
     for task in tasks[:MAX_WAITING]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
@@ -153,7 +153,7 @@ def _highlight(matcher: Matcher, title: str) -> Content:
 
 class Palette(Dialog[Offer]):
     TITLE_TEXT: ClassVar[str] = "Commands"
-    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter does it · Esc leaves"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter runs it · Esc closes"
     AUTO_FOCUS = "#query"
 
     def __init__(self, every: Sequence[Offer]) -> None:
@@ -162,14 +162,13 @@ class Palette(Dialog[Offer]):
         self._found: list[Offer] = []
 
     def body(self) -> ComposeResult:
-        yield SearchInput(id="query", placeholder="a part of what you want", compact=True)
+        yield SearchInput(id="query", placeholder="search commands", compact=True)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
         yield results
         yield Static("", id="about", classes="faint", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Yield no buttons: clicking a row is enough."""
         yield from ()
 
     def on_mount(self) -> None:
@@ -191,7 +190,7 @@ class Palette(Dialog[Offer]):
         if found:
             view.highlighted = 0
         else:
-            self.query_one("#about", Static).update("nothing is called that")
+            self.query_one("#about", Static).update("no matches")
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -39,7 +39,7 @@ QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is o
 Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
-RESUMES = "Each takes up its last conversation if it can; what it showed stands above."
+RESUMES = "Each resumes its last conversation if it can; its earlier output is shown above."
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +159,14 @@ class QuestionQueue:
             dialog.enter()
             return "nothing"
         if armed and key in dialog.own_keys:
-            dialog.show_error("press Tab first: then its letters and Enter count")
+            dialog.show_error("press Tab first; then its letters and Enter work")
             if self.clock() - self._hinted_at >= QUIET_SECONDS:
                 self._hinted.clear()
             self._hinted.append(event)
             self._hinted_at = self.clock()
             return "nothing"
         if armed and self._agent_asks():
-            dialog.show_error("Tab moves into this question; the agent below asks something too.")
+            dialog.show_error("Tab moves into this question; the agent below is asking something too.")
             return "nothing"
         self._shown = None
         self._app.pop_screen()
@@ -188,8 +188,8 @@ class TrustQuestion(Question[bool]):
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
-    SUBTITLE: ClassVar[str] = "Tab to read and answer · Esc leaves them unused"
-    KEYS: ClassVar[str] = "Tab to the buttons · Esc leaves them unused"
+    SUBTITLE: ClassVar[str] = "Tab to read and answer · Esc ignores them"
+    KEYS: ClassVar[str] = "Tab to the buttons · Esc ignores them"
     ENTRY = ".body"
 
     def __init__(self, files: Sequence[UntrustedFile]) -> None:
@@ -199,8 +199,8 @@ class TrustQuestion(Question[bool]):
     def body(self) -> ComposeResult:
         count = plural(len(self._files), "file")
         yield label(
-            f"This project brings {count} that can start programs or instruct agents. Read before you trust; "
-            "you are asked again when one changes.",
+            f"This project contains {count} that can start programs or instruct agents. Read before you "
+            "trust them; you are asked again when one changes.",
             "text",
         )
         with VerticalScroll(classes="body -files"):
@@ -217,7 +217,7 @@ class TrustQuestion(Question[bool]):
 
     def buttons(self) -> ComposeResult:
         yield Button("Trust these files", id="trust", compact=True)
-        yield Button("Go on without them", id="cancel", compact=True)
+        yield Button("Continue without them", id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "trust")
@@ -229,9 +229,9 @@ class TrustQuestion(Question[bool]):
 class RestoreQuestion(Question[bool]):
     """Lists the agents lost in a crash or a reboot; closes with True to reopen them."""
 
-    TITLE_TEXT: ClassVar[str] = "Open the last workspace again?"
-    SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
-    KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
+    TITLE_TEXT: ClassVar[str] = "Reopen the last workspace?"
+    SUBTITLE: ClassVar[str] = "Tab to answer · Esc starts fresh"
+    KEYS: ClassVar[str] = "y reopen · n start fresh · Esc starts fresh"
     ENTRY = "#restore"
     BINDINGS: ClassVar = [("y", "restore"), ("n", "leave"), ("left,right", "app.focus_next")]
 
@@ -254,17 +254,17 @@ class RestoreQuestion(Question[bool]):
         try:
             count = await self._offer.waiting()
         except HistoryError as error:
-            text = f"It is not known whether messages wait for them: {error.message}."
+            text = f"Their waiting messages cannot be counted: {error.message}."
         else:
             if not count:
                 return
             wait = f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}"
-            text = f"{wait}, to be delivered once they are open again; begin anew, and nothing is lost."
+            text = f"{wait} until they are open again; nothing is lost if you start fresh."
         self.query_one("#what", Static).update(Content(f"{RESUMES}\n{text}"))
 
     def buttons(self) -> ComposeResult:
-        yield Button("Open them again", id="restore", variant="primary", compact=True)
-        yield Button("Begin anew", id="cancel", compact=True)
+        yield Button("Reopen them", id="restore", variant="primary", compact=True)
+        yield Button("Start fresh", id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "restore")
@@ -296,10 +296,10 @@ class HookQuestion(Question[Consent]):
 
     def body(self) -> ComposeResult:
         text = (
-            f"File safety is on, and {self._agent} takes hooks from your own folders only: until they are "
-            "there, it may write files that other agents have locked.\n\n"
-            "An extension of ours is put into a folder of its own; none of your files is changed, and it "
-            "does nothing in agents that you start elsewhere. 'synapse hooks remove' takes it out again."
+            f"File safety is on, but {self._agent} loads hooks only from your own folders. Until they are "
+            "installed, it may write files that other agents have locked.\n\n"
+            "An extension is added in a separate folder; none of your files is changed, and it does "
+            "nothing in agents that you start elsewhere. 'synapse hooks remove' removes it."
         )
         yield Static(Content(text), classes="text", markup=False)
 

@@ -77,7 +77,7 @@ def about(entry: Entry, survey: Survey, width: int) -> Content:
             ("default ", "$ink-faint"),
             (default, "$ink-muted"),
             (shorten(choices, room) if room > 0 else "", "$ink-faint"),
-            (" · counts from the next start of the session" if setting.restart else "", "$state-waiting"),
+            (" · takes effect when the session restarts" if setting.restart else "", "$state-waiting"),
         ),
         says(entry, survey),
     ]
@@ -95,7 +95,7 @@ def says(entry: Entry, survey: Survey) -> Content:
         parts += [
             (f"{LAYER_WORDS[entry.origin]} ", "$ink-muted"),
             (one_line(value_text(entry.setting, entry.value)), "bold $ink"),
-            (f" as before: {entry.kept}", "$state-waiting"),
+            (f" unchanged: {entry.kept}", "$state-waiting"),
         ]
     for layer, value in reversed(list(entry.given.items())):
         counts = entry.origin == layer and not entry.kept
@@ -106,7 +106,7 @@ def says(entry: Entry, survey: Survey) -> Content:
         ]
         if not survey.files[layer].trusted:
             parts.append((" (not trusted yet)", "$state-waiting"))
-    return Content.assemble(*parts) if parts else Content.styled("set nowhere", "$ink-faint")
+    return Content.assemble(*parts) if parts else Content.styled("not set", "$ink-faint")
 
 
 def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
@@ -123,13 +123,12 @@ def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content
 
 _WHOSE: dict[Layer, str] = {
     "user": "Your own file",
-    "project": "The project's, for all",
-    "local": "Yours in this project",
+    "project": "Shared project file",
+    "local": "Your project file",
 }
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """Return the settings that contain every word in key, help, heading, value or origin."""
     words = query.casefold().split()
     return [entry for entry in entries if all(word in _text(entry) for word in words)]
 
@@ -143,18 +142,18 @@ def _text(entry: Entry) -> str:
 FilesNow = Callable[[], SettingsFiles]
 """Returns the currently trusted files; called in a thread."""
 MAX_PROBLEMS = 3  # maximum problems shown; another line counts the rest
-READ_ONLY = "the settings cannot be changed from here; 'synapse config' can"
+READ_ONLY = "the settings cannot be changed here; use 'synapse config'"
 THEME = "tui.theme"
 BOOLEANS = ("true", "false")
 LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as multiple lines
 HINTS = {
-    "list": "one item a line",
-    "words": "one item a line",
-    "table": "one NAME = VALUE a line",
-    "bindings": "one ACTION = KEY, leader KEY a line; docs/keys.md names the actions",
-    "keys": "only hashes are kept; 'synapse auth setup' makes keys",
+    "list": "one item per line",
+    "words": "one item per line",
+    "table": "one NAME = VALUE per line",
+    "bindings": "one ACTION = KEY, leader KEY per line; docs/keys.md lists the actions",
+    "keys": "only hashes are stored; 'synapse auth setup' creates keys",
     "leader": "such as ctrl+] or f12",
-    "file": "the name of a file in .synapse, or nothing",
+    "file": "the name of a file in .synapse, or empty",
     "number": "a whole number",
     "count": "a whole number, 0 or more",
 }
@@ -188,7 +187,7 @@ class SettingsActions:
             return now.obstacle(entry, "user") if entry is not None else ""
 
         obstacle = await asyncio.to_thread(write)
-        kept = f"for this session only: {obstacle}" if obstacle else "kept in ~/.synapse/settings.json"
+        kept = f"for this session only: {obstacle}" if obstacle else "saved in ~/.synapse/settings.json"
         self._app.notice(f"colours: {name}, {kept}")
 
 
@@ -196,7 +195,7 @@ class SettingsScreen(Dialog[None]):
     """Lists the settings and opens an editor for the chosen one."""
 
     TITLE_TEXT: ClassVar[str] = "Settings"
-    SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
+    SUBTITLE: ClassVar[str] = "type to search · ↑↓ choose · Enter edits · Esc closes"
     BOX_CLASSES: ClassVar[str] = "-settings"
     AUTO_FOCUS = "#query"
 
@@ -210,7 +209,7 @@ class SettingsScreen(Dialog[None]):
         self._written = ""  # the setting being written here, whose change is not reported
 
     def body(self) -> ComposeResult:
-        yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
+        yield SearchInput(id="query", placeholder="search names, meanings and values", compact=True)
         yield Static("", id="problems", markup=False)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
@@ -256,7 +255,7 @@ class SettingsScreen(Dialog[None]):
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
         others = [key for key in changed if key != self._written]
         if others:
-            self._show_note(f"changed outside just now: {', '.join(others)}")
+            self._show_note(f"changed elsewhere just now: {', '.join(others)}")
         if self._written in changed:
             self._written = ""
 
@@ -289,7 +288,7 @@ class SettingsScreen(Dialog[None]):
                 rows.append(Option(heading_row(group), disabled=True))
             rows.append(Option(setting_row(entry, keys, width), id=entry.key))
         view.clear_options()
-        view.add_options(rows or [Option(Content(" no setting is called that"), disabled=True)])
+        view.add_options(rows or [Option(Content(" no matching settings"), disabled=True)])
         ids = [row.id for row in rows]
         if rows:
             view.highlighted = ids.index(key) if key in ids else 1
@@ -379,12 +378,12 @@ class SettingEditor(Dialog[str]):
 
     def body(self) -> ComposeResult:
         setting = self._entry.setting
-        text = setting.help + (" Counts from the next start of the session." if setting.restart else "")
+        text = setting.help + (" Takes effect when the session restarts." if setting.restart else "")
         yield Static(Content(text), classes="text -first", markup=False)
         hint = HINTS.get(setting.kind, "")
         yield label(f"Value ({hint})" if hint else "Value")
         yield self._field()
-        yield label("Written to")
+        yield label("Save to")
         yield EnterList(
             *(Option("", id=layer) for layer in self._places), id="layer", markup=False, compact=True
         )
@@ -399,10 +398,8 @@ class SettingEditor(Dialog[str]):
             return TextArea("\n".join(value_lines(value)), id="value", compact=True)
         if is_secret(setting.key):
             there = value_text(setting, value) if value else "none"
-            return Input(
-                id="value", password=True, placeholder=f"{there}; type others in their place", compact=True
-            )
-        return Input(str(value), id="value", placeholder="nothing", compact=True)
+            return Input(id="value", password=True, placeholder=f"{there}; type to replace", compact=True)
+        return Input(str(value), id="value", placeholder="empty", compact=True)
 
     def buttons(self) -> ComposeResult:
         yield Button("Save", id="save", variant="primary", compact=True)
@@ -482,7 +479,7 @@ class SettingEditor(Dialog[str]):
             assert isinstance(field, Input)
             text = field.value if setting.kind == "text" else field.value.strip()
             if is_secret(setting.key) and not text:
-                raise ValueError("is not changed by an empty field: Unset takes it away")
+                raise ValueError("must not be empty: Unset removes it")
             return setting.accept(text)
         except ValueError as error:
             raise ConfigError(f"the value {error}", setting.help) from None
@@ -533,7 +530,7 @@ def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
     if layer in entry.given:
         said = f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}"
     else:
-        said = f"{entry.key} was taken out of {name}"
+        said = f"{entry.key} was removed from {name}"
     obstacle = now.obstacle(entry, layer) if layer in entry.given else ""
-    later = "it counts from the next start of the session" if entry.setting.restart and not obstacle else ""
+    later = "it takes effect when the session restarts" if entry.setting.restart and not obstacle else ""
     return "; ".join(part for part in (said, trouble, obstacle, later) if part)

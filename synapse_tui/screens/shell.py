@@ -75,7 +75,6 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
     # Actions
 
     def add_actions(self, feature: object) -> None:
-        """Register a feature's `action_<id>` methods."""
         for name in dir(feature):
             if name.startswith("action_"):
                 self.actions[name.removeprefix("action_")] = getattr(feature, name)
@@ -128,7 +127,6 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
             self.active_view.give_back()
 
     def end_selections(self) -> None:
-        """Clear all selections, which belong to one terminal and its colours."""
         for pane in self.main.deck.panes:
             if isinstance(pane.view, TerminalView):
                 pane.view.end_selection()

@@ -26,13 +26,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def turn_at(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the settings in a folder, from reading a file to writing it back.
-
-    File systems without locks are not locked.
-
-    Raises:
-        ConfigError: Another process does not release the lock, or the folder does not exist.
-    """
+    """Hold an exclusive lock on the settings in a folder, if its file system has locks."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -59,14 +53,7 @@ def _is_taken(descriptor: int) -> bool:
 
 
 class SettingsFile:
-    """A settings file that is read, changed and written back; the order of its keys is preserved.
-
-    Args:
-        path: The file; a missing one is an empty object.
-
-    Raises:
-        ConfigError: It cannot be read or is not a JSON object, and is therefore never overwritten.
-    """
+    """A settings file that is read, changed and written back; anything but a JSON object is an error."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,15 +67,7 @@ class SettingsFile:
         self._text = b""
 
     def put(self, key: str, value: object) -> None:
-        """Set a dotted key, replacing any other spelling of it in the file.
-
-        Args:
-            key: The dotted key.
-            value: A value of the setting's kind; below `env` it is written as a variable's text.
-
-        Raises:
-            ConfigError: A plain value is in the place of a table.
-        """
+        """Set a dotted key, replacing any other spelling of it; below `env` it is written as text."""
         self.remove(key)
         *tables, name = key.split(".")
         content = self._content
@@ -97,7 +76,7 @@ class SettingsFile:
             if not isinstance(inner, dict):
                 where = ".".join(tables[: at + 1])
                 raise ConfigError(
-                    f"{self.path}: '{where}' holds a value where a table belongs",
+                    f"{self.path}: '{where}' must be a table",
                     "correct the file: synapse config edit",
                 )
             content = inner
@@ -109,11 +88,7 @@ class SettingsFile:
         return _remove(self._content, key.split("."))
 
     def replace(self, data: bytes) -> None:
-        """Replace the whole document; the given text is written unchanged.
-
-        Raises:
-            ConfigError: It is not a valid document.
-        """
+        """Replace the whole document; the given text is written unchanged."""
         self._content = parse(self.path, data)
         self._text = data
 
@@ -121,11 +96,7 @@ class SettingsFile:
         return self._text or (json.dumps(self._content, ensure_ascii=False, indent=2) + "\n").encode()
 
     def save(self) -> bytes:
-        """Write the file atomically and return its content; the folder must exist.
-
-        Raises:
-            ConfigError: It cannot be written; the old content is unchanged.
-        """
+        """Write the file atomically and return its content; the folder must exist."""
         data = self.text()
         try:
             # Follow symbolic links, because people link such files to their dotfiles.
@@ -138,30 +109,17 @@ class SettingsFile:
 
 
 def parse(path: Path, data: bytes) -> dict[str, Any]:
-    """Parse a settings file.
-
-    Raises:
-        ConfigError: It is not JSON, or not an object.
-    """
     try:
         content = json.loads(data) if data.strip() else {}
     except ValueError as error:
-        raise ConfigError(f"{path} is no valid JSON: {error}", "correct it: synapse config edit") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}", "correct it: synapse config edit") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold a JSON object", "correct it: synapse config edit")
+        raise ConfigError(f"{path} must contain a JSON object", "correct it: synapse config edit")
     return content
 
 
 def value_of(setting: Setting, words: tuple[str, ...]) -> object:
-    """Convert command-line words to a setting's value.
-
-    Args:
-        setting: The setting to convert for.
-        words: A list takes one word per item, or one word of JSON; a table takes one word of JSON.
-
-    Raises:
-        ConfigError: They are not a value of its kind.
-    """
+    """Convert command-line words to a setting's value; a table, or a list that begins with `[`, is JSON."""
     word = " ".join(words)
     raw: object = word
     if setting.kind in ("list", "words", "keys"):
@@ -171,14 +129,14 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     try:
         return setting.accept(raw)
     except ValueError as error:
-        raise ConfigError(f"'{setting.key}' {error}", f"its meaning: {setting.help}") from error
+        raise ConfigError(f"'{setting.key}' {error}", setting.help) from error
 
 
 def _json(word: str) -> object:
     try:
         return json.loads(word)
     except ValueError as error:
-        raise ConfigError(f"the value is no valid JSON: {error}", "quote it for the shell: '...'") from error
+        raise ConfigError(f"the value is not valid JSON: {error}", "quote it for the shell: '...'") from error
 
 
 def _remove(content: dict[str, Any], names: list[str]) -> bool:
@@ -237,11 +195,7 @@ class LayerView:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A change that was written.
-
-    Attributes:
-        trouble: Why the new content could not be recorded as trusted; empty if it was or need not be.
-    """
+    """A change that was written; `trouble` says why its content could not be recorded as trusted."""
 
     path: Path
     trouble: str = ""
@@ -285,13 +239,10 @@ class SettingsFiles:
         return LAYERS if self.project / ".synapse" != self.paths.synapse else ("user",)
 
     def path(self, layer: Layer) -> Path:
-        """Return the file of a layer.
-
-        Raises:
-            ConfigError: It is a project layer, but the folder is not a project.
-        """
         if layer not in self.layers:
-            raise ConfigError("your home folder is no project", "use --user, or change to a project's folder")
+            raise ConfigError(
+                "your home folder is not a project", "use --user, or change to a project's folder"
+            )
         folder = self.paths.synapse if layer == "user" else self.project / ".synapse"
         return folder / _NAMES[layer]
 
@@ -313,11 +264,6 @@ class SettingsFiles:
         return LayerView(layer, path, values, trusted, problems)
 
     def setting(self, key: str) -> Setting:
-        """Return the setting of a key.
-
-        Raises:
-            InvalidValue: No setting has that key.
-        """
         found = find_setting(key, self.types())
         if found is None:
             near = nearest_key(key, self.types())
@@ -327,16 +273,12 @@ class SettingsFiles:
                 )
             hint = f"did you mean '{near}'? 'synapse config keys' lists all"
             raise InvalidValue(
-                f"there is no setting '{key}'", hint if near else "'synapse config keys' lists all"
+                f"no setting named '{key}'", hint if near else "'synapse config keys' lists all"
             )
         return found
 
     def change(self, layer: Layer, change: Callable[[SettingsFile], object]) -> Written:
-        """Change the file of a layer; a file that was trusted, or is new, stays trusted.
-
-        Raises:
-            ConfigError: It cannot be read, is invalid, or cannot be written.
-        """
+        """Change the file of a layer; a file that was trusted, or is new, stays trusted."""
         path = self.path(layer)
         if layer == "user":
             check_safe(path)
@@ -355,7 +297,7 @@ class SettingsFiles:
         try:
             self._trust.trust([untrusted])
         except OSError as error:
-            return f"{path} could not be noted as trusted: {error.strerror}"
+            return f"{path} could not be recorded as trusted: {error.strerror}"
         return ""
 
     def _make_folder(self, layer: Layer) -> None:
@@ -366,17 +308,12 @@ class SettingsFiles:
                 make_project_folder(self.project)
         except OSError as error:
             raise ConfigError(
-                f"{self.path(layer).parent} cannot be made: {error.strerror or error}",
+                f"{self.path(layer).parent} cannot be created: {error.strerror or error}",
                 "check its permissions",
             ) from error
 
 
 def check_place(setting: Setting, layer: Layer) -> None:
-    """Check that a file may set a setting.
-
-    Raises:
-        ConfigError: It is a project file, and the setting is not allowed there.
-    """
     if layer != "user" and not setting.project:
         raise ConfigError(f"'{setting.key}' cannot be set by a project", "set it in your own file: --user")
 
@@ -492,14 +429,14 @@ class Survey:
     def obstacle(self, entry: Entry, layer: Layer) -> str:
         """Return why a value given by a file is not in effect; empty if it is."""
         if entry.origin == "environment":
-            return f"${entry.variable} in the environment wins over all files"
+            return f"${entry.variable} in the environment overrides all files"
         view = self.files[layer]
         if not view.trusted:
-            return f"{self.name(layer)} counts once you have trusted it"
+            return f"{self.name(layer)} has no effect until you trust it"
         later = list(self.files)[list(self.files).index(layer) + 1 :]
         winner = next((each for each in reversed(later) if self._counts(entry, each)), None)
         if winner is not None:
-            return f"{self.name(winner)} wins: {value_text(entry.setting, entry.value)}"
+            return f"{self.name(winner)} overrides it: {value_text(entry.setting, entry.value)}"
         return ""
 
     def _counts(self, entry: Entry, layer: Layer) -> bool:
@@ -536,10 +473,10 @@ def survey(files: SettingsFiles) -> Survey:
 
 def _why_kept(settings: Settings, view: LayerView) -> str:
     if view.path in settings.broken:
-        return "the file cannot be read now"
+        return "the file cannot be read"
     if view.path in settings.untrusted:
-        return "the file waits for your trust"
-    return "what it says now cannot be used"
+        return "the file is not trusted yet"
+    return "its new value is invalid"
 
 
 def _grouped(entries: Iterable[Entry]) -> list[Entry]:
@@ -570,11 +507,7 @@ def value_lines(value: object) -> list[str]:
 
 
 def read_lines(setting: Setting, text: str) -> object:
-    """Parse the output of `value_lines` into a value as a file would contain it.
-
-    Raises:
-        ValueError: A line of a table has no `=`, or a name is repeated.
-    """
+    """Parse the output of `value_lines` into a value as a file would contain it; raises ValueError."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if setting.kind not in TABLES:
         return lines
@@ -582,8 +515,8 @@ def read_lines(setting: Setting, text: str) -> object:
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
-            raise ValueError(f"'{line}' must read NAME = VALUE")
+            raise ValueError(f"'{line}' must have the form NAME = VALUE")
         if name in table:
-            raise ValueError(f"'{name}' comes twice")
+            raise ValueError(f"'{name}' is repeated")
         table[name] = value
     return table

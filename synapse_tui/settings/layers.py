@@ -114,13 +114,7 @@ def settings_files(project: Path, paths: UserPaths) -> list[tuple[Path, bool]]:
 
 
 class _Reading:
-    """Reads the files of one project once.
-
-    Args:
-        trusted: Called for every file of the project.
-        types: Names of the profiles; empty allows any.
-        before: Last good values of each file.
-    """
+    """Reads the files of one project once; `before` has the last good values of each file."""
 
     def __init__(
         self, trusted: Trusted, types: Collection[str], before: Mapping[Path, Mapping[str, object]]
@@ -175,13 +169,7 @@ def _guards_in(data: bytes | None) -> list[str]:
 
 
 def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[ConfigError]:
-    """Return the errors in one settings file.
-
-    Args:
-        path: The file.
-        own: Whether it is the user's own, which may set more than a project's file.
-        types: Names of the profiles, for `instructions.<type>`; empty allows any.
-    """
+    """Return the errors in one settings file; `own` is the user's, which may set more than a project's."""
     data, _values, problems = read_layer(path, own=own, types=types)
     if data is None and not problems:
         return [ConfigError(f"{path} does not exist", "check its name")]
@@ -191,16 +179,7 @@ def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[Co
 def read_layer(
     path: Path, *, own: bool, types: Collection[str] = ()
 ) -> tuple[bytes | None, dict[str, object], tuple[ConfigError, ...]]:
-    """Read one settings file by itself.
-
-    Args:
-        path: The file.
-        own: Whether it is the user's own, which may set more than a project's file.
-        types: Names of the profiles, for `instructions.<type>`; empty allows any.
-
-    Returns:
-        Its bytes (None if it is missing or unreadable), its values by key, and its errors.
-    """
+    """Read one file by itself: its bytes (None if missing or unreadable), values by key, and errors."""
     problems: list[ConfigError] = []
     data = _read(path, problems, own=own)
     content = _parse(path, data, problems) or {} if data is not None else {}
@@ -229,22 +208,14 @@ def _read(path: Path, problems: list[ConfigError], *, own: bool) -> bytes | None
 def _parse(
     path: Path, data: bytes, problems: list[ConfigError], *, known: bool = False
 ) -> dict[str, object] | None:
-    """Parse the object in a file; report an error and return None if it is invalid.
-
-    Args:
-        path: The file.
-        data: Its content.
-        problems: Receives the error.
-        known: Whether the file's last good values stay in effect.
-    """
-    hint = f"correct the file; {'what it said before still counts' if known else 'it was left out'}"
+    hint = f"correct the file; {'its previous values stay in effect' if known else 'it was ignored'}"
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        problems.append(ConfigError(f"{path} is no valid JSON: {error}", hint))
+        problems.append(ConfigError(f"{path} is not valid JSON: {error}", hint))
         return None
     if not isinstance(content, dict):
-        problems.append(ConfigError(f"{path} must hold a JSON object", hint))
+        problems.append(ConfigError(f"{path} must contain a JSON object", hint))
         return None
     return content
 
@@ -274,10 +245,10 @@ def _entries(
             try:
                 found = setting.convert(value)
                 if fault := setting.fault(found):
-                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "nothing takes its place"))
+                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "no other value is used instead"))
                 yield setting, found
             except ValueError as error:
-                hint = "the one before still counts" if key in before else "the value was left out"
+                hint = "the previous value stays in effect" if key in before else "the value was ignored"
                 problems.append(ConfigError(f"{path}: '{key}' {error}", hint))
                 if key in before:
                     yield setting, before[key]
@@ -291,11 +262,11 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
                 found = setting.convert(environ[variable])
                 if fault := setting.fault(found):
                     problems.append(
-                        ConfigError(f"the variable {variable} {fault}", "nothing takes its place")
+                        ConfigError(f"the variable {variable} {fault}", "no other value is used instead")
                     )
                 yield key, found
             except ValueError as error:
-                problems.append(ConfigError(f"the variable {variable} {error}", "the value was left out"))
+                problems.append(ConfigError(f"the variable {variable} {error}", "the value was ignored"))
 
 
 def entries_of(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

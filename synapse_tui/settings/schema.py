@@ -39,16 +39,7 @@ _FILE = re.compile(r"(\w[\w.-]*)?")
 
 
 def read(kind: Kind, value: object, choices: tuple[str, ...] = ()) -> object:
-    """Convert a value to its kind.
-
-    Args:
-        kind: The kind to convert to.
-        value: The value in a file or a variable.
-        choices: The allowed values of a `choice`, which ignores case.
-
-    Raises:
-        ValueError: It is not of that kind; the message says what is allowed.
-    """
+    """Convert a value to its kind; raises ValueError with what is allowed."""
     return _choice(value, choices) if kind == "choice" else _CONVERTERS[kind](value)
 
 
@@ -71,7 +62,7 @@ def _boolean(value: object) -> bool:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be a text")
+        raise ValueError("must be a string")
     return value
 
 
@@ -93,13 +84,13 @@ def _count(value: object) -> int:
 
 def _list(value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError("must be a list of texts")
+        raise ValueError("must be a list of strings")
     return list(value)
 
 
 def _table(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-        raise ValueError("must be a table of texts")
+        raise ValueError("must be a table of strings")
     return {str(key): item for key, item in value.items()}
 
 
@@ -182,19 +173,10 @@ class Setting:
     check: Callable[[str], str] | None = None
 
     def convert(self, value: object) -> object:
-        """Convert a value to the setting's kind.
-
-        Raises:
-            ValueError: It is not of that kind; the message says what is allowed.
-        """
         return read(self.kind, value, self.choices)
 
     def accept(self, value: object) -> object:
-        """Convert a value set by a person, who can be asked for a valid one; this includes `check`.
-
-        Raises:
-            ValueError: It is not valid; the message says what is allowed.
-        """
+        """Convert a value set by a person, who can be asked for a valid one; this includes `check`."""
         found = self.convert(value)
         if fault := self.fault(found):
             raise ValueError(fault)
@@ -223,7 +205,7 @@ def _own_text(agent_type: str, default: str = "") -> Setting:
         f"{_FAMILY}.{agent_type}",
         "file",
         default,
-        f"The file with what agents of the type {agent_type} are told besides; empty for {agent_type}.md.",
+        f"File with additional instructions for agents of type {agent_type}; empty for {agent_type}.md.",
     )
 
 
@@ -232,76 +214,79 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
         setting.key: setting
         for setting in (
             Setting(
-                "tui.agents", "list", [], "Agents to open when none are named: PROFILE[:NAME][@DIR] each."
+                "tui.agents", "list", [], "Agents to open when none are named, each as PROFILE[:NAME][@DIR]."
             ),
-            Setting("tui.layout", "choice", "tabs", "How panes are arranged at the start.", LAYOUTS),
+            Setting("tui.layout", "choice", "tabs", "Layout of the panes at the start.", LAYOUTS),
             Setting(
-                "tui.leader", "leader", "ctrl+]", "The key before a command; twice sends it to the agent."
+                "tui.leader",
+                "leader",
+                "ctrl+]",
+                "Prefix key of commands; pressed twice, it goes to the agent.",
             ),
             Setting(
                 "tui.keys",
                 "bindings",
                 {},
-                "Keys of actions in place of the usual ones: KEY, or `leader KEY`; an empty text for none.",
+                "Keys that replace the defaults of actions: KEY or `leader KEY`; empty for no key.",
                 project=False,
             ),
             Setting(
                 "tui.theme",
                 "choice",
                 "auto",
-                "The colours around the agents; `auto` is dark or light as the terminal is.",
+                "Colours of the application; `auto` is dark or light like the terminal.",
                 THEMES,
             ),
             Setting(
                 "tui.notifications",
                 "choice",
                 "bell",
-                "How the terminal calls you when an agent asks or has finished while you look elsewhere.",
+                "How the terminal alerts you when an agent asks or has finished while you look elsewhere.",
                 NOTIFICATIONS,
                 project=False,
             ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
-            Setting("tui.scrollback", "count", 5000, "Lines of scrollback kept for each agent."),
+            Setting("tui.scrollback", "count", 5000, "Lines of scrollback for each agent."),
             Setting(
                 "tui.restore",
                 "choice",
                 "ask",
-                "Whether the agents that a crash or a reboot has ended are opened again at the next start.",
+                "Whether agents that ended in a crash or reboot are opened again at the next start.",
                 ("ask", "always", "never"),
             ),
             Setting(
                 "tui.save_scrollback",
                 "boolean",
                 True,
-                "Whether what the agents showed is kept in private files for that; it may hold secrets.",
+                "Whether their scrollback is saved in private files for that; it may contain secrets.",
                 project=False,
             ),
             Setting(
                 "a2a.message_format",
                 "choice",
                 "tagged",
-                "How a message is marked when it is typed: `[A2A:task:sender] text`, or `A2A: text`.",
+                "How a typed message is marked: `[A2A:task:sender] text`, or `A2A: text`.",
                 ("tagged", "plain"),
             ),
             Setting(
                 "a2a.flow",
                 "choice",
                 "auto",
-                "Whether `synapse send` waits for the answer when it is not told.",
+                "Whether `synapse send` waits for the answer if no option says so.",
                 ("auto", "roundtrip", "oneway"),
             ),
             Setting(
                 "a2a.info",
                 "choice",
                 "type",
-                "Whether messages of priority 1 are typed, or kept unread until the agent asks for them.",
+                "Whether messages of priority 1 are typed, or stay unread until the agent asks for them.",
                 ("type", "inbox"),
             ),
             Setting(
                 "a2a.card",
                 "choice",
                 "dual",
-                "Whether agents' cards are for clients of A2A 1.0 and 0.3, or of 1.0 alone.",
+                "Whether agent cards are for clients of A2A 1.0 and 0.3, or of 1.0 only.",
                 ("dual", "v1"),
                 restart=True,
             ),
@@ -309,7 +294,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.bind",
                 "words",
                 [],
-                "Addresses besides the loopback ones on which agents are served; keys are then demanded.",
+                "Addresses besides loopback on which agents listen; callers then need keys.",
                 project=False,
                 restart=True,
             ),
@@ -317,7 +302,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.allowed_hosts",
                 "words",
                 [],
-                "Further names by which agents may be called (the header Host), with or without a port.",
+                "Additional names under which agents may be called (Host header), with or without a port.",
                 project=False,
                 restart=True,
             ),
@@ -325,7 +310,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.allowed_origins",
                 "words",
                 [],
-                "Web origins that may call agents, such as https://app.example.com; none is one of them.",
+                "Web origins that may call agents, such as https://app.example.com; none by default.",
                 project=False,
                 restart=True,
             ),
@@ -333,7 +318,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_cert",
                 "text",
                 "",
-                "PEM file with the certificate chain of the agents' servers, which then speak https.",
+                "PEM file with the certificate chain of the agents' servers, which then use https.",
                 project=False,
                 restart=True,
             ),
@@ -341,7 +326,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_key",
                 "text",
                 "",
-                "PEM file with the key of that certificate.",
+                "PEM file with the private key of that certificate.",
                 project=False,
                 restart=True,
             ),
@@ -349,7 +334,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_ca",
                 "text",
                 "",
-                "PEM file with further certificates that are trusted when others are called over https.",
+                "PEM file with additional certificates to trust when calling others over https.",
                 project=False,
                 restart=True,
             ),
@@ -357,28 +342,28 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.retention_days",
                 "count",
                 90,
-                "Days that ended tasks, and the files that came with them, are kept; 0 for ever.",
+                "Days to keep ended tasks and their files; 0 keeps them forever.",
                 project=False,
             ),
             Setting(
                 "a2a.push_allow",
                 "words",
                 [],
-                "Names and networks that may be told of tasks though they are private: *.lan, 10.0.0.0/8.",
+                "Private hosts and networks that may receive push notifications: *.lan, 10.0.0.0/8.",
                 project=False,
             ),
             Setting(
                 "a2a.rate_limit",
                 "count",
                 600,
-                "Requests a minute that a caller with a key may make; 0 for any number.",
+                "Requests per minute for a caller with a key; 0 for no limit.",
                 project=False,
             ),
             Setting(
                 "a2a.rate_limit_local",
                 "count",
                 12_000,
-                "Requests a minute that the person, or an agent, may make on this machine; 0 for any number.",
+                "Requests per minute for the user, or an agent, on this machine; 0 for no limit.",
                 project=False,
             ),
             Setting(
@@ -393,7 +378,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_API_KEYS",
                 "keys",
                 [],
-                "Keys of callers, separated by commas: [NAME[@MAX_PRIORITY]=]KEY or sha256:HEX each.",
+                "Keys of callers, separated by commas, each as [NAME[@MAX_PRIORITY]=]KEY or sha256:HEX.",
                 project=False,
                 guard=True,
             ),
@@ -401,7 +386,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_ADMIN_KEY",
                 "keys",
                 [],
-                "The key that may do all that the person may do.",
+                "The key with all permissions of the user.",
                 project=False,
                 guard=True,
             ),
@@ -417,7 +402,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "instructions.default",
                 "file",
                 "default.md",
-                "The file with the text that every agent gets when a conversation begins; empty for none.",
+                "File with the instructions for every agent when a conversation begins; empty for none.",
             ),
             _own_text("claude"),
             _own_text("gemini", "gemini.md"),
@@ -428,19 +413,19 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "delegation.enabled",
                 "boolean",
                 False,
-                "Whether agents are told the rules of `delegate.md`, to hand tasks on by themselves.",
+                "Whether agents get the rules of `delegate.md`, to delegate tasks by themselves.",
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_ENABLED",
                 "boolean",
                 False,
-                "Whether files are locked while an agent writes them, and agents are told `file-safety.md`.",
+                "Whether files are locked while an agent writes them, and agents get `file-safety.md`.",
             ),
             Setting(
                 "env.SYNAPSE_DATABASE_URL",
                 "text",
                 "",
-                "PostgreSQL database of a team for history and locks: postgresql://USER@HOST/DATABASE.",
+                "PostgreSQL database that a team shares for history and locks: postgresql://USER@HOST/DATABASE.",
                 project=False,
                 restart=True,
                 check=_database,
@@ -449,7 +434,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",
                 "text",
                 ".synapse/file_safety.db",
-                "The database of locks and changes of files; a relative path counts from the project.",
+                "Database of file locks and changes; a relative path starts at the project.",
                 project=False,
                 restart=True,
             ),
@@ -457,26 +442,26 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
                 "count",
                 30,
-                "How many days changes of files are kept.",
+                "Days to keep the history of file changes.",
             ),
             Setting(
                 "env.SYNAPSE_HISTORY_ENABLED",
                 "boolean",
                 True,
-                "Whether messages and their answers are kept when they have ended.",
+                "Whether messages and their answers are saved once they have ended.",
             ),
             Setting(
                 "env.SYNAPSE_LOG_LEVEL",
                 "choice",
                 "INFO",
-                "Least severity of what is logged.",
+                "Minimum severity of log messages.",
                 ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
             ),
             Setting(
                 "env.SYNAPSE_LOG_FILE",
                 "boolean",
                 False,
-                "Whether commands log into `~/.synapse/logs/synapse.log`; hosts log there in any case.",
+                "Whether commands log to `~/.synapse/logs/synapse.log`; hosts always do.",
                 project=False,
             ),
         )
@@ -485,12 +470,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
 
 
 def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
-    """Return the setting of a key, or None.
-
-    Args:
-        key: Dotted path; `instructions.<type>` exists for every type of agent.
-        types: The types; empty allows any.
-    """
+    """Return the setting of a key, or None; `instructions.<type>` exists for the given types, or for any."""
     family, _, name = key.rpartition(".")
     if key in SCHEMA or family != _FAMILY:
         return SCHEMA.get(key)
@@ -500,11 +480,7 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
-    """Return the known key most similar to an unknown one, or None.
-
-    The last parts of the keys must be similar too, because a shared group (`instructions.foo`,
-    `instructions.copilot`) makes any two keys similar.
-    """
+    """Return the known key most similar to an unknown one; its last part must be similar too."""
     known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]
     close = difflib.get_close_matches(key, known, n=len(known), cutoff=_ALIKE)
     return next((each for each in close if _are_alike(_name_in(key), _name_in(each))), None)
@@ -534,14 +510,14 @@ def problem_of(url: str) -> DatabaseNameError | None:
     scheme, _, rest = url.partition("://")
     authority, *others = re.split(r"[/?#]", rest)
     if scheme not in _SCHEMES:
-        return DatabaseNameError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
+        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
     if authority.count("@") > 1 or "@" in "".join(others) or "#" in rest:
         return DatabaseNameError(
-            f"{VARIABLE} cannot be read: a character of its user or password has a meaning there",
+            f"{VARIABLE} cannot be read: its user or password contains a reserved character",
             "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
         )
     try:
         urlsplit(url).port  # noqa: B018 - raises ValueError if invalid
     except ValueError:
-        return DatabaseNameError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
+        return DatabaseNameError(f"{VARIABLE} is not the URL of a PostgreSQL database", _FORM)
     return None

@@ -177,10 +177,10 @@ class TipBar(SegmentBar):
                     (" and press Enter", "$ink-muted", ""),
                 ],
                 [(": it arrives in bob's pane", "$ink-muted", "")],
-                [("; alice and bob are a demo and cost nothing", "$ink-muted", "")],
+                [("; alice and bob are free demo agents", "$ink-muted", "")],
             ]
         return [
-            self._way("new_agent", "opens an agent of yours"),
+            self._way("new_agent", "opens your own agent"),
             self._way("compose", "writes a message"),
             self._way("sidebar", "shows all messages"),
             self._way("help", "all keys"),

@@ -49,12 +49,10 @@ class ConversationModel:
 
     @property
     def open_task(self) -> Task | None:
-        """The newest task that has not ended, or None."""
         return next((task for task in reversed(self.tasks) if not task.state.final), None)
 
     @property
     def asking(self) -> Task | None:
-        """The newest task that needs input, or None."""
         found = (task for task in reversed(self.tasks) if task.state is TaskState.INPUT_REQUIRED)
         return next(found, None)
 
@@ -156,7 +154,6 @@ class ConversationLines:
 
 
 def _belongs(before: Entry, entry: Entry) -> bool:
-    """Whether an entry continues the previous one and needs no header."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
@@ -297,8 +294,8 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         lines = [
             f"{self.model.name} ({self.model.protocol})",
             "",
-            "What it says is shown here. It is an agent elsewhere: nothing of it is trusted.",
-            "Write below; in any pane, @" + self.model.alias + " and a message do the same.",
+            "This is an external agent: what it says is shown here and never trusted.",
+            "Write below, or type @" + self.model.alias + " and a message in any pane.",
         ]
         at = y - max(0, (self.size.height - len(lines)) // 2)
         text = lines[at] if 0 <= at < len(lines) else ""
@@ -474,7 +471,7 @@ class ConversationStatus(SegmentBar):
             return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
         words = {
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
-            AgentState.PROCESSING: "works on your message",
+            AgentState.PROCESSING: "is working on your message",
             AgentState.ERROR: detail or "failed",
         }.get(state, f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy")
         loud = state in (AgentState.WAITING, AgentState.ERROR)
@@ -485,11 +482,11 @@ class ConversationStatus(SegmentBar):
         ]
 
     def _commands(self, model: ConversationModel) -> list[Piece]:
-        found = [Piece(" new ", "$ink-muted", "new", "Begin a new conversation")]
+        found = [Piece(" new ", "$ink-muted", "new", "Start a new conversation")]
         if model.tasks:
             count = plural(len(model.tasks), "task")
             found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
-        found.append(Piece(" card ", "$ink-muted", "card", "What the agent says of itself"))
+        found.append(Piece(" card ", "$ink-muted", "card", "The agent's description of itself"))
         if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
             found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))

@@ -104,7 +104,6 @@ def _usefulness(whole: Tile, columns: int, rows: int) -> float:
 
 
 def _window(indices: Iterable[int], room: int, focused: int) -> list[int]:
-    """Return the page of `room` indices that contains the focused one, or the first page."""
     every = list(indices)
     place = every.index(focused) if focused in every else 0
     start = min(place // room * room, max(0, len(every) - room))
@@ -273,9 +272,8 @@ class TooSmall(Widget, can_focus=False):
 
     def render(self) -> Content:
         size = self.app.size
-        text = (
-            f"{size.width}×{size.height} is too small\nneeds {LEAST_WIDTH}×{LEAST_HEIGHT}\nthe agents go on"
-        )
+        needs = f"needs {LEAST_WIDTH}×{LEAST_HEIGHT}"
+        text = f"{size.width}×{size.height} is too small\n{needs}\nthe agents keep running"
         return Content(text)
 
 

@@ -30,7 +30,7 @@ from .views import kind_of, party
 
 SECOND = 1.0
 LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
-NONE = "  no file is locked"
+NONE = "  no files are locked"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
@@ -76,7 +76,6 @@ class LockPanel(FaultTolerant, Vertical):
         self._clock = self.set_interval(SECOND, self._tick, pause=True)
 
     def follow(self, look: Look | None) -> None:
-        """Use another source of locks; None hides the panel."""
         self.look = look
         self.locks, self.problem = (), ""
         self.set_class(look is not None, "-on")

@@ -27,8 +27,8 @@ _TEXT_ROWS = 6
 _CHOICES = 5
 _ADDRESS_KEYS = "Tab completes · Esc back"
 _MESSAGE_KEYS = "Enter sends · Alt+Enter new line · Esc back"
-_CHOICE_KEYS = "Tab ↑ ↓ choose who · Esc back"
-_REFUSED_KEYS = "Esc back · Ctrl+C drops it"
+_CHOICE_KEYS = "Tab ↑ ↓ choose one · Esc back"
+_REFUSED_KEYS = "Esc back · Ctrl+C discards it"
 _PROBLEM_ROWS = 2
 
 

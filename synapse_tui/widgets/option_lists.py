@@ -20,7 +20,6 @@ class Choices(OptionList):
     """Shows the highlighted row in reverse if colours are disabled (NO_COLOR)."""
 
     def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
-        """Add reverse, which Textual's implementation drops."""
         style = super().get_visual_style(*component_classes, partial=partial)
         return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
 

@@ -334,7 +334,6 @@ class RowPainter:
         self._written.clear()
 
     def forget_colors(self) -> None:
-        """Discard all cached rows and read the theme's colours again."""
         self._pens = None
         self.clear()
 

@@ -31,7 +31,7 @@ WATCH = "watch"
 LAST = "last"
 STATE_ROOM = 14  # maximum cells reserved for the state when messages are shown
 UNPROVED = "locks not enforced"
-UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
+UNPROVED_HINT = "None of its hooks has run yet: it may write files that others have locked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,6 @@ class Selection:
         return text_between(self._viewport, start, self.end) if start < self.end else ""
 
     def _around(self, point: Point) -> tuple[Point, Point]:
-        """Return the first cell of the unit at a point and the cell after its last."""
         line = self._viewport.line(point.line)
         if line is None:
             return point, point
@@ -193,7 +192,6 @@ class ScrollMode:
 
     @property
     def status(self) -> str:
-        """Return the status for the pane's title: scroll position, search and number of matches."""
         words = [f"scroll {self._viewport.offset}/{len(self._viewport.terminal.scrollback)}"]
         if self.selection is not None:
             words.append("select")
@@ -221,7 +219,6 @@ class ScrollMode:
         self._place(self.pointer._replace(line=line))
 
     def point_at(self, point: Point) -> None:
-        """Move the pointer to a mouse click; clears the selection."""
         self.selection = None
         self._place(point)
 

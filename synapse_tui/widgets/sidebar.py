@@ -135,7 +135,6 @@ def peer_row(peer: Address, width: int) -> Content:
 
 
 def external_row(conversation: ConversationModel, width: int) -> Content:
-    """Render an external agent in one line: state, alias, name."""
     mark = conversation.mark if conversation.entries else None
     alias = shorten(conversation.alias, width - 4)
     name = shorten(one_line(conversation.name), max(0, width - 6 - cell_len(alias)))
@@ -147,7 +146,6 @@ def external_row(conversation: ConversationModel, width: int) -> Content:
 
 
 def short_path(path: Path) -> str:
-    """Abbreviate the home folder as `~`."""
     return tilde(one_line(str(path)))
 
 

@@ -145,7 +145,6 @@ class Pens:
         self._inverted = False
 
     def invert(self, inverted: bool) -> None:
-        """Set reverse video (DECSCNM)."""
         if inverted != self._inverted:
             self._inverted = inverted
             self._pens.clear()

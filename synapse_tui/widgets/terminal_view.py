@@ -111,7 +111,6 @@ class PaneMouse:
             self._view.scroll_lines(WHEEL_LINES if kind == "wheel_up" else -WHEEL_LINES)
 
     def cancel(self) -> None:
-        """Reset the state after losing the mouse capture or the selected lines."""
         self._stop_edge()
         self.dragging = False
         self._held = 0
@@ -670,7 +669,6 @@ class TerminalView(Widget, can_focus=True):
         self.update_view()
 
     def enter_scroll_mode(self) -> None:
-        """Let keys scroll, search and select until scroll mode is left."""
         if self.scroll_mode is None:
             self._keys.give_back()
             self.selection = None
@@ -680,7 +678,6 @@ class TerminalView(Widget, can_focus=True):
             self.update_view()
 
     def leave_scroll_mode(self) -> None:
-        """Return to the live screen; keys go to the agent again."""
         if self.scroll_mode is not None or self.viewport.offset:
             self.scroll_mode = None
             self.viewport.scroll_to(0)

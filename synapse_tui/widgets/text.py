@@ -125,7 +125,6 @@ def _end(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """Shorten or pad text to exactly a width in cells."""
     short = shorten(text, width)
     return short + " " * (width - cell_len(short))
 

@@ -184,7 +184,6 @@ def still_title(title: str, known: Collection[str] = ()) -> str:
 
 
 def expected_view(spec: AgentSpec, number: int) -> AgentView:
-    """Return a placeholder without id for an agent that is being opened."""
     return AgentView("", number, one_line(spec.name or spec.profile), spec.profile)
 
 
@@ -269,7 +268,6 @@ YOU = "you"
 
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:
-    """Return the display name of a participant: `you`, the agent's label, or its id."""
     if agent_id == USER.sender_id:
         return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
@@ -280,8 +278,8 @@ def proof(sender: Sender) -> str:
     if sender.verified:
         return ""
     if sender.sender_id == USER.sender_id:
-        return "  (not proved: a shell of yours, or a program that does not sign)"
-    return "  (not proved: it only says so)"
+        return "  (unverified: your shell, or a program that does not sign)"
+    return "  (unverified)"
 
 
 def kind_of(agent_id: str) -> str:

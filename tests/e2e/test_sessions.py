@@ -295,7 +295,7 @@ def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Ru
     psutil.wait_procs([host], timeout=30)
     assert ended()[-1].endswith("SIGTERM")
     terminal = launch("dummy")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("n")
     agents(terminal, 1)
     leader(terminal, "q")
@@ -343,7 +343,7 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
     broken = run("synapse", "start", "newtype:n3")
     assert broken.returncode == 0
     assert "newtype.yaml:" in broken.stderr
-    assert "what it said before still counts" in broken.stderr
+    assert "its previous values stay in effect" in broken.stderr
     assert len(broken.stdout.splitlines()) == 1
     other = run("synapse", "start", "dummy:n4")
     assert (other.returncode, "newtype" in other.stderr) == (0, False)
@@ -371,7 +371,7 @@ def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
     assert not alive
     assert sessions(run) == []
     terminal.keys("clear; synapse-tui dummy", "Enter")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("n")
     terminal.wait_for("❯")
 
@@ -560,8 +560,8 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     host_of(run).terminate()  # as a system does that shuts down
     terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("Open the last workspace again?", "dummy 'one'", "dummy 'two'")
-    terminal.enter_dialog("Open the last workspace again?")
+    terminal.wait_for("Reopen the last workspace?", "dummy 'one'", "dummy 'two'")
+    terminal.enter_dialog("Reopen the last workspace?")
     terminal.keys("y")
     agents(terminal, 2)
     terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
@@ -578,7 +578,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui dummy", "Enter")
     terminal.wait_for("❯")
-    assert "Open the last workspace" not in terminal.screen, "it was closed by a person"
+    assert "Reopen the last workspace" not in terminal.screen, "it was closed by a person"
 
 
 @pytest.mark.timeout(240)

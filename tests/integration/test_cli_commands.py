@@ -276,7 +276,7 @@ async def test_a_living_process_whose_server_is_gone(shell: Shell) -> None:
         (["--wait-timeout", "nan"], 2, "--wait-timeout"),
         (["more", "words"], 2, "unexpected extra argument"),
         (["--nope"], 2, "--nope"),
-        (["--response", "--no-response"], 2, "--response and --no-response exclude each other"),
+        (["--response", "--no-response"], 2, "--response and --no-response cannot be combined"),
     ],
 )
 async def test_bad_options(

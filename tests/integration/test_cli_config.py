@@ -62,11 +62,11 @@ async def test_a_value_is_set_beside_what_the_file_holds(shell: Shell) -> None:
         (("tui.layout", "round"), "must be one of tabs, columns, grid, main"),
         (("tui.scrollback", "many"), "must be a whole number"),
         (("--project", "tui.save_scrollback", "true"), "cannot be set by a project"),
-        (("--user", "--project", "tui.layout", "grid"), "--user and --project exclude each other"),
-        (("tui.layout", "grid", "--local", "--user"), "--local and --user exclude each other"),
+        (("--user", "--project", "tui.layout", "grid"), "--user and --project cannot be combined"),
+        (("tui.layout", "grid", "--local", "--user"), "--local and --user cannot be combined"),
         (
             ("env.SYNAPSE_DATABASE_URL", "mysql://db/team"),
-            "is no URL of a PostgreSQL database: write",
+            "is not the URL of a PostgreSQL database: write",
         ),
     ],
 )
@@ -83,13 +83,13 @@ async def test_a_wrong_database_is_found_and_nothing_takes_its_place(shell: Shel
     own(shell).parent.mkdir()
     own(shell).write_text('{"env": {"SYNAPSE_DATABASE_URL": "mysql://db/team"}}')
     checked = await shell.run("config", "validate")
-    assert (checked.code, "SYNAPSE_DATABASE_URL' is no URL of a PostgreSQL" in checked.out) == (2, True)
+    assert (checked.code, "SYNAPSE_DATABASE_URL' is not the URL of a PostgreSQL" in checked.out) == (2, True)
     for words in (("history", "list"), ("file-safety", "locks"), ("file-safety", "lock", "a")):
         result = await shell.run(*words)
-        assert (result.code, "is no URL of a PostgreSQL database" in result.err) == (2, True), result.err
+        assert (result.code, "is not the URL of a PostgreSQL database" in result.err) == (2, True), result.err
     debug = await shell.run("file-safety", "debug", "--json")
     told = json.loads(debug.out)
-    assert told["problem"].startswith("SYNAPSE_DATABASE_URL is no URL of a PostgreSQL database")
+    assert told["problem"].startswith("SYNAPSE_DATABASE_URL is not the URL of a PostgreSQL database")
     assert (debug.code, told["project"]) == (0, str(shell.folder))
 
 
@@ -97,7 +97,7 @@ async def test_a_broken_file_is_never_overwritten(shell: Shell) -> None:
     own(shell).parent.mkdir()
     own(shell).write_text('{"tui": ')
     result = await shell.run("config", "set", "tui.layout", "grid")
-    assert (result.code, "no valid JSON" in result.err) == (2, True), result.err
+    assert (result.code, "not valid JSON" in result.err) == (2, True), result.err
     assert own(shell).read_text() == '{"tui": '
 
 

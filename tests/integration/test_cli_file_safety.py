@@ -52,8 +52,11 @@ async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
     again = await shell.run("file-safety", "unlock", "a.py")
     assert (again.code, "was not locked by user" in again.err) == (4, True)
     assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
-    assert "no file was locked by user" in (await shell.run("file-safety", "unlock", "--all")).err
-    assert "FILES and --all are given" in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
+    assert "user held no locks" in (await shell.run("file-safety", "unlock", "--all")).err
+    assert (
+        "FILES and --all cannot be combined"
+        in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
+    )
     database = shell.folder / ".synapse/file_safety.db"
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     assert "*.db" in (shell.folder / ".synapse/.gitignore").read_text()
@@ -71,7 +74,7 @@ async def test_an_agent_is_told_who_holds_a_file(shell: Shell) -> None:
     data = (await shell.run("file-safety", "lock", "a.py", "--json")).json
     assert (data["allowed"], data["reason"]) == (False, f"locked by {CLAUDE}")
     stolen = await shell.run("file-safety", "unlock", "a.py", "--force")
-    assert (stolen.code, "cannot take locks away" in stolen.err) == (2, True)
+    assert (stolen.code, "cannot release the locks of others" in stolen.err) == (2, True)
     other = await shell.run("file-safety", "lock", "b.py", "--agent", "claude")
     assert (other.code, f"runs inside {CODEX}" in other.err) == (2, True)
     inside(shell, "")
@@ -142,7 +145,7 @@ async def test_an_agent_whose_process_has_ended_holds_no_lock(shell: Shell) -> N
     assert taken.code != 0
     assert f"{CLAUDE} has ended" in taken.err
     given = await shell.run("file-safety", "unlock", "--all", "--agent", CLAUDE)
-    assert f"no file was locked by {CLAUDE}" in given.err
+    assert f"{CLAUDE} held no locks" in given.err
 
 
 SANDBOX = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")

@@ -35,7 +35,7 @@ async def test_what_a_person_had_written_is_trusted_and_what_an_agent_had_is_not
 ) -> None:
     shell.environ["SYNAPSE_AGENT_ID"] = agent
     result = await shell.run("init")
-    assert ("until a person trusts" in result.err) == bool(agent), result.err
+    assert ("until the user trusts" in result.err) == bool(agent), result.err
     path = shell.folder / ".synapse/settings.json"
     assert (TrustStore(shell.home / ".synapse/trusted.json").check(path, path.read_bytes()) is None) == (
         not agent
@@ -54,7 +54,7 @@ async def test_reset_asks_and_keeps_what_was_edited(shell: Shell) -> None:
         assert backup in result.out
         assert "grid" in edited.with_name(backup).read_text()
         assert edited.read_text() == "{}\n"
-    assert "nothing to put back" in (await shell.run("reset")).err
+    assert "nothing to restore" in (await shell.run("reset")).err
 
 
 async def test_resetting_the_users_settings_lets_nobody_in(shell: Shell) -> None:
@@ -78,7 +78,7 @@ async def test_a_settings_file_of_synapse_a2a_is_kept_and_its_faults_are_reporte
     theirs = '{"env": {"SYNAPSE_HISTORY_ENABLED": "true"}, "approvalMode": "required"}'
     (folder / "settings.json").write_text(theirs)
     result = await shell.run("init")
-    assert "1 in settings.json cannot be used" in result.err, result.err
+    assert "problems in settings.json: 1" in result.err, result.err
     assert (folder / "settings.json").read_text() == theirs
 
 

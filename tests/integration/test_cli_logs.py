@@ -54,7 +54,7 @@ async def test_lines_as_json(shell: Shell, log: Path) -> None:
     assert told == {"agent_id": "synapse-claude-8100", "file": str(log), "lines": ["line 9998", "line 9999"]}
     refused = await shell.run("logs", "claude", "--json", "--follow")
     assert refused.code == 2
-    assert "leave --follow" in refused.err
+    assert "cannot be combined with --follow" in refused.err
 
 
 @pytest.mark.parametrize("option", [("--raw",), ("--format", "ansi")])

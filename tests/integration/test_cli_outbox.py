@@ -48,7 +48,7 @@ async def test_what_is_kept_for_agents_that_are_not_open_is_listed(shell: Shell)
         result = await shell.run("outbox", *words)
         rows = result.out.splitlines()[1:]
         assert [row.split()[2] for row in rows][:1] == [first[:8]]
-        assert [("kept: 'ign' not open" in row, row.split()[-1]) for row in rows] == [
+        assert [("kept: 'ign' is not open" in row, row.split()[-1]) for row in rows] == [
             (True, "1"),
             (True, "2"),
         ]
@@ -68,11 +68,11 @@ async def test_what_is_kept_can_be_canceled_and_nothing_else(shell: Shell) -> No
     first, second, third = await kept(shell, "one", "two", "three")
     held = await shell.run("outbox", "release", first)
     assert (held.code, held.out) == (4, "")
-    assert "open it again: synapse start gemini:ign --port 8110" in held.err
+    assert "open the agent: synapse start gemini:ign --port 8110" in held.err
     done = await shell.run("outbox", "cancel", first[:8])
     assert (done.code, done.out) == (0, f"synapse-gemini-8110 'ign': canceled (task {first[:8]})\n")
     assert (await shell.run("outbox", "cancel", first)).code == 4
-    assert "no message to do that with" in (await shell.run("outbox", "release", "all")).err
+    assert "no matching messages" in (await shell.run("outbox", "release", "all")).err
     every = json.loads((await shell.run("outbox", "cancel", "all", "--json")).out)
     assert {(each["task_id"], each["status"]) for each in every} == {
         (second, "canceled"),
@@ -87,7 +87,7 @@ async def test_an_agent_takes_back_its_own_kept_messages_only(shell: Shell) -> N
     shell.environ |= {"SYNAPSE_AGENT_ID": CODEX.sender_id, "SYNAPSE_TOKEN": "secret"}
     refused = await shell.run("outbox", "cancel", other)
     assert refused.code == 4
-    assert "agents act on their own messages only" in refused.err
+    assert "agents can change only their own messages" in refused.err
     done = json.loads((await shell.run("outbox", "cancel", "all", "--json")).out)
     assert [each["task_id"] for each in done] == [own]
 
@@ -150,9 +150,9 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
         (["cancl", "all"], "'cancl' is not an action"),
         (["gemini", "cancle", "all"], "Did you mean 'cancel'?"),
         (["cancel"], "cancel needs a task"),
-        (["move", "abcd1234"], "move needs a task and its place"),
-        (["move", "abcd1234", "0"], "move needs a task and its place"),
-        (["list", "abcd1234"], "list takes no 'abcd1234'"),
+        (["move", "abcd1234"], "move needs a task and its new place"),
+        (["move", "abcd1234", "0"], "move needs a task and its new place"),
+        (["list", "abcd1234"], "unexpected 'abcd1234' after list"),
     ],
 )
 async def test_words_that_make_no_sense(shell: Shell, words: list[str], said: str) -> None:
@@ -207,11 +207,11 @@ async def test_what_all_does_not_mean_is_named(shell: Shell, gemini: FakeAgent) 
     uncertain, info = gemini.wait("a"), gemini.info("by the way")
     gemini.outbox.doubt(uncertain.id, "the host ended")
     result = await shell.run("outbox", "retry", "all")
-    assert f"message {uncertain.short_id} is left out, held: uncertain whether it was sent" in result.err
+    assert f"message {uncertain.short_id} was skipped, held: uncertain whether it was sent" in result.err
     assert f"synapse outbox retry {uncertain.short_id} sends it (again)" in result.err
     assert "there is no message" not in result.err
     result = await shell.run("outbox", "cancel", "all")
     assert result.out == f"{gemini.agent_id}: canceled (task {uncertain.short_id})\n"
     short = info.short_id
-    assert f"message {short} is left out, it is in the inbox: synapse outbox cancel {short}" in result.err
-    assert "no message to do that with" in (await shell.run("outbox", "hold", "all")).err
+    assert f"message {short} was skipped, it is in the inbox: synapse outbox cancel {short}" in result.err
+    assert "no matching messages" in (await shell.run("outbox", "hold", "all")).err

@@ -73,7 +73,7 @@ async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell,
     task = given(codex)
     for words, told in (
         (["x", "--file", "/nowhere/x"], "/nowhere/x cannot be read: No such file"),
-        (["--fail", "--data", "1"], "the reply is missing"),
+        (["--fail", "--data", "1"], "the reply is empty"),
     ):
         result = await shell.run("reply", *words)
         assert result.code == 2
@@ -91,7 +91,7 @@ async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, c
 
 
 async def test_what_awaits_a_reply(shell: Shell, codex: FakeAgent) -> None:
-    assert "no task awaits a reply" in (await shell.run("reply", "--list")).err
+    assert "no tasks await a reply" in (await shell.run("reply", "--list")).err
     task = given(codex)
     table = (await shell.run("reply", "--list")).out.splitlines()
     assert [line.split() for line in table] == [
@@ -106,7 +106,7 @@ async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell,
     task = given(codex)
     named = await shell.run("reply", "fine", "--to", "ffffffff")
     assert named.code == 4
-    assert f"{codex.agent_id} was given no task 'ffffffff'" in named.err
+    assert f"{codex.agent_id} has no task 'ffffffff'" in named.err
     assert f"awaiting a reply: {task.id[:8]} (from {ASKER.sender_id})" in named.err
     sent = await shell.run("send", "claude 1", "fine", "--reply-to", "ffffffff", "--json")
     assert sent.code == 4
@@ -160,7 +160,7 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     [task_id] = agent.task_ids
     assert (result.code, result.out) == (0, ""), "what stands there is an answer"
     assert f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})" in result.err
-    assert "use --response to wait for it" in result.err
+    assert "use --response to wait for its answer" in result.err
     receipt = (await shell.run("send", "gemini", "by the way", "-p", "1", "--no-response")).out
     assert receipt.startswith(f"{agent.agent_id}: queued: in the inbox (task ")
     assert [agent.outbox.read(task).state for task in agent.task_ids] == [TaskState.COMPLETED] * 2
@@ -175,7 +175,7 @@ async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered
     asking = ("send", "codex", "which one?", "-p", "1", "--response")
     over = await shell.run(*asking, "--wait-timeout", "0.2")
     assert (over.code, over.out) == (7, "")
-    assert "goes on (queued: in the inbox)" in over.err
+    assert "still open (queued: in the inbox)" in over.err
     await agent.cancel(next(iter(agent.tasks)).id)
     agent.outbox.take(next(iter(agent.tasks)).id)
     waiting = await shell.start(*asking)
@@ -185,7 +185,7 @@ async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered
     shell.enter(agent)
     read = await shell.run("inbox")
     assert read.out.endswith(" which one?\n")
-    assert f'user waits for an answer: synapse reply "..." --to {task.short_id}' in read.err
+    assert f'user expects an answer: synapse reply "..." --to {task.short_id}' in read.err
     assert not agent.tasks.get(task.id).state.final, "it was read, not answered"
     assert (await shell.run("reply", "the blue one")).code == 0
     out, _ = await waiting.communicate()

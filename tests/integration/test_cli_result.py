@@ -27,10 +27,10 @@ async def test_a_late_answer_is_fetched(shell: Shell, asked: tuple[FakeAgent, st
     agent, task = asked
     early = await shell.run("result", task)
     assert (early.code, early.out) == (7, "")
-    assert f"task {task} of {agent.agent_id} goes on (queued)" in early.err
+    assert f"task {task} of {agent.agent_id} is still open (queued)" in early.err
     assert "--wait-timeout" in early.err
     agent.give(agent.task_ids[0])
-    assert "goes on (working)" in (await shell.run("result", task)).err
+    assert "is still open (working)" in (await shell.run("result", task)).err
     agent.finish(agent.task_ids[0], "at last\nit is done")
     assert (await shell.run("result", task)).out == "at last\nit is done\n"
     told = (await shell.run("result", agent.task_ids[0], "--json")).json
@@ -56,7 +56,7 @@ async def test_a_task_that_nobody_knows(shell: Shell) -> None:
     for task in ("00000000", "short"):
         result = await shell.run("result", task)
         assert result.code == 4
-        assert f"no running agent knows a task '{task}'" in result.err
+        assert f"no running agent has a task '{task}'" in result.err
     assert (await shell.run("result", "no task")).code == 4
     shell.register(FakeAgent(1, "claude"))
     result = await shell.run("result", "00000000")

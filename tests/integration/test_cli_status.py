@@ -85,7 +85,7 @@ async def test_a_person_looks_into_all_inboxes_and_marks_nothing(
     assert sorted(result.out.splitlines()) == sorted(
         [f"[A2A:{first.short_id}:{CODEX.sender_id}] one", "two [31m", f"[A2A:{second.short_id}:user] three"]
     )
-    assert "not marked read" in result.err
+    assert "not marked as read" in result.err
     assert gemini.outbox.is_unread(first.id)
     assert claude.outbox.is_unread(second.id)
 

@@ -61,7 +61,7 @@ async def test_nothing_is_trusted_unseen_or_by_an_agent(shell: Shell) -> None:
         assert (result.code, "--yes" in result.err) == (2, True), result.err
     shell.environ["SYNAPSE_AGENT_ID"] = "synapse-claude-8100"
     result = await shell.run("trust", "--yes")
-    assert (result.code, "only a person can trust" in result.err) == (2, True), result.err
+    assert (result.code, "agents cannot trust" in result.err) == (2, True), result.err
     assert (await shell.run("trust", "--list")).code == 0
     shell.environ["SYNAPSE_AGENT_ID"] = ""
     assert not await used(shell)

@@ -89,7 +89,8 @@ async def names_the_key_that_interrupts(shell: Shell) -> None:
     table, _, advice = result.out.partition("\n\n")
     assert "[ctrl+x] did not stop the turn, [escape] did" in table
     assert (
-        f"To change in {shell.home}/.synapse/profiles/endless.yaml:\n  interrupt.keys: [escape]\n" in advice
+        f"Changes to make in {shell.home}/.synapse/profiles/endless.yaml:\n  interrupt.keys: [escape]\n"
+        in advice
     )
 
 
@@ -114,4 +115,4 @@ async def test_nobody_pays_unasked_and_what_is_wrong_is_told_before_anything_sta
     put_profile(shell, "missing", command="no-such-agent", install="get it")
     assert (await shell.run("doctor", "dummy", "missing", "--yes")).code == 9
     unknown = await shell.run("doctor", "dummy", "--check", "nope")
-    assert (unknown.code, "there is no check 'nope'" in unknown.err) == (2, True)
+    assert (unknown.code, "no check named 'nope'" in unknown.err) == (2, True)

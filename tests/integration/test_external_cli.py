@@ -48,7 +48,7 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
     assert (same.json["text"], same.json["status"]) == ("hello", "completed")
 
     removed = await shell.run("external", "remove", "echo")
-    assert (removed.code, removed.out) == (0, "@echo is removed\n")
+    assert (removed.code, removed.out) == (0, "removed @echo\n")
     assert not list((shell.home / ".synapse" / "external").glob("*/*"))
     assert (await shell.run("send", "echo", "hello")).code == 3
 
@@ -71,7 +71,7 @@ async def test_a_conversation_goes_on_from_command_to_command(shell):
         await shell.run("external", "add", server.url, "--alias", "old")
         first = await shell.run("external", "send", "old", "hello")
         assert (first.code, first.out) == (0, "heard: hello\n")
-        assert 'old asks; answer it: synapse send old "..."' in first.err
+        assert 'old asks a question; answer it: synapse send old "..."' in first.err
         second = await shell.run("external", "send", "old", "more")
         assert second.out == "done: more\n"
 
@@ -93,7 +93,7 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
         assert sent.out.startswith("echo: submitted (task ")
         short = sent.out.split("(task ")[1][:8]
         open_still = await shell.run("result", short)
-        assert (open_still.code, "goes on" in open_still.err) == (7, True)
+        assert (open_still.code, "still open" in open_still.err) == (7, True)
         done = await shell.run("external", "send", "echo", "hello", "--json")
         told = await shell.run("result", str(done.json["task_id"]))
         assert (told.code, told.out) == (0, "hello\n")
@@ -118,7 +118,7 @@ async def test_a_host_that_knows_no_external_agents_is_passed_over(shell, echo):
     ("answers", "said"),
     [
         (0, "it is not known whether the message arrived"),
-        (1, "the host ended before echo answered\n  the next one goes on with task 11111111: synapse result"),
+        (1, "the host ended before echo answered\n  the next host continues task 11111111: synapse result"),
     ],
 )
 async def test_a_host_that_dies_with_the_message_is_not_replaced(shell, echo, answers, said):

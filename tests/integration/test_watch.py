@@ -204,10 +204,10 @@ async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "no agent is named"),
+        ([], "no agent given"),
         (["gemini", "--list", "--stop"], "--list and --stop"),
         (["gemini", "--stop", "--every", "5"], "--list and --stop"),
-        (["all"], "watch over one at a time"),
+        (["all"], "watch one at a time"),
         (["gemini", "--every", "-1"], "every -1 s"),
         (["gemini", "--until", "("], "is not a pattern"),
         (["gemini", "--nudge", ""], "--nudge is empty"),

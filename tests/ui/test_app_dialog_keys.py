@@ -50,7 +50,7 @@ async def test_detach_works_while_a_dialog_is_open_and_other_commands_say_what_t
         await pilot.press("f10")
         await until(lambda: isinstance(app.screen, Palette) and app.screen.ready)
         await pilot.press("a", LEADER, "z")
-        assert "leave the dialog first" in app.main.status_bar.notice
+        assert "close the dialog first" in app.main.status_bar.notice
         await pilot.press(LEADER, "d")
         assert detached
         assert app.screen.query_one(Input).value == "a", "none of it is typed into the dialog"

@@ -283,7 +283,7 @@ async def test_quit_asks_first():
     async with running(host) as (app, pilot):
         await pilot.press(LEADER, "q")
         assert "This stops 3 agents" in text_of(app)
-        assert "1 of them is in the middle" in text_of(app)
+        assert "1 of them is still working" in text_of(app)
         await pilot.press("escape")
         assert at_main(app)
         await pilot.press(LEADER, "q", "tab", "tab", "y")

@@ -86,16 +86,16 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
     files = Files(tmp_path)
     async with running(three_agents(), theme=None, settings_files=files) as (app, pilot):
         await pilot.press("f10", *"colours: drac", "enter")
-        await until(lambda: "kept in ~/.synapse/settings.json" in app.main.status_bar.notice)
+        await until(lambda: "saved in ~/.synapse/settings.json" in app.main.status_bar.notice)
         assert app.theme == "synapse-dracula"
         assert files.read(files.user) == {"tui": {"theme": "dracula"}}
         files.write(files.local, {"tui": {"theme": "nord"}})
         await choose(app, "light")
-        assert ".synapse/settings.local.json wins: nord" in app.main.status_bar.notice
+        assert ".synapse/settings.local.json overrides it: nord" in app.main.status_bar.notice
         files.write(files.user, "{")
         await pilot.pause()
         app.perform("keep_theme", "dark")
-        await until(lambda: "is no valid JSON" in app.main.status_bar.notice)
+        await until(lambda: "is not valid JSON" in app.main.status_bar.notice)
         assert app.theme == "synapse-dark", "for this session"
 
 

@@ -64,7 +64,7 @@ async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_fo
         assert host.history.asked[-1].query == "parser"
         assert len(host.history.asked) - asked <= len("parser")
         await pilot.press("z", "z")
-        await until(lambda: "nothing is found; p looks in all projects" in text_of(app))
+        await until(lambda: "nothing found; p searches all projects" in text_of(app))
 
 
 async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:
@@ -107,7 +107,7 @@ async def test_filters_are_chosen_by_keys_and_buttons() -> None:
         await pilot.press("g", "home", "enter")
         await until(lambda: len(view.rows) == 3)
         await pilot.click("#by-state")
-        await until(lambda: "not ended" in text_of(app))
+        await until(lambda: "open" in text_of(app))
         await pilot.press("down", "down", "down", "enter")
         await until(lambda: texts(view) == ["failed"])
         await pilot.press("s", "home", "enter", "t", "down", "down", "down", "enter")
@@ -181,7 +181,7 @@ async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
     host.settings._values["env.SYNAPSE_HISTORY_ENABLED"] = kept
     host.add(AgentSpec("claude"))
     async with shown(host) as (app, _pilot, _view):
-        await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))
+        await until(lambda: (OFF[:50] if not kept else "no messages yet") in text_of(app))
 
 
 async def test_a_slow_history_holds_up_nobody() -> None:
@@ -189,7 +189,7 @@ async def test_a_slow_history_holds_up_nobody() -> None:
     host.history.put("one")
     host.history.gate.clear()
     async with shown(host) as (app, pilot, view):
-        await until(lambda: "looking…" in text_of(app))
+        await until(lambda: "searching…" in text_of(app))
         await pilot.press("a", "escape")
         await until(lambda: at_main(app))
         host.history.gate.set()

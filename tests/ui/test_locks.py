@@ -37,7 +37,7 @@ async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> Non
         assert "3m48s" in panel(app)
         assert "codex · 1m12s · fix the lexer" in panel(app)
         host.safety.free("src/lexer.py")
-        await until(lambda: "no file is locked" in panel(app))
+        await until(lambda: "no files are locked" in panel(app))
 
 
 def switch(host: FakeHost, *, enabled: bool) -> None:
@@ -149,7 +149,7 @@ async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:
         (["tab", "y"], Consent.YES, "from its next start"),
         (["tab", "n"], Consent.LATER, ""),
         (["escape"], Consent.LATER, ""),
-        (["right", "right", "right", "enter"], Consent.NEVER, "goes on without"),
+        (["right", "right", "right", "enter"], Consent.NEVER, "runs without"),
     ],
 )
 async def test_hooks_that_must_be_installed_are_asked_for_once(

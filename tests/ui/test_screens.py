@@ -77,7 +77,7 @@ async def test_files_that_have_changed_are_asked_about_before_instructions_are_s
         await until(lambda: ("instruct", "synapse-claude-8100") in host.calls)
         assert at_main(app)
         app.perform("read_project")
-        await until(lambda: "the project's files are read" in text_of(app))
+        await until(lambda: "the project's files are reloaded" in text_of(app))
 
 
 def test_recipients_are_offered_by_their_shortest_address():

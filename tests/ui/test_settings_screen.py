@@ -89,7 +89,7 @@ async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(fi
         await pilot.press(*"colours agents")
         await until(lambda: [entry.key for entry in screen._shown] == ["tui.theme"])
         await pilot.press("x")
-        await until(lambda: "no setting is called that" in text_of(app))
+        await until(lambda: "no matching settings" in text_of(app))
         await pilot.press("enter", "escape")
         await until(lambda: len(screen._shown) == everything)
         assert app.screen is screen
@@ -104,7 +104,7 @@ async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> N
         assert await closed(app, pilot) == "tui.layout is grid in ~/.synapse/settings.json"
         assert files.read(files.user) == {"tui": {"layout": "grid"}}
         await until(lambda: "grid" in row(app, "tui.layout"))
-        assert "changed outside" not in said(app)
+        assert "changed elsewhere" not in said(app)
 
 
 async def test_the_file_that_counts_now_is_marked_and_another_can_be_chosen(files: Files) -> None:
@@ -123,11 +123,11 @@ async def test_what_wins_over_the_written_file_is_told_before_and_afterwards(fil
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "up", "up")
-        await until(lambda: ".synapse/settings.local.json wins: main" in text_of(app))
+        await until(lambda: ".synapse/settings.local.json overrides it: main" in text_of(app))
         await pilot.press("shift+tab", "up", "enter")
-        assert (await closed(app, pilot)).endswith(".synapse/settings.local.json wins: main")
+        assert (await closed(app, pilot)).endswith(".synapse/settings.local.json overrides it: main")
         await open_editor(app, pilot, "env.SYNAPSE_LOG_LEVEL")
-        assert "$SYNAPSE_LOG_LEVEL in the environment wins over all files" in text_of(app)
+        assert "$SYNAPSE_LOG_LEVEL in the environment overrides all files" in text_of(app)
 
 
 async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(files: Files) -> None:
@@ -154,10 +154,10 @@ async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
         editor = await open_editor(app, pilot, "tui.keys")
         editor.query_one(TextArea).text = "zoom = f11, leader Z\nzom = f12"
         await pilot.press("ctrl+s")
-        await until(lambda: "names 'zom', which is no action: did you mean 'zoom'?" in error(editor))
+        await until(lambda: "names 'zom', which is not an action: did you mean 'zoom'?" in error(editor))
         editor.query_one(TextArea).text = "zoom f11"
         await pilot.press("ctrl+s")
-        await until(lambda: "'zoom f11' must read NAME = VALUE" in error(editor))
+        await until(lambda: "'zoom f11' must have the form NAME = VALUE" in error(editor))
         editor.query_one(TextArea).text = "zoom = f11, leader Z\nlayout ="
         await pilot.press("ctrl+s")
         await closed(app, pilot)
@@ -180,7 +180,7 @@ async def test_secrets_are_never_shown_and_only_hashes_are_written(files: Files)
             assert shown not in text_of(app)
         assert [str(option.id) for option in editor.query_one("#layer", OptionList)._options] == ["user"]
         await pilot.press("enter")
-        await until(lambda: "is not changed by an empty field" in error(editor))
+        await until(lambda: "must not be empty" in error(editor))
         await pilot.press(*"new=0123456789abcdef0123456789abcdef")
         await pilot.pause()
         assert "0123456789abcdef" not in text_of(app)
@@ -205,18 +205,18 @@ async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None
     files.write(files.user, '{"tui": ')
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_screen(app, pilot)
-        await until(lambda: "is no valid JSON" in text_of(app))
+        await until(lambda: "is not valid JSON" in text_of(app))
         editor = await open_editor(app, pilot, "tui.layout")
         await pilot.press("enter")
-        await until(lambda: "is no valid JSON" in error(editor))
+        await until(lambda: "is not valid JSON" in error(editor))
         assert files.user.read_text(encoding="utf-8") == '{"tui": '
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"tui": ', "as before: the file cannot be read now"),
-        ({"tui": {"theme": "no such", "layout": "main"}}, "as before: what it says now cannot be used"),
+        ('{"tui": ', "unchanged: the file cannot be read"),
+        ({"tui": {"theme": "no such", "layout": "main"}}, "unchanged: its new value is invalid"),
     ],
 )
 async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(
@@ -241,7 +241,7 @@ async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(file
         assert "default" in row(app, "tui.layout")
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "down")
-        await until(lambda: ".synapse/settings.json counts once you have trusted it" in text_of(app))
+        await until(lambda: ".synapse/settings.json has no effect until you trust it" in text_of(app))
         await pilot.press("enter")
-        assert "counts once you have trusted it" in await closed(app, pilot)
+        assert "has no effect until you trust it" in await closed(app, pilot)
         assert files().load().text("tui.layout") == "tabs"

@@ -143,7 +143,7 @@ async def test_what_is_typed_at_the_start_is_given_to_the_agent_once_it_is_ready
     host = FakeHost()
     async with running(host, restore=offering(host)) as (app, pilot):
         await pilot.press(*"@dummy-8248 to original", "enter")
-        assert "a question waits" in text_of(app)
+        assert "a question is waiting" in text_of(app)
         claude = await restored(app, pilot)
         await pilot.press(*"more")
         await pilot.pause(0.3)

@@ -115,7 +115,7 @@ class Wait:
 
 def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
     wait = Wait(timeout=60, waits=False)
-    with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 goes on"):
+    with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 is still open"):
         wait()
     assert wait.time.now == pytest.approx(60)
     pauses = wait.time.pauses

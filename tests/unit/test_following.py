@@ -147,11 +147,11 @@ async def test_a_broken_profile_goes_on_as_it_was_and_is_told_once(followed: Fol
     assert commands(followed) == {"aider": "one"}
     assert followed.notices[0].startswith(f"{file}:2: ")
     assert "color" in followed.notices[0]
-    assert "what it said before still counts" in followed.notices[0]
+    assert "its previous values stay in effect" in followed.notices[0]
     new = followed.write("command: [", followed.paths.profiles / "new.yaml")
     await followed.until(lambda: len(followed.notices) == 2)
     assert followed.notices[1].startswith(str(new))
-    assert "still counts" not in followed.notices[1]
+    assert "stay in effect" not in followed.notices[1]
     followed.write("command: two\ncolor: red\n", file)
     await followed.until(lambda: commands(followed) == {"aider": "two"})
     assert len(followed.notices) == 2
@@ -186,14 +186,14 @@ async def test_a_broken_file_gives_what_it_gave_and_is_told_once(followed: Follo
     await followed.until(lambda: followed.layout == "grid")
     followed.write('{"tui": {"layout": "ma')
     await followed.until(lambda: len(followed.notices) == 1)
-    assert "no valid JSON" in followed.notices[0]
-    assert "what it said before still counts" in followed.notices[0]
+    assert "not valid JSON" in followed.notices[0]
+    assert "its previous values stay in effect" in followed.notices[0]
     assert str(followed.paths.synapse / "settings.json") in followed.notices[0]
     followed.write({"a2a.flow": "oneway"}, followed.of_project)
     followed.trust(followed.of_project)
     await followed.until(lambda: followed.follower.settings.text("a2a.flow") == "oneway")
     assert followed.layout == "grid"
-    assert len([text for text in followed.notices if "no valid JSON" in text]) == 1
+    assert len([text for text in followed.notices if "not valid JSON" in text]) == 1
     followed.write({"tui": {"layout": "main", "sidebar": "perhaps"}})
     await followed.until(lambda: followed.layout == "main")
     assert followed.follower.settings.flag("tui.sidebar")

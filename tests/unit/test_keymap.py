@@ -107,12 +107,12 @@ def test_keys_have_one_spelling_and_one_label(word: str, key: str, label: str) -
         ("ctrl+[", "in a terminal that is Esc"),
         ("shift+enter", "in a terminal that is Enter"),
         ("ctrl+1", "no terminal sends it"),
-        ("ctrl+shift+a", "terminals do not tell Shift"),
+        ("ctrl+shift+a", "terminals cannot report Shift"),
         ("shift+a", "write the character that it types"),
         ("alt+[", "no terminal sends it"),
-        ("spce", "there is no such key, did you mean 'space'?"),
-        ("x+y", "'x' is no modifier"),
-        ("\x07", "there is no such key"),
+        ("spce", "no such key, did you mean 'space'?"),
+        ("x+y", "'x' is not a modifier"),
+        ("\x07", "no such key"),
     ],
 )
 def test_what_no_terminal_sends_is_refused(word: str, reason: str) -> None:
@@ -139,18 +139,18 @@ def test_bindings_are_read(value: object, read: object) -> None:
     ("value", "reason"),
     [
         ("f11", "must be a table of actions and their keys"),
-        ({"zoom": 5}, "must hold for 'zoom' a text"),
-        ({"zom": "f11"}, "names 'zom', which is no action: did you mean 'zoom'?"),
-        ({"xyzzy": "f11"}, "names 'xyzzy', which is no action; docs/keys.md names all"),
+        ({"zoom": 5}, "for 'zoom'"),
+        ({"zom": "f11"}, "names 'zom', which is not an action: did you mean 'zoom'?"),
+        ({"xyzzy": "f11"}, "names 'xyzzy', which is not an action; docs/keys.md lists them"),
         ({DIGITS: "f11"}, "its keys are the digits"),
         ({"zoom": "f5"}, "gives 'f5' to 'zoom', but it is the key of 'layout'"),
         ({"zoom": "leader n"}, "gives 'leader n' to 'zoom', but it is the key of 'new_agent'"),
         ({"zoom": "f11", "layout": "f11"}, "gives 'f11' to"),
         ({"zoom": "leader 3"}, f"but it is the key of '{DIGITS}'"),
-        ({"zoom": "z"}, "'z': it is for the agents"),
-        ({"zoom": "enter"}, "it is for the agents"),
-        ({"zoom": "ctrl+c"}, "it is for the agents"),
-        ({"zoom": "leader esc"}, "gives up what the leader began"),
+        ({"zoom": "z"}, "'z': it belongs to the agents"),
+        ({"zoom": "enter"}, "it belongs to the agents"),
+        ({"zoom": "ctrl+c"}, "it belongs to the agents"),
+        ({"zoom": "leader esc"}, "cancels the leader"),
         ({"zoom": "leader f5"}, "goes to the agent"),
         ({"zoom": "leader"}, "a key is missing"),
         ({"zoom": "cmd+z"}, "cannot give 'zoom' the key 'cmd+z': no terminal sends cmd"),
@@ -164,10 +164,10 @@ def test_bindings_that_cannot_be_say_why(value: object, reason: str) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (5, "must be a text"),
+        (5, "must be a string"),
         ("ctrl+i", "cannot be 'ctrl+i': in a terminal that is Tab"),
-        ("a", "cannot be 'a': it is for the agents"),
-        ("ctrl+c", "cannot be 'ctrl+c': it is for the agents"),
+        ("a", "cannot be 'a': it belongs to the agents"),
+        ("ctrl+c", "cannot be 'ctrl+c': it belongs to the agents"),
     ],
 )
 def test_a_leader_that_cannot_be_says_why(value: object, reason: str) -> None:
@@ -226,7 +226,7 @@ def test_what_the_settings_say_holds_everywhere() -> None:
 def test_the_leader_wins_over_an_action_and_that_is_told() -> None:
     keymap = Keymap.of("f11", read_bindings({"zoom": "f11, leader Z"}))
     assert keymap.find("zoom").keys == ()
-    assert keymap.problem == "'f11' is the leader: it is no key of 'zoom'"
+    assert keymap.problem == "'f11' is the leader, so it is not a key of 'zoom'"
     usual = Keymap.of("f5", {})
     assert usual.by_key("f5") is None
     assert not usual.problem

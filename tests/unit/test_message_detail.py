@@ -62,7 +62,7 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
     ).plain
     assert shown.endswith(
         "draw a plan\n\n↳ question\nwhich colour?"
-        "\n\n→ goes on\nas in this\nAttached file: /p/sky.png"
+        "\n\n→ follow-up\nas in this\nAttached file: /p/sky.png"
         "\n\n↳ answer\ndone\nAttached URL: https://example.org/x"
     )
 

@@ -68,14 +68,14 @@ def test_an_untrusted_project_sets_nothing(home: Path, project: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "no valid JSON"),
-        ("[]", "must hold a JSON object"),
+        ("{", "not valid JSON"),
+        ("[]", "must contain a JSON object"),
         ({"tui": {"layuot": "grid"}}, "did you mean 'tui.layout'?"),
         ({"tui": {"layout": "circle"}}, "must be one of tabs, columns, grid, main"),
         ({"tui": {"sidebar": "perhaps"}}, "must be true or false"),
         ({"tui": {"scrollback": "many"}}, "must be a whole number"),
-        ({"tui": {"agents": "claude"}}, "must be a list of texts"),
-        ({"tui": {"leader": 7}}, "must be a text"),
+        ({"tui": {"agents": "claude"}}, "must be a list of strings"),
+        ({"tui": {"leader": 7}}, "must be a string"),
     ],
 )
 def test_what_cannot_be_used_is_said_with_the_file_and_the_rest_holds(
@@ -120,7 +120,7 @@ def test_any_type_may_have_instructions_and_a_misspelt_one_is_told(home: Path, p
     assert "instructions.gemeni" not in found.values
     assert [problem.hint for problem in found.problems] == [
         "did you mean 'instructions.gemini'?",
-        "the value was left out",
+        "the value was ignored",
     ]
     assert "without folders" in found.problems[1].message
 

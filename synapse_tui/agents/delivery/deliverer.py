@@ -34,7 +34,7 @@ from .gate import (
     why_held,
 )
 from .interrupt import Interrupter, InterruptOutcome
-from .typist import FRAME, Commit, Typed, TypingResult, Typist
+from .typist import FRAME, NO_ENTER, Commit, Typed, TypingResult, Typist
 
 log = logging.getLogger(__name__)
 
@@ -271,7 +271,7 @@ class Settlement:
             return self._vanished(message)
         if await self._typist.clear(message.text):
             return TypingResult(Typed.REMOVED, "taken back", entered=False)
-        return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
+        return TypingResult(Typed.LEFT, NO_ENTER, message.entered)
 
     async def _taken_in(self, message: Unsent) -> None:
         if message.unread:

@@ -73,11 +73,12 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
+STATE_UNKNOWN = "state unknown"
 READS_AGAIN = 0.25  # seconds between two checks whether it reads again
 # seconds that the composer must have been empty: redraws briefly show it empty
 STEADY = 0.15
 
-_DIALOGS: dict[DialogKind, str] = {
+DIALOGS: dict[DialogKind, str] = {
     "permission": "permission dialog open",
     "question": "question open",
     "notice": "dialog open",
@@ -87,7 +88,7 @@ _WORDS = {
     AgentState.PROCESSING: "working",
     AgentState.WAITING: "permission dialog open",
     AgentState.ERROR: "agent shows an error",
-    AgentState.UNKNOWN: "state unknown",
+    AgentState.UNKNOWN: STATE_UNKNOWN,
     AgentState.EXITED: EXITED,
 }
 
@@ -122,7 +123,7 @@ def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
 
 def dialog_words(view: AgentTerminal) -> str:
     reading = view.reading()
-    return _DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
+    return DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
 def _blocked(view: AgentTerminal, *, works: bool) -> Hold | None:

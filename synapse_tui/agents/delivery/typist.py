@@ -188,6 +188,12 @@ SETTLES = 8.0  # seconds after Enter after which the user's keys follow in any c
 Commit = Callable[[], Awaitable[None]]
 
 
+NOT_SHOWN = "the composer does not show the message"
+NO_TEXT = "agent did not take the text"
+NO_ENTER = "agent did not take Enter"
+NO_PROOF = "Enter was pressed, and the screen does not tell whether it went"
+
+
 class Typed(StrEnum):
     SUBMITTED = "submitted"
     REMOVED = "removed"  # not in the composer, and not submitted
@@ -220,7 +226,7 @@ class _Stop(Exception):
 
 class _Gone(_Stop):
     def __init__(self) -> None:
-        super().__init__(Typed.LEFT, "the composer does not show the message")
+        super().__init__(Typed.LEFT, NOT_SHOWN)
 
 
 class Typist(Composing):
@@ -314,7 +320,7 @@ class Typist(Composing):
             if self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
             if not await self.change(deadline):
-                raise _Stop(Typed.LEFT, "the composer does not show the message")
+                raise _Stop(Typed.LEFT, NOT_SHOWN)
 
     def _check_dialog(self) -> None:
         if not self._view.alive:
@@ -342,7 +348,7 @@ class Typist(Composing):
                     return TypingResult(Typed.SUBMITTED, entered=True)
         except _Stop as stop:
             return await self._give_way(text, stop, entered=before is not None)
-        return await self._give_way(text, _Stop(Typed.LEFT, "agent did not take Enter"), entered=True)
+        return await self._give_way(text, _Stop(Typed.LEFT, NO_ENTER), entered=True)
 
     async def _apart_from_user(self) -> None:
         while (left := self._keyboard.apart_in(self._view.now())) > 0:
@@ -389,7 +395,7 @@ class Typist(Composing):
             if self._given_up or self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
                 break
         if not self.stands(text):
-            raise _Stop(Typed.UNCERTAIN, "Enter was pressed, and the screen does not tell whether it went")
+            raise _Stop(Typed.UNCERTAIN, NO_PROOF)
         return False
 
     def _taken(self, text: str, before: _Mark) -> bool:
@@ -413,7 +419,7 @@ class Typist(Composing):
         if not entered and await self._is_unread(outcome):
             return TypingResult(Typed.UNREAD, UNREAD)
         if outcome is Typed.LEFT and self.empty and not entered:
-            outcome, reason = Typed.REMOVED, "agent did not take the text"
+            outcome, reason = Typed.REMOVED, NO_TEXT
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
         if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
