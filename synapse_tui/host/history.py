@@ -406,14 +406,17 @@ class HistoryKeeper:
     ) -> None:
         await self._loading.wait()
         found = await journal.waiting(session.context_id)
+        asked = await journal.asked() if release else []
+        journal.ready()
         if self._agents.get(session.agent_id) is not session:
             return
         session.control.adopt(found, release=release, restored=release and not adopted)
         for each in found:
             if each.watch is not None:
                 session.watcher.restore(each.watch, goes_on=release)
-        if release:
-            await self._restore_asked(session, journal)
+        for task in asked:
+            if task.id not in session.tasks:
+                session.tasks.adopt(task)
         uncertain = sum(message.uncertain for message in session.control.waiting())
         waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
@@ -435,11 +438,6 @@ class HistoryKeeper:
                     f"{count} for {addressee} are kept: this agent is another one; open that one in its place"
                 )
                 self._events.publish(Notice(text, "warning", session.agent_id))
-
-    async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
-        for task in await journal.asked():
-            if task.id not in session.tasks:
-                session.tasks.adopt(task)
 
     def _note_all(self) -> None:
         self.reader.renew()

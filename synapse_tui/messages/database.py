@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Engine, UpdateBase, text
 from sqlalchemy.exc import DBAPIError
@@ -214,9 +215,34 @@ def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> Pus
     ended = session.exec(
         select(TaskRow).where(col(TaskRow.id).in_(waited), col(TaskRow.finished_at).is_not(None))
     ).all()
+    unwritten = [each.task_id for each in deliveries if not each.body]
+    recovered = session.exec(select(TaskRow).where(col(TaskRow.id).in_(unwritten))).all()
     return PushLeft(
-        tuple(map(_subscription_of, rows)), tuple(map(_delivery_of, deliveries)), tuple(map(task_of, ended))
+        tuple(map(_subscription_of, rows)),
+        tuple(map(_delivery_of, deliveries)),
+        tuple(map(task_of, ended)),
+        tuple(map(task_of, recovered)),
     )
+
+
+def note_end(session: Session, row: TaskRow, now: datetime) -> None:
+    """Add the notifications of a task that recovery ended; the host that sends them writes the bodies."""
+    task = task_of(row)
+    if task.outgoing or task.follows or task.instructs:
+        return
+    webhooks = session.exec(
+        select(SubscriptionRow).where(
+            SubscriptionRow.project == row.project,
+            SubscriptionRow.agent_name == row.agent_name,
+            SubscriptionRow.task_id == "",
+            col(SubscriptionRow.ended_at).is_(None),
+        )
+    ).all()
+    event = f"task.{row.status}"
+    for webhook in webhooks:
+        if event in webhook.events:
+            made = Delivery(str(uuid4()), webhook.id, row.id, event, now, now, body="", subject=event)
+            session.add(DeliveryRow(**_delivery_values(made)))
 
 
 def _upsert(
@@ -732,6 +758,8 @@ class Database:
             now = after_end(before, followed=row.id in followed, watched=watched, closed=closed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
+                if now.state.final:
+                    note_end(session, row, self._clock())
             if now.state.final and row.id in watches:
                 watches[row.id].state = FAILED
                 session.add(watches[row.id])

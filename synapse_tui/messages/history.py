@@ -391,8 +391,11 @@ class AgentJournal(Journal):
                 log.warning("waiting messages not read: %s", error.message)
                 await asyncio.sleep(RETRY)
             else:
-                self._read.set()
                 return found
+
+    def ready(self) -> None:
+        """Note that the tasks of earlier sessions are read; deliveries wait for it."""
+        self._read.set()
 
     async def restored(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -91,6 +91,7 @@ class PushLeft:
     subscriptions: tuple[Subscription, ...] = ()
     deliveries: tuple[Delivery, ...] = ()  # oldest first
     ended: tuple[Task, ...] = ()  # tasks that ended with their process, without a notification yet
+    recovered: tuple[Task, ...] = ()  # tasks of notifications whose bodies are still to be written
 
 
 MAX_CHANGES = 20_000
