@@ -27,6 +27,7 @@ from synapse_tui.model import (
     AgentState,
     DeliveryState,
     MessageRequest,
+    Reply,
     Sender,
     TaskQuery,
     TaskState,
@@ -164,6 +165,30 @@ def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
     assert not outcome.lost
     assert not outcome.untrue
     assert outcome.given
+
+
+async def test_what_is_sent_again_after_a_restart_is_not_typed_again(tmp_path):
+    client = Client(timeout=60, environ={})
+    sender = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101")
+    again = calls.send("once only", sender=sender, metadata={"origin_id": "m1"})
+    port, ids, answers = 0, set(), []
+    for _ in range(2):
+        async with one_agent(tmp_path, port, restore=True) as (_, session, _):
+            port = session.port
+            own = Sender(session.agent_id, "dummy", session.endpoint, verified=True)
+            ids.add((await asyncio.to_thread(client.call, session.endpoint, again)).task_id)
+            await until(lambda: "once only" in text_of(tmp_path, "submit"))
+            if not answers:
+                target = {"target_agent": sender.sender_id, "target_endpoint": sender.sender_endpoint}
+                asked = session.service.open(MessageRequest("which?", own, metadata=target), sender.sender_id)
+                answers = [calls.answer(asked.id, Reply("blue", origin_id="r1"), sender=sender)]
+            told = await asyncio.to_thread(client.call, session.endpoint, answers[0])
+            assert (told.task_id, told.text) == (asked.id, "blue")
+            await until(lambda: "blue" in text_of(tmp_path, "submit"))
+            await until(lambda: all(task.state.final for task in session.tasks), "the ends")
+    assert len(ids) == 1
+    submitted = text_of(tmp_path, "submit")
+    assert (submitted.count("once only"), submitted.count("blue")) == (1, 1)
 
 
 async def test_what_goes_on_with_a_task_still_does_after_a_restart(tmp_path):

@@ -5,29 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pytest
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from hypothesis import given, strategies as st
 from pathlib import Path
-from typing import Any
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.cells import cell_len
-
 from synapse_tui.a2a.external import transport
-from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
+from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
-from synapse_tui.a2a.external.journal import Journal
-from synapse_tui.a2a.external.peer import (
-    ArtifactChunk,
-    Budget,
-    Outgoing,
-    Pace,
-    TaskUpdate,
-    Update,
-    artifact_of,
-)
+from synapse_tui.a2a.external.peer import ArtifactChunk, Budget, Outgoing, Pace, TaskUpdate, Update, artifact_of
 from synapse_tui.a2a.external.registry import (
     ExternalAgent,
     ExternalStore,
@@ -41,8 +28,10 @@ from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
-from synapse_tui.model import USER, Sender, Task, TaskState
+from synapse_tui.messages.conversations import Entry, SavedConversation
+from synapse_tui.model import Sender, Task, TaskState, USER
 from synapse_tui.widgets.text import wrapped
+from typing import Any
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -401,7 +390,7 @@ def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
     assert sum(len(entry.text) for entry in conversation.entries) < 5_000_000
 
     again = talk()
-    again.restore(conversation.tasks, conversation.entries)
+    again.restore(SavedConversation("docs", tasks=(task,), entries=tuple(conversation.entries)))
     with pytest.raises(BudgetSpent):
         send(again, range(parts, 2 * parts))
     other = begun(conversation, "another message")
@@ -437,30 +426,7 @@ async def test_streams_are_read_at_a_pace_that_leaves_the_loop_to_others():
         await endless(several[1].event)
 
 
-# -- on the disk ---
-
-
-def test_conversations_are_read_as_they_were_written(tmp_path):
-    journal = Journal(tmp_path, Path("/project"), "me")
-    conversation = talk()
-    task = begun(conversation)
-    conversation.apply(task.id, status(TaskState.WORKING))
-    journal.write("docs", journal.unwritten(conversation))
-    conversation.apply(task.id, piece("half"))
-    assert b"half" not in journal.unwritten(conversation), "what still grows is not written"
-    conversation.apply(task.id, status(TaskState.COMPLETED))
-    conversation.opened = True
-    journal.write("docs", journal.unwritten(conversation))
-    assert journal.unwritten(conversation) == b""
-    with journal.path("docs").open("ab") as file:
-        file.write(b'{"task": {"id": 1}}\nnot json\n')
-
-    saved = Journal(tmp_path, Path("/project"), "other").load("docs")
-    assert saved.tasks == tuple(conversation.tasks)
-    assert saved.entries == tuple(conversation.entries)
-    assert (saved.context_id, saved.opened, saved.owners[task.id]) == ("c1", True, "me")
-    assert journal.path("docs").stat().st_mode & 0o777 == 0o600
-    assert Journal(tmp_path, Path("/elsewhere"), "me").load("docs").tasks == ()
+# -- files ---
 
 
 def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
