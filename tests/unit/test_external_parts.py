@@ -5,16 +5,28 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import pytest
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from hypothesis import given, strategies as st
 from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
+
 from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
-from synapse_tui.a2a.external.peer import ArtifactChunk, Budget, Outgoing, Pace, TaskUpdate, Update, artifact_of
+from synapse_tui.a2a.external.peer import (
+    ArtifactChunk,
+    Budget,
+    Outgoing,
+    Pace,
+    TaskUpdate,
+    Update,
+    artifact_of,
+)
 from synapse_tui.a2a.external.registry import (
     ExternalAgent,
     ExternalStore,
@@ -29,9 +41,8 @@ from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
 from synapse_tui.messages.conversations import Entry, SavedConversation
-from synapse_tui.model import Sender, Task, TaskState, USER
+from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.text import wrapped
-from typing import Any
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
