@@ -29,6 +29,8 @@ AGENT_EXITED = "agent exited"
 """Reason of a held message whose agent's process has exited while its host still runs."""
 IN_INBOX = "in the inbox"
 """Reason of a message that is left for the agent to read instead of being typed."""
+ORIGIN_ID = "origin_id"
+"""Metadata key: the sender's id of the message, the same each time that it is sent."""
 ANSWER_WANTED = "answer_wanted"
 """Metadata key: the sender waits for an answer even if the message goes to the inbox."""
 MAX_MESSAGE_BYTES = 1_000_000
@@ -289,6 +291,7 @@ class Reply:
         reason: Note for a person, in a few words; may be empty.
         parts: The content, if it is more than the text.
         as_message: Whether an A2A caller gets a plain message instead of a task with an artifact.
+        origin_id: The same in each attempt to deliver it; empty if unknown.
     """
 
     text: str
@@ -299,6 +302,7 @@ class Reply:
     reason: str = ""
     parts: tuple[Part, ...] = ()
     as_message: bool = False
+    origin_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

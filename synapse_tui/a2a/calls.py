@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from synapse_tui.content import Part, part_words
 from synapse_tui.errors import PeerBusy, PeerRefused, TaskNotFound
-from synapse_tui.model import Reply, Sender, TaskState
+from synapse_tui.model import ORIGIN_ID, Reply, Sender, TaskState
 
 from .signing import SignedRequest, TokenVerifier, signature_headers
 
@@ -226,6 +226,7 @@ def answer(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call[PeerTask]:
         "status": reply.state.value,
         "in_reply_to": outgoing_id,
         "receiver_task_id": reply.in_reply_to,
+        ORIGIN_ID: reply.origin_id,
         "explicit": reply.explicit,
         "truncated": reply.truncated,
         "reason": reply.reason,

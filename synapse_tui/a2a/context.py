@@ -190,11 +190,15 @@ Files = Annotated[BodyFiles | None, Depends(_files)]
 Shared = Annotated[Services, Depends(_services)]
 
 
+def unknown_task(task_id: str) -> TaskNotFound:
+    return TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
+
+
 def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
     """Find a task in memory by its id or a unique prefix, if the caller may see it."""
     found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
     if not found:
-        raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
+        raise unknown_task(task_id)
     if len(found) > 1:
         raise HttpProblem(
             409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"

@@ -52,9 +52,10 @@ class ExternalMessage(BaseModel):
     metadata: dict[str, Any] = {}
 
 
-def _external(shared: Shared) -> ExternalAgents:
+async def _external(shared: Shared) -> ExternalAgents:
     if shared.external is None:
         raise HttpProblem(503, "no_external_agents", "this server knows no external agents", "ask its host")
+    await shared.external.ready()
     return shared.external
 
 

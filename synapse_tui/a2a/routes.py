@@ -30,8 +30,18 @@ from synapse_tui.agents.delivery.incoming import receive, text_with_files
 from synapse_tui.content import TaskMessage, text_of_parts
 from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
 from synapse_tui.messages.changes import Chunk
-from synapse_tui.messages.service import late_message, told_before
-from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
+from synapse_tui.messages.service import has_reply, late_message, repeatable, told_before
+from synapse_tui.messages.tasks import LOAD_TIMEOUT
+from synapse_tui.model import (
+    DEFAULT_PRIORITY,
+    ORIGIN_ID,
+    MessageRequest,
+    Reply,
+    Sender,
+    Task,
+    TaskState,
+    check_priority,
+)
 
 from .agent import HostedAgent, Services
 from .agent_routes import inbox_router, instructions_router, outbox_router, status_router
@@ -50,6 +60,7 @@ from .context import (
     find_task,
     sender_of,
     type_of,
+    unknown_task,
     waited,
 )
 from .event_stream import EventStream
@@ -81,9 +92,10 @@ async def request_of(
     if body.message.task_id:
         request = _following(agent, request, body.message.task_id, caller)
     content = content_of(body.message.parts, files)
+    request = repeatable(request, agent.agent_id)
     if only_text(content) and not request.follows:
         return replace(request, text=text_of(body.message.parts))
-    task_id = str(uuid4())
+    task_id = request.task_id or str(uuid4())
     parts = await receive(content, agent.cwd, request.follows or task_id)
     return replace(
         request,
@@ -243,7 +255,7 @@ async def take_answer(
     full task id, which only they were given, is the proof.
     """
     metadata = check_metadata(body.metadata)
-    task = agent.service.outgoing(find_task(agent, reply_to).id)
+    task = await _outgoing(agent, reply_to)
     sender = sender_of(metadata, verified_id, is_ours=is_ours)
     trusted = sender.verified or (task.id == reply_to.lower() and not is_ours(task.target))
     if sender.sender_id != task.target or not trusted:
@@ -260,11 +272,30 @@ async def take_answer(
         explicit=metadata.get("explicit", not metadata.get("reply_artifacts")) is not False,
         in_reply_to="" if named == task.id else named,
         reason=_word(metadata, "reason") or (_word(error, "message") if isinstance(error, dict) else ""),
+        origin_id=_word(metadata, ORIGIN_ID),
     )
+    if task.id not in agent.tasks:
+        if has_reply(task, answer):
+            return task
+        raise unknown_task(reply_to)
     taken = agent.service.answered(task.id, answer, verified=sender.verified)
     if taken is None:
-        taken = agent.accept(late_message(answer, sender))
-    return await agent.control.saved(taken)
+        message = repeatable(late_message(answer, sender), agent.agent_id)
+        taken = await _repeated(agent, message) or agent.accept(message)
+    return await _saved(agent, taken)
+
+
+async def _outgoing(agent: HostedAgent, task_id: str) -> Task:
+    """Find an outgoing task; one that ended before a restart may be found in the history alone."""
+    with contextlib.suppress(TaskNotFound):
+        return agent.service.outgoing(find_task(agent, task_id).id)
+    await agent.tasks.journal.restored(LOAD_TIMEOUT)
+    if problem := agent.tasks.journal.problem:
+        raise HttpProblem(503, "history_unread", problem, "send it again later")
+    task = await agent.tasks.find(task_id)
+    if not task.outgoing:
+        raise unknown_task(task_id)
+    return task
 
 
 def _answer_text(body: SendBody) -> str:
@@ -421,7 +452,7 @@ def _resolved(name: str, candidates: Sequence[Address]) -> list[Address]:
 
 
 async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:
-    task = told_before(agent.tasks, request)
+    task = await _repeated(agent, request)
     if task is None:
         check_ring(agent, request, services)
         task = agent.accept(request)
@@ -429,7 +460,21 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
     if request.follows:
         message = await agent.control.saved(agent.tasks.get(request.task_id))
         return SentTask(task=task_json(agent.tasks.get(task.id)), follow_up=task_json(message))
-    return SentTask(task=task_json(await agent.control.saved(task)))
+    return SentTask(task=task_json(await _saved(agent, task)))
+
+
+async def _repeated(agent: HostedAgent, request: MessageRequest) -> Task | None:
+    """Return the task of a message that is sent again because its sender does not know that it arrived."""
+    if ORIGIN_ID not in request.metadata or not request.task_id or request.follows:
+        return told_before(agent.tasks, request)
+    try:
+        return await agent.tasks.find(request.task_id)
+    except TaskNotFound:  # or it came in the meantime
+        return agent.tasks.get(request.task_id) if request.task_id in agent.tasks else None
+
+
+async def _saved(agent: HostedAgent, task: Task) -> Task:
+    return await agent.control.saved(task) if task.id in agent.tasks else task
 
 
 class ProtocolRoutes(BaseRoute):

@@ -185,12 +185,11 @@ def remove_command(*, alias: str, as_json: bool) -> None:
     Examples:
       synapse external remove docs
     """
-    from synapse_tui.a2a.external.journal import Journal
-    from synapse_tui.paths import find_project
+    from .external_talk import forget
 
     caller = Caller.of()
     agent = _store().remove(alias)
-    Journal(caller.paths.talks, find_project(caller.folder), "").forget(agent.alias)
+    forget(caller, agent.alias)
     if as_json:
         show_json({"agent": agent.as_json()})
     else:
@@ -344,7 +343,7 @@ def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) 
 
 
 def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | None:
-    """Return the result of a message to an external agent, from the project's journal, or None if unknown.
+    """Return the result of a message to an external agent, or None if unknown.
 
     `task_id` may be the first 8 characters; `timeout` is in seconds.
     """
@@ -369,8 +368,11 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
 
 
 def _find(caller: Caller, project: Path, task_id: str) -> Task | None:
-    from synapse_tui.a2a.external.journal import Journal
+    from synapse_tui.messages.conversations import conversation_folder, unimported
+    from synapse_tui.messages.quick import external_task
 
-    journal = Journal(caller.paths.talks, project, "")
-    every = (task for alias in journal.aliases() for task in journal.load(alias).tasks)
-    return next((task for task in every if len(task_id) >= 8 and task.id.startswith(task_id)), None)
+    if unimported(conversation_folder(caller.paths.talks, project)):
+        from .external_talk import import_conversations
+
+        import_conversations(caller, project)
+    return external_task(caller.paths.history, str(project), task_id)

@@ -141,6 +141,47 @@ STEPS: Sequence[Step] = (
             state VARCHAR NOT NULL
         )""",
     ),
+    (
+        """CREATE TABLE conversations (
+            project VARCHAR NOT NULL,
+            alias VARCHAR NOT NULL,
+            agent VARCHAR NOT NULL,
+            context_id VARCHAR NOT NULL,
+            opened BOOLEAN NOT NULL,
+            PRIMARY KEY (project, alias)
+        )""",
+        """CREATE TABLE external_tasks (
+            id VARCHAR NOT NULL PRIMARY KEY,
+            project VARCHAR NOT NULL,
+            alias VARCHAR NOT NULL,
+            context_id VARCHAR NOT NULL,
+            sender JSON NOT NULL,
+            text VARCHAR NOT NULL,
+            state VARCHAR NOT NULL,
+            delivery VARCHAR NOT NULL,
+            reason VARCHAR NOT NULL,
+            artifacts JSON NOT NULL,
+            response_expected BOOLEAN NOT NULL,
+            about JSON NOT NULL,
+            reply VARCHAR NOT NULL,
+            owner VARCHAR NOT NULL,
+            created_at DATETIME NOT NULL,
+            updated_at DATETIME NOT NULL
+        )""",
+        "CREATE INDEX ix_external_tasks_newest ON external_tasks (project, alias, created_at)",
+        """CREATE TABLE entries (
+            "key" VARCHAR NOT NULL PRIMARY KEY,
+            project VARCHAR NOT NULL,
+            alias VARCHAR NOT NULL,
+            task_id VARCHAR NOT NULL,
+            kind VARCHAR NOT NULL,
+            text VARCHAR NOT NULL,
+            at DATETIME NOT NULL,
+            sender_id VARCHAR NOT NULL,
+            name VARCHAR NOT NULL
+        )""",
+        "CREATE INDEX ix_entries_task ON entries (project, alias, task_id)",
+    ),
 )
 """Statements of each step, in order; the version of a file is the number of steps taken."""
 

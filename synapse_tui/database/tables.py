@@ -181,3 +181,62 @@ class DeliveryRow(SQLModel, table=True):
     created_at: datetime
     due_at: datetime
     ended_at: datetime | None = None
+
+
+# Conversations with external agents; a team's database does not have these tables.
+
+
+class ConversationRow(SQLModel, table=True):
+    """A project's conversation with an external agent."""
+
+    __tablename__ = "conversations"
+
+    project: str = Field(primary_key=True)
+    alias: str = Field(primary_key=True)
+    agent: str
+    """Its identity: another agent with that alias has a conversation of its own."""
+    context_id: str
+    opened: bool
+
+
+class ExternalTaskRow(SQLModel, table=True):
+    """A message to an external agent, and what became of it."""
+
+    __tablename__ = "external_tasks"
+    __table_args__ = (Index("ix_external_tasks_newest", "project", "alias", "created_at"),)
+
+    id: str = Field(primary_key=True)
+    project: str
+    alias: str
+    context_id: str
+    sender: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    text: str
+    state: str
+    delivery: str
+    reason: str
+    artifacts: list[list[str]] = Field(sa_column=Column(JSON, nullable=False))
+    response_expected: bool
+    about: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """Its metadata, with the agent's own id of the task."""
+    reply: str
+    owner: str
+    """Process that sends and follows it; after its end another one continues."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class EntryRow(SQLModel, table=True):
+    """What was said in a conversation; see `messages.conversations.Entry`."""
+
+    __tablename__ = "entries"
+    __table_args__ = (Index("ix_entries_task", "project", "alias", "task_id"),)
+
+    key: str = Field(primary_key=True)
+    project: str
+    alias: str
+    task_id: str
+    kind: str
+    text: str
+    at: datetime
+    sender_id: str
+    name: str

@@ -223,6 +223,7 @@ class HistoryKeeper:
         *,
         days: int = 0,
         keeps: bool = True,
+        file: Path | None = None,
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history was recreated, so that current state can be recorded again."""
@@ -241,15 +242,21 @@ class HistoryKeeper:
         self._forgets = asyncio.Event()
         self._forgets.set()  # an earlier host may have left some
         self._unsubscribe: Callable[[], None] = lambda: None
-        self._history = History(
+        self._history = self._open(location, self._note_all)
+        shared = not isinstance(location, Path)
+        self.local = self._open(file, self._note_others) if file and shared else self._history
+        """The history in a file of this machine; a team's database holds nothing that is private to it."""
+        self._history.keeps = keeps
+
+    def _open(self, location: Location, replaced: Callable[[], None]) -> History:
+        return History(
             location,
             owner=process_name(os.getpid()),
             alive=is_alive,
-            notify=lambda text, level: events.publish(Notice(text, level)),
-            replaced=self._note_all,
+            notify=lambda text, level: self._events.publish(Notice(text, level)),
+            replaced=replaced,
             busy=patience_with(location, ANSWER),
         )
-        self._history.keeps = keeps
 
     def follow(self, settings: Settings) -> None:
         """Apply new settings for how long ended tasks are stored, if at all."""
@@ -399,14 +406,17 @@ class HistoryKeeper:
     ) -> None:
         await self._loading.wait()
         found = await journal.waiting(session.context_id)
+        asked = await journal.asked() if release else []
+        journal.ready()
         if self._agents.get(session.agent_id) is not session:
             return
         session.control.adopt(found, release=release, restored=release and not adopted)
         for each in found:
             if each.watch is not None:
                 session.watcher.restore(each.watch, goes_on=release)
-        if release:
-            await self._restore_asked(session, journal)
+        for task in asked:
+            if task.id not in session.tasks:
+                session.tasks.adopt(task)
         uncertain = sum(message.uncertain for message in session.control.waiting())
         waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
@@ -429,15 +439,13 @@ class HistoryKeeper:
                 )
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
-    async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
-        for task in await journal.asked():
-            if task.id not in session.tasks:
-                session.tasks.adopt(task)
-
     def _note_all(self) -> None:
         self.reader.renew()
         for session in self._agents.values():
             self._note(session, "the history began anew")
+        self._note_others()
+
+    def _note_others(self) -> None:
         for note_all in self.replaced:
             note_all()
 
@@ -459,3 +467,5 @@ class HistoryKeeper:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.reader.close()
         await self._history.close()
+        if self.local is not self._history:
+            await self.local.close()

@@ -243,15 +243,6 @@ class Host:
         self._records = RecordKeeper(registry, self.events)
         self._peers = PeerWatch(registry, self.events, own=self._records.check)
         self._watchdog = Watchdog(self._agents, self.events)
-        self.externals = ExternalAgents(
-            project,
-            paths=paths,
-            events=self.events,
-            agents=self._agents,
-            environ=lambda: self._environ,
-            types=lambda: tuple(self.profiles.profiles),
-            make_id=make_id,
-        )
         self.following = SettingsFollower(
             settings,
             project=project,
@@ -270,6 +261,17 @@ class Host:
             self._agents,
             days=settings.number("a2a.retention_days"),
             keeps=settings.flag("env.SYNAPSE_HISTORY_ENABLED"),
+            file=paths.history,
+        )
+        self.externals = ExternalAgents(
+            project,
+            paths=paths,
+            history=self.history.local,
+            events=self.events,
+            agents=self._agents,
+            environ=lambda: self._environ,
+            types=lambda: tuple(self.profiles.profiles),
+            make_id=make_id,
         )
         self._push = PushService(
             self.events,
@@ -281,7 +283,7 @@ class Host:
             network=self._reach.network,
         )
         self._push.allow(settings.words("a2a.push_allow"))
-        self.history.replaced.append(self._push.note_all)
+        self.history.replaced += (self._push.note_all, self.externals.note_all)
         self._servers = Servers(
             self._tokens,
             self.events,

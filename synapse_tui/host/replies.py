@@ -28,7 +28,7 @@ from synapse_tui.messages.records import Owed
 from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import late_message, reply_of, told_before
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import MessageRequest, Parked, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import ORIGIN_ID, MessageRequest, Parked, ReplyState, Sender, Task, TaskState
 
 from .history import HistoryKeeper
 
@@ -184,6 +184,9 @@ class Replies:
                 log.exception("an agent could not take an answer")
                 raise PeerUnreachable(f"{session.agent_id} could not take the answer") from error
         else:
+            if due.session is not None:
+                with contextlib.suppress(HistoryError):  # otherwise the next process may tell of another end
+                    await due.session.tasks.flush()
             call = asyncio.ensure_future(self._call_sender(task, earlier=due.owed is not None))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
@@ -301,11 +304,12 @@ def _message(task: Task) -> MessageRequest:
     if task.outgoing:  # another agent has answered it
         about = task.metadata
         endpoint, verified = about.get("target_endpoint"), about.get("answer_verified") is True
-        answers = about.get("in_reply_to")
+        answers, origin = about.get("in_reply_to"), about.get(ORIGIN_ID)
         reply = dataclasses.replace(
             reply,
             explicit=about.get("explicit") is True,
             in_reply_to=answers if isinstance(answers, str) else "",
+            origin_id=origin if isinstance(origin, str) else "",
         )
     sender = Sender(task.target, kind, endpoint if isinstance(endpoint, str) else "", verified=verified)
     return late_message(reply, sender)

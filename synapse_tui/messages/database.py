@@ -6,21 +6,43 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Engine, UpdateBase, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
-from sqlmodel import Session, and_, col, delete, func, insert, not_, or_, select, update
+from sqlmodel import Session, SQLModel, and_, col, delete, func, insert, not_, or_, select, update
 
 from synapse_tui.database.backend import Alive, Backend
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.naming import Naming
-from synapse_tui.database.tables import ChangeRow, DeliveryRow, OutboxRow, SubscriptionRow, TaskRow, WatchRow
+from synapse_tui.database.tables import (
+    ChangeRow,
+    ConversationRow,
+    DeliveryRow,
+    EntryRow,
+    ExternalTaskRow,
+    OutboxRow,
+    SubscriptionRow,
+    TaskRow,
+    WatchRow,
+)
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
 
+from .conversations import (
+    SavedConversation,
+    conversation_folder,
+    external_task_of,
+    import_files,
+    remove_files,
+)
+from .conversations import (
+    entry_of as conversation_entry_of,
+)
 from .records import (
     Addressee,
     AgentKey,
@@ -33,6 +55,7 @@ from .records import (
     PushNotes,
     PushState,
     Restored,
+    Rows,
     Stored,
     Subscription,
     Undelivered,
@@ -46,6 +69,7 @@ from .rows import (
     new_task,
     place_values,
     put_standing,
+    sound,
     sound_value,
     standing_of,
     task_fields,
@@ -167,7 +191,7 @@ def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend)
 
 
 def write_watches(session: Session, watches: Sequence[dict[str, Any]], backend: Backend) -> None:
-    _upsert(session, backend.upsert(WatchRow), watches, key="task_id")
+    _upsert(session, backend.upsert(WatchRow), watches, key=("task_id",))
 
 
 _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
@@ -191,9 +215,34 @@ def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> Pus
     ended = session.exec(
         select(TaskRow).where(col(TaskRow.id).in_(waited), col(TaskRow.finished_at).is_not(None))
     ).all()
+    unwritten = [each.task_id for each in deliveries if not each.body]
+    recovered = session.exec(select(TaskRow).where(col(TaskRow.id).in_(unwritten))).all()
     return PushLeft(
-        tuple(map(_subscription_of, rows)), tuple(map(_delivery_of, deliveries)), tuple(map(task_of, ended))
+        tuple(map(_subscription_of, rows)),
+        tuple(map(_delivery_of, deliveries)),
+        tuple(map(task_of, ended)),
+        tuple(map(task_of, recovered)),
     )
+
+
+def note_end(session: Session, row: TaskRow, now: datetime) -> None:
+    """Add the notifications of a task that recovery ended; the host that sends them writes the bodies."""
+    task = task_of(row)
+    if task.outgoing or task.follows or task.instructs:
+        return
+    webhooks = session.exec(
+        select(SubscriptionRow).where(
+            SubscriptionRow.project == row.project,
+            SubscriptionRow.agent_name == row.agent_name,
+            SubscriptionRow.task_id == "",
+            col(SubscriptionRow.ended_at).is_(None),
+        )
+    ).all()
+    event = f"task.{row.status}"
+    for webhook in webhooks:
+        if event in webhook.events:
+            made = Delivery(str(uuid4()), webhook.id, row.id, event, now, now, body="", subject=event)
+            session.add(DeliveryRow(**_delivery_values(made)))
 
 
 def _upsert(
@@ -201,12 +250,12 @@ def _upsert(
     statement: Any,  # noqa: ANN401 - an insert
     values: Sequence[dict[str, Any]],
     *,
-    key: str = "id",
+    key: Sequence[str] = ("id",),
 ) -> None:
     if not values:
         return
-    newest = {name: statement.excluded[name] for name in values[0] if name != key}
-    session.exec(statement.on_conflict_do_update(index_elements=[key], set_=newest), params=values)
+    newest = {name: statement.excluded[name] for name in values[0] if name not in key}
+    session.exec(statement.on_conflict_do_update(index_elements=list(key), set_=newest), params=values)
 
 
 def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
@@ -228,6 +277,43 @@ def _subscription_of(row: SubscriptionRow) -> Subscription:
 
 def _delivery_of(row: DeliveryRow) -> Delivery:
     return Delivery(**row.model_dump(exclude={"state"}), state=PushState(row.state))
+
+
+CONVERSATION_TABLES: Sequence[tuple[type[SQLModel], Sequence[str]]] = (
+    (ConversationRow, ("project", "alias")),
+    (ExternalTaskRow, ("id",)),
+    (EntryRow, ("key",)),
+)
+"""The tables of conversations with external agents, and their primary keys."""
+NEWEST_TASKS = 600
+"""Tasks read of a conversation."""
+ENDED = [state.value for state in TaskState if state.final]
+
+
+def write_conversations(session: Session, rows: Rows, backend: Backend) -> None:
+    for table, key in CONVERSATION_TABLES:
+        values = [each for (name, _), each in rows.items() if name == table.__tablename__]
+        _upsert(session, backend.upsert(table), values, key=key)
+
+
+def _conversation_of(session: Session, row: ConversationRow) -> SavedConversation:
+    mine = (ExternalTaskRow.project == row.project, ExternalTaskRow.alias == row.alias)
+    newest = select(ExternalTaskRow).where(*mine).order_by(col(ExternalTaskRow.created_at).desc())
+    tasks = session.exec(newest.limit(NEWEST_TASKS)).all()
+    entries = session.exec(
+        select(EntryRow)
+        .where(EntryRow.project == row.project, EntryRow.alias == row.alias)
+        .where(col(EntryRow.task_id).in_(["", *(task.id for task in tasks)]))
+        .order_by(col(EntryRow.at), text("rowid"))
+    ).all()
+    return SavedConversation(
+        row.alias,
+        row.agent,
+        row.context_id,
+        row.opened,
+        tuple(external_task_of(each.model_dump()) for each in reversed(tasks)),
+        tuple(conversation_entry_of(each.model_dump()) for each in entries),
+    )
 
 
 SOME = 100
@@ -576,6 +662,47 @@ class Database:
             )
             session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
+    def conversations(self, project: Path, folder: Path, *, claim: bool) -> list[SavedConversation]:
+        """Return a project's conversations with external agents, importing those of earlier versions.
+
+        With `claim`, unfinished tasks of ended processes become this process's.
+        """
+        engine = self._opened()
+
+        def write(rows: Rows) -> None:
+            with self._settling(engine) as session:
+                write_conversations(session, rows, self._backend)
+
+        import_files(conversation_folder(folder, project), str(project), write)
+        with self._settling(engine) as session:
+            claimed: set[str] = set()
+            if claim:
+                unfinished = select(ExternalTaskRow).where(
+                    ExternalTaskRow.project == sound(str(project)), col(ExternalTaskRow.state).not_in(ENDED)
+                )
+                for row in session.exec(unfinished).all():
+                    if self._is_gone(row.owner):
+                        row.owner = self._owner
+                        claimed.add(row.id)
+            found = session.exec(
+                select(ConversationRow).where(ConversationRow.project == sound(str(project)))
+            ).all()
+            saved = [_conversation_of(session, row) for row in found]
+        return [
+            dataclasses.replace(each, claimed=frozenset(task.id for task in each.tasks if task.id in claimed))
+            for each in saved
+        ]
+
+    def forget_conversation(self, project: Path, folder: Path, alias: str) -> None:
+        with self._settling(self._opened()) as session:
+            session.connection().exec_driver_sql("PRAGMA secure_delete = ON")  # overwrites removed texts
+            for table, _ in CONVERSATION_TABLES:
+                columns = table.__table__.c  # type: ignore[attr-defined]
+                session.exec(
+                    delete(table).where(columns.project == sound(str(project)), columns.alias == alias)
+                )
+        remove_files(conversation_folder(folder, project), alias)
+
     def close(self) -> None:
         if self._engine is not None:
             self._engine.dispose()
@@ -597,6 +724,7 @@ class Database:
                     session.exec(statement, params=values)
             write_watches(session, [watch_values(each) for each in batch.watches.values()], self._backend)
             write_push(session, batch.push, self._owner, self._backend)
+            write_conversations(session, batch.rows, self._backend)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
         self._known = (known | batch.tasks.keys()) - ended
@@ -630,6 +758,8 @@ class Database:
             now = after_end(before, followed=row.id in followed, watched=watched, closed=closed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
+                if now.state.final:
+                    note_end(session, row, self._clock())
             if now.state.final and row.id in watches:
                 watches[row.id].state = FAILED
                 session.add(watches[row.id])

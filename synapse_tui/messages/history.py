@@ -32,6 +32,7 @@ from .records import (
     PushLeft,
     PushNotes,
     Restored,
+    Rows,
     Snapshot,
     Stored,
     Subscription,
@@ -121,6 +122,21 @@ class History:
     def note_push(self, notes: PushNotes) -> None:
         self._pending.push.add(notes)
         self._wanted.set()
+
+    def note_rows(self, rows: Rows) -> None:
+        """Note the newest rows of conversations."""
+        self._pending.rows.update(rows)
+        self._wanted.set()
+
+    @property
+    def owner(self) -> str:
+        """This process, as it is named in rows."""
+        return self._owner
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to read."""
+        return not isinstance(self._location, Path) or self._location.exists()
 
     async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
         """Wait until all notes are on disk."""
@@ -375,8 +391,11 @@ class AgentJournal(Journal):
                 log.warning("waiting messages not read: %s", error.message)
                 await asyncio.sleep(RETRY)
             else:
-                self._read.set()
                 return found
+
+    def ready(self) -> None:
+        """Note that the tasks of earlier sessions are read; deliveries wait for it."""
+        self._read.set()
 
     async def restored(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

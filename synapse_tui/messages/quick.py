@@ -18,8 +18,10 @@ from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.schema import STEPS
+from synapse_tui.model import Task
 from synapse_tui.safety.locks import FileKeys, Lock
 
+from .conversations import external_task_of
 from .records import Record, Undelivered, Wanted
 from .recovery import NOBODY
 from .rows import task_of, undelivered_of
@@ -37,6 +39,7 @@ _WAITING = """SELECT * FROM tasks WHERE project = ? AND finished_at IS NULL
     AND delivery NOT IN ('submitted', 'done') AND sender_id <> agent_name"""
 _LOCKS = """SELECT id, file_path, file_name, agent_name, task_id, intent, locked_at, expires_at, process, call
     FROM file_locks WHERE :agent IN ('', agent_name) ORDER BY locked_at, id"""
+_EXTERNAL = "SELECT * FROM external_tasks WHERE project = ? AND id >= ? AND id < ? LIMIT 1"
 _TIMES = ("created_at", "updated_at", "submitted_at", "finished_at")
 _FLAGS = ("sender_verified", "truncated", "response_expected", "replied", "kept")
 _VALUES = ("metadata", "messages", "artifacts")
@@ -74,6 +77,21 @@ def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
     except (_UnknownTables, sqlite3.Error):
         return None
     return [_record(rows[each]) for each in ids if each in rows]
+
+
+def external_task(file: Path, project: str, prefix: str) -> Task | None:
+    """Find a task at an external agent by the first 8 or more characters of its id."""
+    if len(prefix) < 8 or not file.exists():
+        return None
+    try:
+        with _opened(file, "rw", BUSY) as db:
+            row = db.execute(_EXTERNAL, (project, prefix, f"{prefix}\uffff")).fetchone()
+    except sqlite3.Error:
+        return None
+    if row is None:
+        return None
+    values = {name: json.loads(row[name]) for name in ("sender", "artifacts", "about")}
+    return external_task_of({**dict(row), **values})
 
 
 def undelivered(location: Location, project: str) -> Sequence[Undelivered] | None:

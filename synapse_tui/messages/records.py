@@ -91,6 +91,7 @@ class PushLeft:
     subscriptions: tuple[Subscription, ...] = ()
     deliveries: tuple[Delivery, ...] = ()  # oldest first
     ended: tuple[Task, ...] = ()  # tasks that ended with their process, without a notification yet
+    recovered: tuple[Task, ...] = ()  # tasks of notifications whose bodies are still to be written
 
 
 MAX_CHANGES = 20_000
@@ -155,6 +156,10 @@ class Place:
     entry: OutboxEntry
 
 
+Rows = dict[tuple[str, str], dict[str, Any]]
+"""The newest values of rows, by table and key."""
+
+
 @dataclass(slots=True)
 class Batch:
     tasks: dict[str, Snapshot] = field(default_factory=dict)  # newest by task id
@@ -165,9 +170,11 @@ class Batch:
     reasons: dict[str, Change] = field(default_factory=dict)
     watches: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # columns, by task id
     push: PushNotes = field(default_factory=PushNotes)
+    rows: Rows = field(default_factory=dict)  # of conversations
 
     def __bool__(self) -> bool:
-        return bool(self.tasks or self.places or self.changes or self.reasons or self.watches or self.push)
+        parts = (self.tasks, self.places, self.changes, self.reasons, self.watches, self.push, self.rows)
+        return any(parts)
 
     def add(self, newer: Batch) -> None:
         for snapshot in newer.tasks.values():
@@ -178,6 +185,7 @@ class Batch:
         self.reasons.update(newer.reasons)
         self.watches.update(newer.watches)
         self.push.add(newer.push)
+        self.rows.update(newer.rows)
 
     def step(self, change: Change) -> None:
         if (reason := self.reasons.pop(change.task_id, None)) is not None:

@@ -67,6 +67,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     }
     if snapshot.submitted_at is not None:
         fields["submitted_at"] = snapshot.submitted_at
+    if task.outgoing:  # says which reply it has
+        fields["meta"] = _json(dict(task.metadata))
     if snapshot.kept is not None:
         fields["kept"] = snapshot.kept
     if snapshot.called is not None:

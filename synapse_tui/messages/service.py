@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from uuid import NAMESPACE_URL, uuid5
 
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
@@ -20,7 +22,16 @@ from synapse_tui.messages.tasks import (
     is_asked,
     shortened,
 )
-from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import (
+    ORIGIN_ID,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 
 from .text import check_size
 
@@ -195,11 +206,12 @@ class TaskService:
 
     def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
         task = self.outgoing(task_id)
-        note = about_reply(reply)
+        known = has_reply(task, reply)
         if task.state.final:
-            known = all(task.metadata.get(key) == value for key, value in note.items())
-            return task if known or task.state is TaskState.CANCELED else None
-        note["answer_verified"] = verified
+            return task if known else None
+        if known and reply.origin_id:
+            return task  # the same question again
+        note = about_reply(reply) | {"answer_verified": verified}
         fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
         if reply.state is TaskState.INPUT_REQUIRED:
             fields |= {"messages": self._with_question(task, reply), "reply": ReplyState.DUE}
@@ -219,7 +231,15 @@ class TaskService:
 
 
 def about_reply(reply: Reply) -> dict[str, object]:
-    return {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+    about: dict[str, object] = {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+    return about | ({ORIGIN_ID: reply.origin_id} if reply.origin_id else {})
+
+
+def has_reply(outgoing: Task, reply: Reply) -> bool:
+    """Whether an outgoing task has this reply already, or wants none."""
+    note = about_reply(reply)
+    known = all(outgoing.metadata.get(key) == value for key, value in note.items())
+    return known or outgoing.state is TaskState.CANCELED
 
 
 def late_message(reply: Reply, sender: Sender) -> MessageRequest:
@@ -233,7 +253,8 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
 
 def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
     """Return the task of a repeated late answer: its sender may not know that it arrived."""
-    about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
+    keys = ("in_reply_to", "explicit", ORIGIN_ID)
+    about = [request.metadata.get(key) for key in keys]
     if not request.sender.verified or not isinstance(about[0], str):
         return None
     return next(
@@ -241,10 +262,19 @@ def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
             task
             for task in tasks.answering(about[0])
             if task.sender.sender_id == request.sender.sender_id
-            and [task.metadata.get(key) for key in ("in_reply_to", "explicit")] == about
+            and [task.metadata.get(key) for key in keys] == about
         ),
         None,
     )
+
+
+def repeatable(request: MessageRequest, agent_id: str) -> MessageRequest:
+    """Derive the task's id from the sender's id of the message, so that a repetition finds the task."""
+    origin, sender = request.metadata.get(ORIGIN_ID), request.sender
+    if not isinstance(origin, str) or not origin or request.follows:
+        return request
+    name = "\n".join((agent_id, request.caller, sender.sender_id, sender.sender_endpoint, origin))
+    return replace(request, task_id=str(uuid5(NAMESPACE_URL, name)))
 
 
 def reply_of(task: Task) -> Reply:
@@ -258,7 +288,14 @@ def reply_of(task: Task) -> Reply:
         explicit=task.replied,
         in_reply_to=task.id,
         reason=task.reason,
+        origin_id=_reply_id(task),
     )
+
+
+def _reply_id(task: Task) -> str:
+    """An id of the task's newest reply that is the same after a restart."""
+    state = task.state.value, task.replied, len(task.messages), len(task.artifacts)
+    return str(uuid5(NAMESPACE_URL, " ".join(map(str, (task.id, *state)))))
 
 
 def by_person(task: Task) -> bool:

@@ -21,7 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from synapse_tui.a2a.external.conversation import Entry
+from synapse_tui.messages.conversations import Entry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 from .error_handling import FaultTolerant

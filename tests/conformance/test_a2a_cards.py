@@ -15,6 +15,7 @@ from tests.conformance.wire import (
     VERSION_NOT_SUPPORTED,
     Json,
     Refused,
+    Rest,
     collect,
     connected,
     message,
@@ -165,3 +166,22 @@ async def test_json_rpc_says_what_is_wrong_with_a_request(
     answer = await v1.post("/", content=body, headers=headers)
     assert answer.status_code == 200
     assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize("path", ["/", "/a2a/jsonrpc", "/a2a/jsonrpc/", "/a2a/v1/"])
+async def test_json_rpc_is_served_where_clients_look_for_it(v1: httpx.AsyncClient, path: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {}}
+    answer = await v1.post(path, json=body, headers={"A2A-Version": "1.0"})
+    assert "tasks" in answer.json()["result"]
+    assert answer.json()["id"] == 7
+
+
+@pytest.mark.parametrize("kind", BINDINGS)
+async def test_a_version_may_stand_in_the_query(v1_host: Hosted, kind: str) -> None:
+    async with connected(v1_host.endpoints[0], kind) as agent:
+        agent.headers.clear()
+        if isinstance(agent, Rest):
+            assert "task" in await agent.call("POST", "/message:send?A2A-Version=1.0", {"message": message()})
+        else:
+            agent.url += "?A2A-Version=1.0"
+            assert "task" in await agent.send(message())

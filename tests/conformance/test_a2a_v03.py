@@ -212,3 +212,32 @@ async def test_without_keys_there_is_no_extended_card(old: JsonRpc) -> None:
     for path in ("/v1/card", "/a2a/rest/v1/card"):
         answer = await old.http.get(path)
         assert (answer.status_code, answer.json()["type"]) == (400, "UnsupportedOperationError")
+
+
+async def test_an_authentication_without_schemes_is_none(old: JsonRpc) -> None:
+    task = await send(old)
+    config = {"url": "https://example.com/webhook", "authentication": {"schemes": []}}
+    params = {"taskId": task["id"], "pushNotificationConfig": config}
+    made = await old.call("tasks/pushNotificationConfig/set", params)
+    assert made["pushNotificationConfig"]["url"] == config["url"]
+    sent = await old.call(
+        "message/send",
+        {"message": said(), "configuration": {"blocking": False, "pushNotificationConfig": config}},
+    )
+    for each in (task, sent):
+        await old.call("tasks/cancel", {"id": each["id"]})
+
+
+async def test_rest_is_served_at_the_root_too(old: JsonRpc) -> None:
+    """Clients that know an agent by its URL alone look for `/v1` there."""
+    words = {"message_id": str(uuid4()), "role": "ROLE_USER", "content": [{"text": "Hello!"}]}
+    body = {"message": words, "configuration": {"blocking": False}}
+    sent = await old.http.post("/v1/message:send", json=body)
+    assert sent.status_code == 200, sent.text
+    task = sent.json()["task"]["id"]
+    assert (await old.http.get(f"/v1/tasks/{task}")).json()["id"] == task
+    missing = await old.http.get(f"/v1/tasks/{NOBODY}")
+    assert (missing.status_code, missing.json()["type"]) == (404, "TaskNotFoundError")
+    refused = await old.http.post("/v1/message:send", content=b"x", headers={"Content-Type": "text/plain"})
+    assert refused.json()["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
+    await old.call("tasks/cancel", {"id": task})

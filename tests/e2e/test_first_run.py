@@ -157,3 +157,18 @@ def test_bad_arguments_say_what_to_do(launch: Launch) -> None:
         told = terminal.screen.replace(f"synapse-tui {arguments}", "")
         assert said in told
         assert "Traceback" not in told
+
+
+def test_no_terminal(environ: dict[str, str], project: Path) -> None:
+    done = subprocess.run(
+        ["synapse-tui"],
+        env=environ,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode != 0
+    assert "needs a terminal" in done.stderr
+    assert "Traceback" not in done.stderr

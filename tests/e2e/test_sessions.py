@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 import signal
 import socket
@@ -646,3 +647,94 @@ def test_a_watch_goes_on_after_its_host_was_killed(
         assert shown["status"] == "completed", shown
     finally:
         run("synapse-tui", "kill", "--all")
+
+
+def test_another_size_and_kind_of_terminal(launch: Launch, agents: Ready) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    detach(terminal)
+    small = launch(columns=80, lines=24, term="screen")
+    small.wait_for("❯")
+    assert len(small.rows) == 24
+    assert "38;2;" not in small.ansi, "a terminal without true colour gets none"
+    small.resize(100, 30)
+    small.wait(lambda: len(small.rows) == 30 and "F10" in small.rows[-1], "the new size")
+
+
+def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environment(
+    launch: Launch, agents: Ready, run: Run, project: Path
+) -> None:
+    terminal = launch("dummy:one")
+    agents(terminal, 1)
+    folder = project / "below"
+    folder.mkdir()
+    second = launch(
+        "-c", "cd below && exec synapse-tui dummy:two", command=("bash",), MARKER_FOR_TEST="second"
+    )
+    second.wait_for("2 two")
+    terminal.wait_for("taken over")
+    agents(second, 2)
+    programs = programs_of(run)
+    marked = [process for process in programs if process.environ().get("MARKER_FOR_TEST") == "second"]
+    assert len(programs) == 2
+    assert [process.cwd() for process in marked] == [str(folder)]
+
+
+def test_kill_returns_when_the_host_is_gone(launch: Launch, run: Run, tmp_path: Path) -> None:
+    start_with(run, launch, tmp_path, "import atexit, time; atexit.register(time.sleep, 4)")
+    host = host_of(run)
+    done = run("synapse-tui", "kill", "--all", "--json")
+    assert not alive([host])
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["session"], told["pid"], told["ended"]) == ("project", host.pid, "asked")
+
+
+def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready, run: Run) -> None:
+    shown = launch("dummy")
+    agents(shown, 1)
+    other = launch(command=("bash", "--norc"))
+    other.keys("synapse-tui kill --all", "Enter")
+    other.wait_for("project", "is attached", "[y/N]")
+    other.keys("n", "Enter")
+    other.wait_for("nothing was stopped")
+    assert len(sessions(run)) == 1
+    other.keys("clear; synapse-tui kill --all", "Enter")
+    other.wait_for("[y/N]")
+    other.keys("y", "Enter")
+    other.wait_for("stopped project")
+    shown.wait_for("all agents are stopped")
+
+
+def test_the_socket_is_ours_alone(launch: Launch, agents: Ready, run: Run) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    (session,) = sessions(run)
+    path = Path(str(session["socket"]))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert len(os.fsencode(path)) < 104
+
+
+def test_a_workspace_of_a_killed_host_can_be_declined(
+    launch: Launch, agents: Ready, run: Run, home: Path
+) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    terminal.wait(lambda: saved(run, home), "the workspace to be saved")
+    host_of(run).kill()
+    terminal.wait_for("the host of session 'project' ended")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("Reopen the last workspace?")
+    terminal.wait(lambda: saved(run, home), "what is offered to be saved, for the host after this one")
+    host_of(run).kill()
+    terminal.wait_for("the host of session 'project' ended")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("Reopen the last workspace?")
+    terminal.kill_command(signal.SIGTERM)  # and when nobody answers, so that the host ends
+    terminal.wait_for("detached from session")
+    terminal.wait(lambda: not sessions(run), "the end of the host")
+    terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
+    terminal.enter_dialog("Reopen the last workspace?")
+    terminal.keys("n")
+    terminal.wait_for("1 fresh", "❯")

@@ -81,9 +81,8 @@ class KeywordAgent(AgentExecutor):
             return
         if word == "slow":
             await self._server.go.wait()
-        if word == "stream":
-            for at, piece in enumerate(("one ", "two ", "three")):
-                await updater.add_artifact([pb.Part(text=piece)], "a1", append=bool(at), last_chunk=at == 2)
+        if word in ("stream", "halfway"):
+            await self._stream(updater, pauses=word == "halfway")
         elif word == "file":
             raw = pb.Part(raw=b"\x00\x01 bytes", filename="../../evil name.txt", media_type="text/plain")
             await updater.add_artifact([pb.Part(text="here:"), raw], "f1")
@@ -94,6 +93,12 @@ class KeywordAgent(AgentExecutor):
         else:
             await updater.add_artifact([pb.Part(text=f"{word} {rest}".strip())])
         await updater.complete()
+
+    async def _stream(self, updater: TaskUpdater, *, pauses: bool) -> None:
+        for at, piece in enumerate(("one ", "two ", "three")):
+            if at == 1 and pauses:
+                await self._server.go.wait()
+            await updater.add_artifact([pb.Part(text=piece)], "a1", append=bool(at), last_chunk=at == 2)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.task_id is not None

@@ -213,3 +213,17 @@ async def test_a_word_that_names_a_file_is_a_file(shell: Shell) -> None:
     assert (forced.code, forced.out) == (0, "a.py\ncodex\n"), "both are locked: they are files"
     odd = await shell.run("file-safety", "record", "a.py", "nobody-known", "t")
     assert (odd.code, "no agent answers to '@nobody-known'" in odd.err) == (3, True)
+
+
+async def test_a_row_is_one_line_whatever_a_file_is_called(shell: Shell) -> None:
+    await shell.run("file-safety", "lock", "a\n\tb\x1b[31m.py")
+    head, row = (await shell.run("file-safety", "locks")).out.splitlines()
+    assert (row[: row.index("user")], row.index("user")) == ("a  b[31m.py  ", head.index("AGENT"))
+
+
+async def test_an_agent_is_no_holder_for_another(shell: Shell) -> None:
+    live(shell, CLAUDE, "claude")
+    inside(shell, CLAUDE)
+    assert (await shell.run("file-safety", "lock", "a.py", "claude")).code == 0
+    refused = await shell.run("file-safety", "lock", "b.py", "codex")
+    assert (refused.code, "runs inside" in refused.err) == (2, True)

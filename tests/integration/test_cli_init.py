@@ -104,3 +104,11 @@ async def test_a_linked_settings_file_is_never_written_through(shell: Shell) -> 
     assert (await shell.run("reset", "--yes")).code == 0
     assert target.read_text() == "precious"
     assert link.with_name("settings.json.bak").is_symlink()
+
+
+async def test_what_a_person_sets_has_an_effect_beside_the_files_of_init(shell: Shell) -> None:
+    """The two lines as they stand in the README."""
+    assert (await shell.run("init")).code == 0
+    told = await shell.run("config", "set", "env.SYNAPSE_FILE_SAFETY_ENABLED", "true")
+    assert (told.code, "no effect" in told.err) == (0, False), told.err
+    assert (await shell.run("config", "get", "env.SYNAPSE_FILE_SAFETY_ENABLED")).out == "true\n"

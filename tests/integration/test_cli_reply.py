@@ -235,3 +235,11 @@ async def test_agents_go_on_with_their_own_tasks_only(
     shell.environ["SYNAPSE_AGENT_ID"] = ""
     ended = await shell.run("send", "gemini", "more", "--task", task.short_id, "--no-response")
     assert f"task {task.short_id} is completed already" in ended.err
+
+
+async def test_broadcast_leaves_out_a_shell(shell: Shell, stack: AsyncExitStack) -> None:
+    gemini, pane = await opened(stack, shell), await opened(stack, shell, "shell")
+    shell.register(pane, receives=False)
+    result = await shell.run("broadcast", "lunch", "--no-response", "--json")
+    assert (result.code, [each["target"] for each in json.loads(result.out)]) == (0, [gemini.agent_id])
+    assert not pane.requests

@@ -163,3 +163,34 @@ def test_no_host_is_started_for_a_profile_that_there_is_not(
     assert f"there is no profile '{word.partition(':')[0]}'" in told
     assert ("did you mean 'claude'?" if "claud" in word else "known profiles: ") in told
     assert (list(runtime.iterdir()), list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
+    """As in containers, where the same path is another folder."""
+    home = tmp_path / "root"
+    home.mkdir()
+    (tmp_path / "linked").symlink_to(home)
+    first = home_key(home)
+    assert home_key(tmp_path / "linked") == first
+    home.rename(tmp_path / "elsewhere")
+    home.mkdir()
+    assert home_key(home) != first
+
+
+def test_what_could_not_be_ended_with_an_agent_is_named(
+    runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent_id = "synapse-dummy-8190"
+    stopped: dict[str, object] = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
+    for words in ((), ("--json",)):
+        with ExitStack() as stack:
+            stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
+            assert code_of(agents_cli.stop_command, agent_id, *words) == 0
+        (socket_of(runtime, "fine")).unlink()
+        told = capsys.readouterr()
+        if words:
+            assert json.loads(told.out) == [
+                {"agent_id": agent_id, "kept": 0, "left": ["1234 sudo", "1235 vim"]}
+            ]
+        else:
+            assert "1234 sudo, 1235 vim" in told.err

@@ -290,3 +290,25 @@ async def test_an_agent_that_answers_before_it_was_seen_to_take_the_message(tmp_
             "at once",
         )
         assert rig.submitted == ["quick question", "next"]
+
+
+async def test_higher_priority_first_then_age(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first = rig.send("%%slow:0.5%%")
+        await rig.state(AgentState.PROCESSING)
+        tasks = [
+            rig.send(text, priority) for text, priority in [("a", 3), ("b", 1), ("c", 4), ("d", 3), ("e", 2)]
+        ]
+        for task in (first, *tasks):
+            await rig.done(task)
+        assert rig.submitted[1:] == ["c", "a", "d", "e", "b"]
+
+
+async def test_held_messages_let_others_pass(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first, second = rig.send("first"), rig.send("second")
+        assert rig.session.control.hold(first.id).reason == "held by you"
+        await rig.done(second)
+        rig.session.control.send_now(first.short_id)
+        await rig.done(first)
+        assert rig.submitted == ["second", "first"]

@@ -123,3 +123,26 @@ async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
         assert rig.session.tasks.get(queued).state is TaskState.COMPLETED
         turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
         assert turns == ["%%hang:60%% first", "stop that", "and this"]
+
+
+async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        rig.send("%%slow:2%% first")
+        await rig.state(AgentState.PROCESSING)
+        queued = await into_turn(rig)
+        refused = await rig.session.cancel(queued)
+        assert (refused.state, refused.reason) == (
+            TaskState.SUBMITTED,
+            "not canceled: it waits in the agent's own queue",
+        )
+        assert (await rig.done(refused)).state is TaskState.COMPLETED
+
+
+async def test_an_agent_that_ends_fails_both(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%hang:1%% %%exit:3%%")
+        await rig.state(AgentState.PROCESSING)
+        second = await into_turn(rig)
+        await until(lambda: rig.session.exit, "the end")
+        await rig.until_ended(first, rig.session.tasks.get(second))
+        assert {rig.session.tasks.get(task).state for task in (first.id, second)} == {TaskState.FAILED}

@@ -208,3 +208,13 @@ def test_a_session_that_was_begun_inside_an_agent_is_nobodys(tmp_path: Path) -> 
         assert [word for word in words if word.startswith(names)] == [b"SYNAPSE_AGENT_ID="]
     finally:
         os.kill(host, signal.SIGKILL)
+
+
+async def test_a_child_that_is_said_to_be_nobodys_goes_on(harness: Harness, reaped: list[int]) -> None:
+    child = ["env", "SYNAPSE_AGENT_ID=", "setsid", "sh", "-c", "echo PID $$; exec sleep 1000"]
+    code = f"import subprocess,time\nsubprocess.Popen({child!r})\ntime.sleep(1000)"
+    program = harness.spawn(sys.executable, "-S", "-c", code, SYNAPSE_AGENT_ID=AGENT)
+    await until(lambda: program.output.endswith(b"\n"), "the child")
+    reaped += pids_in(program.output)
+    await program.process.terminate(0.3)
+    assert all(map(runs, reaped))

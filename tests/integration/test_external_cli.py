@@ -10,8 +10,11 @@ import pytest
 
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.server import AgentServer
+from synapse_tui.messages.conversations import conversation_folder
+from synapse_tui.paths import find_project
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
+from tests.integration.test_external_store import stored_task
 from tests.waiting import PATIENCE
 
 
@@ -98,6 +101,17 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
         told = await shell.run("result", str(done.json["task_id"]))
         assert (told.code, told.out) == (0, "hello\n")
         assert (await shell.run("result", "ffffffff")).code == 4
+
+
+async def test_a_result_that_an_earlier_version_stored_is_found(shell):
+    folder = conversation_folder(shell.home / ".synapse" / "external", find_project(shell.folder))
+    folder.mkdir(parents=True, mode=0o700)
+    task = stored_task("completed", "done")
+    (folder / "docs.jsonl").write_text(json.dumps({"task": task, "owner": ""}) + "\n")
+    for _ in range(2):
+        found = await shell.run("result", task["id"][:8])
+        assert (found.code, found.out) == (0, "5\n")
+    assert [path.name for path in folder.iterdir()] == ["docs.jsonl.imported"]
 
 
 async def test_a_host_that_knows_no_external_agents_is_passed_over(shell, echo):

@@ -248,3 +248,23 @@ async def test_an_alias_is_nobody_elses(store):
         for taken in ("echo-agent", "claude", "all", "synapse-claude-8100", "a b"):
             with pytest.raises(InvalidValue):
                 await found(store, two.url, alias=taken)
+
+
+async def test_a_server_that_is_busy_is_asked_again_with_the_same_message(store):
+    calls = 0
+
+    async def busy(request: Request) -> Response:
+        nonlocal calls
+        calls += 1
+        if request.method == "POST" and calls < 4:
+            return Response(status_code=503)
+        return await old.handle(request)
+
+    old = OldAgent(streaming=False)
+    async with hand_made(busy, *V03_PATHS) as server:
+        agent = await found(store, server.url)
+        await told(agent, "hello")
+
+    sent = [body for body in server.bodies if body["method"] == "message/send"]
+    assert len(sent) == 1
+    assert sent[0]["params"]["message"]["messageId"] == "m-1"

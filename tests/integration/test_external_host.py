@@ -22,6 +22,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
 from tests.integration.host_kit import make_host, open_ready, running
+from tests.ports import free_ports
 from tests.waiting import PATIENCE, until
 
 
@@ -320,3 +321,37 @@ async def test_an_agent_that_waits_gets_the_answer_once(host, echo):
 
     assert task.text == "hello"
     assert not list(asker.tasks), "it was printed by the command and needs not be typed"
+
+
+async def test_an_agent_that_has_forgotten_the_task_is_told_anew(host, tmp_path):
+    port = free_ports()
+    async with sdk_agent(port=port) as before:
+        await add(host, before.url)
+        asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
+    async with sdk_agent(port=port):
+        answered = await rested(host, await host.externals.send("echo", "blue", sender=USER))
+    assert (answered.id, answered.state, answered.answer) == (asked.id, TaskState.COMPLETED, "blue")
+
+
+async def test_to_discover_an_agent_registers_it(call, echo):
+    """As in the documents of synapse-a2a, whose answer has the agent's fields at its top."""
+    assert (await call("GET", "/external/agents")).json() == {"agents": []}
+    found = (await call("POST", "/external/discover", {"url": echo.url, "alias": None})).json()
+    assert (found["agent"]["alias"], found["agent"]["protocol"]) == ("echo-agent", "1.0 JSONRPC")
+    assert {name: found[name] for name in found["agent"]} == found["agent"]
+    (kept,) = (await call("GET", "/external/agents")).json()["agents"]
+    assert (kept["alias"], kept["url"]) == ("echo-agent", echo.url)
+    again = (await call("POST", "/external/discover", {"url": echo.url, "alias": "weather"})).json()
+    assert again["alias"] == "weather"
+    sent = await call("POST", "/external/agents/weather/send", {"message": "hello"})
+    assert sent.json()["task"]["metadata"]["target"] == "weather"
+
+
+async def test_a_task_is_canceled_at_the_agent(host, echo):
+    await add(host, echo.url)
+    task = await host.externals.send("echo", "slow", sender=USER)
+    await until(lambda: bool(remote_id(host.externals.task("echo", task.id))))
+
+    canceled = await host.cancel_task("echo", task.id)
+
+    assert (canceled.state, canceled.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)

@@ -27,6 +27,7 @@ from synapse_tui.model import (
     AgentState,
     DeliveryState,
     MessageRequest,
+    Reply,
     Sender,
     TaskQuery,
     TaskState,
@@ -35,6 +36,7 @@ from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
 from tests.integration.host_kit import make_host, running
 from tests.integration.session_rig import until
+from tests.ports import free_ports
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
 WAITS = "%%perm:may I?%%"
@@ -165,6 +167,30 @@ def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
     assert outcome.given
 
 
+async def test_what_is_sent_again_after_a_restart_is_not_typed_again(tmp_path):
+    client = Client(timeout=60, environ={})
+    sender = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101")
+    again = calls.send("once only", sender=sender, metadata={"origin_id": "m1"})
+    port, ids, answers = 0, set(), []
+    for _ in range(2):
+        async with one_agent(tmp_path, port, restore=True) as (_, session, _):
+            port = session.port
+            own = Sender(session.agent_id, "dummy", session.endpoint, verified=True)
+            ids.add((await asyncio.to_thread(client.call, session.endpoint, again)).task_id)
+            await until(lambda: "once only" in text_of(tmp_path, "submit"))
+            if not answers:
+                target = {"target_agent": sender.sender_id, "target_endpoint": sender.sender_endpoint}
+                asked = session.service.open(MessageRequest("which?", own, metadata=target), sender.sender_id)
+                answers = [calls.answer(asked.id, Reply("blue", origin_id="r1"), sender=sender)]
+            told = await asyncio.to_thread(client.call, session.endpoint, answers[0])
+            assert (told.task_id, told.text) == (asked.id, "blue")
+            await until(lambda: "blue" in text_of(tmp_path, "submit"))
+            await until(lambda: all(task.state.final for task in session.tasks), "the ends")
+    assert len(ids) == 1
+    submitted = text_of(tmp_path, "submit")
+    assert (submitted.count("once only"), submitted.count("blue")) == (1, 1)
+
+
 async def test_what_goes_on_with_a_task_still_does_after_a_restart(tmp_path):
     async with one_agent(tmp_path) as (_, session, _):
         await until(lambda: session.report.state is AgentState.READY)
@@ -213,3 +239,29 @@ async def test_a_task_that_memory_has_forgotten_is_answered_over_http(tmp_path):
         assert waited == found, "it is not waited for what has ended"
         with pytest.raises(PeerRefused, match="no task"):
             await asyncio.to_thread(client.call, session.endpoint, calls.task("0" * 32))
+
+
+async def test_a_restored_agent_goes_on_with_what_an_earlier_start_held(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    async with one_agent(tmp_path, port) as (_, session, _):
+        await until(lambda: len(session.outbox) == 2, "the messages from before")
+        by_user = session.accept(MessageRequest(f"{WAITS} held", PEER))
+        session.control.hold(by_user.id)
+    async with one_agent(tmp_path, port, restore=True) as (host, session, _):
+        ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
+        await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
+        assert [task.reason for task in session.outbox] == ["held by you"]
+    assert text_of(tmp_path, "submit").count("of two") == 2
+
+
+async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
+    port = await leave_two_waiting(tmp_path)
+    other = free_ports()
+    monkeypatch.setattr("synapse_tui.host.history.OPENED", 0.0)
+    async with one_agent(tmp_path, other) as (host, session, heard):
+        await until(lambda: not session.tasks.journal.problem, "the history")
+        assert len(session.outbox) == 0
+        again = f"synapse start dummy --port {port}"
+        told = f"2 from before wait for synapse-dummy-{port}: open it again with {again}"
+        await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
+        assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]

@@ -337,3 +337,43 @@ async def test_a_subagent_of_opencode_does_not_end_the_agents_turn(rig: Rig, ope
     assert [lock.file for lock in await rig.locks()] == ["a.py"]
     await process.communicate(b"go on")
     assert await rig.locks() == []
+
+
+@pytest.mark.parametrize("dialect", ["claude", "codex", "gemini", "opencode", "copilot"])
+async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialect: str) -> None:
+    await rig.edit(CLAUDE, "pre", "a.py")
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
+    about: dict[str, dict[str, Any]] = {
+        "claude": {"tool_name": "Write", "tool_input": {"file_path": str(rig.project / "a.py")}},
+        "codex": {"tool_name": "apply_patch", "tool_input": {"command": patch}},
+        "gemini": {"tool_name": "write_file", "tool_input": {"file_path": "./a.py"}},
+        "opencode": {"tool": "write", "callID": "1", "args": {"filePath": "a.py"}},
+        "copilot": {"toolName": "create", "toolArgs": {"path": str(rig.project / "x/../a.py")}},
+    }
+    answer = await rig.says(CODEX, "pre", dialect, **about[dialect])
+    assert b"locked by synapse-claude-8100" in answer
+    assert [lock.agent_id for lock in await rig.locks()] == [CLAUDE.agent_id]
+
+
+async def test_a_patch_of_several_files_gets_all_or_none(rig: Rig) -> None:
+    await rig.edit(CLAUDE, "pre", "b.py")
+    patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"
+    about = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "p"}
+    assert b"b.py is locked" in await rig.says(CODEX, "pre", "codex", **about)
+    assert [lock.file for lock in await rig.locks()] == ["b.py"]
+    await rig.edit(CLAUDE, "post", "b.py")
+    assert await rig.says(CODEX, "pre", "codex", **about) == b""
+    (rig.project / "a.py").write_text("x\n")
+    await rig.says(CODEX, "post", "codex", **about)
+    assert [(change.file, change.change, change.lines) for change in await rig.changes()] == [
+        ("a.py", "CREATE", "1")
+    ]
+    assert await rig.locks() == []
+
+
+async def test_a_failed_tool_gives_its_lock_back(rig: Rig) -> None:
+    await rig.edit(CLAUDE, "pre", "a.py")
+    about = {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}, "tool_use_id": "c1"}
+    await rig.says(CLAUDE, "post", "claude", hook_event_name="PostToolUseFailure", **about)
+    assert await rig.locks() == []
+    assert await rig.changes() == []

@@ -33,7 +33,7 @@ async def locks(shell: Shell) -> list[str]:
     return [each["file_path"] for each in json.loads((await shell.run("file-safety", "locks", "--json")).out)]
 
 
-@pytest.mark.parametrize("end", ["killed", "closed"])
+@pytest.mark.parametrize("end", ["killed", "restarted", "closed"])
 async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, end: str) -> None:
     alice, bob = await open_published(host, "alice", "bob")
     assert not host.safety.enabled
@@ -46,6 +46,9 @@ async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, e
     if end == "killed":
         os.kill(alice.pid, signal.SIGKILL)
         await until(lambda: alice.exit is not None)
+    elif end == "restarted":
+        await host.restart(alice.agent_id)
+        await until(lambda: alice.exit is None)
     else:
         await host.close(alice.agent_id)
     assert await locks(other) == []

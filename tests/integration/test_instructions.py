@@ -323,3 +323,17 @@ async def test_a_person_may_take_them_back(tmp_path):
         agent.user_input(b"\x15")
         await until(rig.answered(agent), "the answer")
         assert rig.submitted == ["the prompt"]
+
+
+async def test_a_shell_is_not_named_among_those_to_write_to(tmp_path):
+    rig = Rig(tmp_path)
+    async with running(rig.host):
+        pane = await rig.host.open(AgentSpec("shell"), columns=100, lines=30)
+        agent = await rig.open()
+        await until(lambda: rig.told, "the instructions")
+        assert pane.agent_id not in rig.told[0]
+        assert "none besides you" in rig.told[0]
+        await rig.host.published(pane.agent_id)
+        folder = rig.home.registry
+        recorded = {path.stem: json.loads(path.read_text())["receives"] for path in folder.glob("*.json")}
+        assert recorded == {pane.agent_id: False, agent.agent_id: True}

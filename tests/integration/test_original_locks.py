@@ -266,3 +266,35 @@ async def test_a_broken_database_is_renamed_with_a_word(shell: Shell, original: 
     listed = await shell.run("file-safety", "locks")
     (moved,) = broken(original)
     assert (listed.code, str(moved) in listed.err) == (0, True), listed.err
+
+
+async def test_the_original_renews_a_lock_of_ours(shell: Shell, original: Original) -> None:
+    one, two = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(2)]
+    live(shell, CLAUDE, one.pid)
+    await lock(shell, "a.py", CLAUDE)
+    assert original.lock("a.py", CLAUDE, two.pid) == CLAUDE
+    one.kill()
+    await one.wait()
+    assert (await lock(shell, "a.py", CODEX)).code == 4, "the process that renewed it lives"
+    two.kill()
+    await two.wait()
+    assert (await lock(shell, "a.py", CODEX)).code == 0
+
+
+async def test_changes_of_files_are_seen_by_both(shell: Shell, original: Original) -> None:
+    original.record("a.py", OTHER)
+    assert (await shell.run("file-safety", "record", "a.py", "--agent", CODEX)).code == 0
+    assert original.history("a.py") == [CODEX, OTHER]
+    found = json.loads((await shell.run("file-safety", "history", "a.py", "--json")).out)
+    assert [each["agent_name"] for each in found] == [CODEX, OTHER]
+    assert (found[1]["intent"], found[1]["affected_lines"]) == ("", "")
+
+
+async def test_a_file_is_one_whatever_links_lead_to_it(shell: Shell, original: Original) -> None:
+    (shell.folder / "src").mkdir()
+    (shell.folder / "link").symlink_to("src")
+    original.lock("link/a.py", OTHER, os.getpid())
+    assert (await lock(shell, "src/a.py", CODEX)).code == 4
+    assert await locks(shell) == [("src/a.py", OTHER)]
+    assert (await shell.run("file-safety", "unlock", "src/a.py", "--force")).code == 0
+    assert original.locks() == {}

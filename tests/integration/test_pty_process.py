@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import resource
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -288,3 +290,64 @@ async def test_no_zombie_and_no_descriptor_is_left(children, harness):
         await asyncio.gather(*(program.process.terminate(0.2) for program in programs))
     assert descriptors() == before
     assert not children()
+
+
+async def test_output_that_is_held_back_at_exit_is_not_lost(harness):
+    """The end is known at once, the output only within the budget of parse time."""
+    received = bytearray()
+
+    def parse(data: bytes) -> None:
+        received.extend(data)
+        due = time.perf_counter() + len(data) / 400_000
+        while time.perf_counter() < due:
+            pass
+
+    script = "stty -opost; head -c 60000 /dev/zero; printf end"
+    program = harness.spawn("/bin/sh", "-c", script, on_data=parse)
+    assert (await program.ends()).ok
+    assert len(received) == 60_003
+    assert received.endswith(b"end")
+
+
+async def test_last_words_after_a_hang_up_are_not_lost(harness):
+    code = (
+        "import os,time\nfor fd in (0,1,2): os.close(fd)\ntime.sleep(0.1)\n"
+        "fd=os.open('/dev/tty',os.O_RDWR)\nos.write(fd,b'last words')\nos._exit(3)"
+    )
+    program = harness.python(code)
+    assert await program.ends() == ExitStatus(code=3)
+    assert program.output == b"last words"
+
+
+async def test_exit_is_noticed_without_pidfd(harness, monkeypatch):
+    def missing(_pid: int) -> int:
+        raise OSError("no such system call")
+
+    monkeypatch.setattr(os, "pidfd_open", missing)
+    program = harness.sh("exit 9")
+    assert await program.ends() == ExitStatus(code=9)
+    assert len(program.exits) == 1
+
+
+@needs_proc
+def test_without_descriptors_left_it_says_so_and_leaks_none(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fillers = [os.open("/dev/null", os.O_RDONLY) for _ in range(40)]
+    before = descriptors()
+    reasons = []
+    for spare in range(12):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(fillers) + 1 + spare, hard))
+        try:
+            process = spawn(["true"], tmp_path)
+            break
+        except SpawnError as error:
+            reasons.append(error.message)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert descriptors() == before
+    assert len(reasons) > 5
+    assert all("Too many open files" in reason for reason in reasons)
+    assert descriptors() - before <= {process.fd}
+    for descriptor in (process.fd, *fillers):
+        os.close(descriptor)
+    os.waitpid(process.pid, 0)

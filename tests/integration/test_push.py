@@ -9,6 +9,7 @@ import logging
 import ssl
 import subprocess
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from synapse_tui.a2a.push import PushConfig, PushProtocol
 from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.subscriptions import WebhookRequest
 from synapse_tui.content import Artifact
-from synapse_tui.errors import InvalidValue, TargetRefused
+from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
 from synapse_tui.messages.records import PushState
 from synapse_tui.model import MessageRequest, Sender, TaskState
 from tests.fake_agent import FakeAgent
@@ -376,3 +377,48 @@ async def test_no_secret_is_in_a_log_or_an_error(agent, tmp_path, caplog):
 def receiver_free(caplog: pytest.LogCaptureFixture, receiver: Receiver) -> str:
     assert receiver.got
     return " ".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+
+
+async def test_configurations_are_kept_by_their_ids(agent):
+    async with receiving() as receiver, telling(agent) as desk:
+        first = await desk.create(config(agent, receiver.url("/1"), config_id="a"))
+        await desk.create(config(agent, receiver.url("/2")))
+        again = await desk.create(config(agent, receiver.url("/3"), config_id="a"))
+        assert first.config_id == again.config_id == "a"
+        assert sorted(each.url for each in await desk.list(TASK)) == [receiver.url("/2"), receiver.url("/3")]
+        assert (await desk.get(TASK, "a")).url == receiver.url("/3")
+        await desk.delete(TASK, "a")
+        for work in (desk.get(TASK, "a"), desk.delete(TASK, "a"), desk.get("another")):
+            with pytest.raises(PushNotFound):
+                await work
+        for _ in range(19):
+            await desk.create(config(agent, receiver.url()))
+        with pytest.raises(PushLimit):
+            await desk.create(config(agent, receiver.url()))
+
+
+async def test_what_cannot_be_written_down_is_not_promised(agent, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    async with receiving() as receiver, telling(agent) as desk:
+
+        async def fails() -> None:
+            raise HistoryError("the disk is full")
+
+        desk._journal.flush = fails
+        with pytest.raises(HistoryError):
+            await desk.create(config(agent, receiver.url()))
+        assert await desk.list(TASK) == ()
+
+
+async def test_configurations_end_with_their_task_after_a_day(agent):
+    now = [datetime(2026, 1, 2, tzinfo=UTC)]
+    async with receiving() as receiver, telling(agent, clock=lambda: now[0]) as desk:
+        await desk.create(config(agent, receiver.url()))
+        agent.finish(ask(agent), "Hi!")
+        await receiver.until(3)
+        await desk.sweep()
+        assert len(await desk.list(TASK)) == 1
+        now[0] = now[0].replace(day=3)
+        while await desk.list(TASK):  # the last answer may be on its way
+            await desk.sweep()
+            await asyncio.sleep(0.001)

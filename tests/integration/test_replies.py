@@ -227,3 +227,15 @@ async def test_a_question_back_is_told_and_answered_on_the_same_task(host):
     assert fetched.state is TaskState.COMPLETED
     assert "the blue one" in fetched.text
     assert alice.tasks.get(own.id).answer == bob.tasks.get(given.id).answer
+
+
+async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    own, given = await Person(alice).ask(bob, "are you there?")
+    (late,) = await until(lambda: messages(alice), "the message")
+    assert late.metadata["in_reply_to"] == given.id
+    assert "are you there?" in late.text
+    assert (late.sender.sender_id, late.sender.verified) == (bob.agent_id, True)
+    assert alice.tasks.get(own.id).reply is ReplyState.TOLD
+    await until(lambda: alice.tasks.get(late.id).state is TaskState.COMPLETED, "alice has read it")
+    assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"

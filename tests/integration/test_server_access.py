@@ -542,3 +542,8 @@ def test_loopback_is_always_bound(further: tuple[str, ...], bound: set[str]) -> 
     sockets.close()
     ipv6 = {address for address in bound if ":" in address}
     assert found in (bound, bound - ipv6 if not socket.has_ipv6 else bound)
+
+
+def test_an_address_of_another_machine_cannot_be_bound() -> None:
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.1 is no address of this machine"):
+        bind_loopback(0, ["192.0.2.1"])

@@ -205,3 +205,15 @@ async def test_control_characters_of_a_peer_do_not_reach_a_terminal(make: Make) 
             await make().call(endpoint, calls.send("a"))
     assert caught.value.message.endswith("refused: a ]0;x b c")
     assert caught.value.hint == "d"
+
+
+async def test_an_answer_without_end_is_cut_off(make: Make) -> None:
+    async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
+        while True:
+            writer.write(b" " * 1_000_000)
+            await writer.drain()
+
+    async with peer(flood) as endpoint:
+        with pytest.raises(PeerRefused, match="is over"):
+            await make().call(endpoint, calls.send("a"))

@@ -320,3 +320,11 @@ async def test_long_polls_do_not_hold_up_a_server_that_stops() -> None:
             assert json.loads(answer[1])["id"] == task.id
         for each in connections:
             await each.close()
+
+
+def test_child_processes_do_not_inherit_the_port() -> None:
+    sockets = bind_loopback(0)
+    try:
+        assert not any(sock.get_inheritable() for sock in sockets.sockets)
+    finally:
+        sockets.close()

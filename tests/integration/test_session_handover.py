@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from synapse_tui.agents.adoption import read_handover
-from synapse_tui.content import Part, TaskMessage
+from synapse_tui.agents.adoption import read_handover, task_from_json, task_to_json
+from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.errors import HandoverError
 from synapse_tui.model import (
     AgentState,
@@ -16,6 +18,8 @@ from synapse_tui.model import (
     ExitStatus,
     MessageRequest,
     Reply,
+    ReplyState,
+    Sender,
     Task,
     TaskState,
 )
@@ -147,3 +151,39 @@ def test_what_is_not_understood_is_told():
         read_handover(AgentHandover("a", "p", tasks=({"id": "x"},)))
     with pytest.raises(HandoverError, match="cannot be understood"):
         read_handover(AgentHandover("a", "p", signals={"progress": 3}))
+
+
+async def test_an_open_dialog_is_known(tmp_path):
+    async with open_rig(tmp_path) as first:
+        task = first.send("%%perm:make all%%")
+        await first.state(AgentState.WAITING)
+        second = await go_on(first, tmp_path)
+        try:
+            assert second.session.report.state is AgentState.WAITING
+            done = await second.dismiss_until_done(task)
+            assert done.state.final
+        finally:
+            await second.session.stop()
+
+
+def test_a_task_comes_back():
+    when = datetime(2026, 11, 21, tzinfo=UTC)
+    task = Task(
+        id="id",
+        context_id="c",
+        target="t",
+        sender=Sender("synapse-claude-8100", "claude", "http://x", verified=True),
+        text="漢字",
+        priority=5,
+        created_at=when,
+        updated_at=when,
+        state=TaskState.INPUT_REQUIRED,
+        delivery=DeliveryState.SUBMITTED,
+        artifacts=(Artifact("a", truncated=True),),
+        metadata={"key": 1},
+        outgoing=True,
+        replied=True,
+        reply=ReplyState.DUE,
+    )
+    content = json.loads(json.dumps(task_to_json(task) | {"added later": 1}))
+    assert task_from_json(content) == task

@@ -13,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.errors import AgentExited
+from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import (
     AgentBell,
     AgentProcessExited,
@@ -297,3 +297,9 @@ async def test_what_a_shell_draws_by_itself_is_nothing_to_be_looked_at(tmp_path)
         assert not rig.session.unseen
         rig.type("make\r")
         await until(lambda: rig.session.unseen, "the end of what it was told to do")
+
+
+async def test_an_agent_that_takes_no_messages(tmp_path):
+    async with open_rig(tmp_path, profile=with_profile(receives=False)) as rig:
+        with pytest.raises(MessageError):
+            rig.send("hello")

@@ -375,3 +375,17 @@ async def test_a_hosts_agents_get_a_spool_that_works(tmp_path: Path) -> None:
 
 def there(path: Path) -> bool:
     return path.exists()
+
+
+async def test_more_than_are_carried_at_once_wait_in_the_folder(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_spool, "MAX_AT_ONCE", 2)
+    answers = await asyncio.gather(
+        *(
+            rig.put(codex, rig.request(codex, claude.endpoint).encode(), f"{number:032x}")
+            for number in range(9)
+        )
+    )
+    assert [answer.status for answer in answers] == [200] * 9
+    assert len(claude.requests) == 9

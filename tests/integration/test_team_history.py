@@ -13,10 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.database.naming import naming_of
+from synapse_tui.database.schema import POSTGRES_STEPS
+from synapse_tui.errors import HistoryError
 from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import History
 from synapse_tui.messages.records import AgentKey
@@ -206,3 +209,26 @@ async def test_a_message_waits_for_the_server_and_is_typed_when_it_is_back(
         finally:
             await asyncio.to_thread(postgres.start)
         await until(lambda: session.tasks.get(task.id).state.final, "the message")
+
+
+async def test_text_that_postgres_does_not_know_is_written_all_the_same(
+    locations: tuple[TeamDatabase, TeamDatabase],
+) -> None:
+    async with host(locations[0]) as (history, key):
+        book, outbox, journal = make_book(history, key)
+        await journal.waiting("first")
+        task_id = send(book, outbox, "nul \0, half \ud83d, 日本語 ％ _ \\", metadata={"a\0": "b\0"})
+        await journal.flush()
+        (found,) = await journal.find(task_id)
+    assert found.text == "nul \ufffd, half ?, 日本語 ％ _ \\"
+
+
+def test_tables_of_a_newer_version_are_left_alone(team_url: str, tmp_path: Path) -> None:
+    location = TeamDatabase(team_url, "m", tmp_path)
+    engine, _ = backend_of(location, busy=5).open()
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE schema_version SET version = 999"))
+    engine.dispose()
+    with pytest.raises(HistoryError, match="newer synapse-tui"):
+        backend_of(location, busy=5).open()
+    assert len(POSTGRES_STEPS) < 999

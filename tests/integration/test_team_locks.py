@@ -125,3 +125,11 @@ def test_all_or_none_of_several_in_any_order(machine: Make) -> None:
         thread.join()
     assert not wrong
     assert one.safety.locks() == []
+
+
+def test_files_of_no_repository_belong_to_their_machine(machine: Make, tmp_path: Path) -> None:
+    one, two = machine("one", remote=""), machine("two", project=tmp_path / "one" / "home" / "app")
+    assert one.take("a", "/etc/hosts")
+    assert two.take("a", "/etc/hosts"), "the same path on another machine is another file"
+    assert [lock.file for lock in one.safety.locks()] == ["a"], "those of the project"
+    assert {lock.file for lock in one.safety.locks(CLAUDE)} == {"a", "/etc/hosts"}

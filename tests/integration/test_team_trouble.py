@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,8 +16,10 @@ import pytest
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
+from synapse_tui.safety.database import opened_file_safety
 from synapse_tui.safety.handler import LockStore
 from tests.integration.team_kit import Machine
 from tests.postgres_kit import PASSWORD, Server
@@ -197,3 +200,43 @@ async def test_a_server_that_stands_still_is_not_waited_for_by_messages(
         assert (await journal.find(task_id))[0].text == "hello"
     finally:
         await history.close()
+
+
+def test_the_driver_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    error = refused(TeamDatabase("postgresql://ann@127.0.0.1:1/team", "m", tmp_path))
+    assert "driver is missing" in error.message
+    assert "pip install 'synapse-tui[postgres]'" in error.hint
+
+
+def test_who_may_only_read_can_read(postgres: Server, database: str, team_url: str, tmp_path: Path) -> None:
+    one = Machine(team_url, "m", tmp_path)
+    assert one.take("a")
+    one.safety.close()
+    postgres.sql(
+        "DROP ROLE IF EXISTS reader",
+        "CREATE ROLE reader LOGIN PASSWORD 'reader'",
+        "GRANT USAGE ON SCHEMA synapse TO reader",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA synapse TO reader",
+        database=database,
+    )
+    location = TeamDatabase(postgres.url(database, "reader", "reader"), "m", tmp_path)
+    archive = Archive(location)
+    assert archive.select(Wanted()) == []
+    archive.close()
+    with opened_file_safety(location, alive=lambda _: True) as safety:
+        assert [lock.file for lock in safety.locks()] == ["a"]
+        with pytest.raises(HistoryError, match="does not permit it to this user"):
+            safety.release_agent("synapse-claude-8100")
+    postgres.sql("DROP OWNED BY reader", database=database)
+
+
+def test_a_database_that_is_read_only(postgres: Server, database: str, team_url: str, tmp_path: Path) -> None:
+    Machine(team_url, "m", tmp_path).safety.close()
+    postgres.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    with (
+        opened_file_safety(TeamDatabase(team_url, "m", tmp_path), alive=lambda _: True) as safety,
+        pytest.raises(HistoryError, match="is read-only") as caught,
+    ):
+        safety.release_lock("a", "b")
+    assert "primary" in caught.value.hint

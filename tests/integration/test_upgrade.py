@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.pty import PtyProcess, ReadScheduler
+from synapse_tui.errors import HandoverError
+from synapse_tui.pty import Guardian, GuardianHandle, Handle, PtyProcess, ReadScheduler
 from tests.integration.pty_harness import Harness, runs, until
 
 HOST = Path(__file__).with_name("upgrade_host.py")
@@ -160,3 +161,17 @@ async def test_input_that_was_not_taken_follows(tmp_path):
     again.start(ReadScheduler(), on_data=output.extend, on_exit=lambda _status: None)
     await until(lambda: b"500000" in output, lambda: repr(bytes(output[-200:])))
     await again.terminate()
+
+
+async def test_what_was_not_handed_over_is_told(tmp_path):
+    harness = Harness(tmp_path)
+    program = harness.sh("sleep 1000")
+    with pytest.raises(HandoverError, match="Bad file descriptor"):
+        PtyProcess.adopt(Handle(program.process.pid, "1", 98765))
+    with pytest.raises(HandoverError, match="is not the agent"):
+        PtyProcess.adopt(Handle(program.process.pid, "1", 0))
+    with pytest.raises(HandoverError, match="is not the agent"):
+        PtyProcess.adopt(Handle(os.getpid(), "1", 0))
+    with pytest.raises(HandoverError, match="pipe was not handed over"):
+        Guardian.adopt(GuardianHandle(1, 98765))
+    await harness.close()

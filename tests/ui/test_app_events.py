@@ -6,12 +6,13 @@ import pytest
 
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import AgentBell, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
+from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -272,3 +273,65 @@ async def test_slow_calls_do_not_hold_the_keys_up(monkeypatch):
         await pilot.press("a")
         assert bytes(host.agents[CLAUDE].typed) == b"a"
         gate.set()
+
+
+async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
+    host = three_agents()
+    async with running(host) as (app, _):
+        reason = "uncertain whether it was sent: the host ended"
+        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
+        app.perform("show", task.id)
+        await until(lambda: "Send again now (s)" in text_of(app))
+        assert "Release" not in text_of(app)
+        assert "Hold" not in text_of(app)
+
+
+async def test_a_mention_typed_in_a_pane_is_sent_in_the_name_of_its_agent():
+    host = three_agents()
+    host.agents[CLAUDE].composer = True
+    async with running(host) as (app, pilot):
+        await pilot.press(*"@ali", "tab")
+        await pilot.press(*"look here", "enter")
+        await until(lambda: any(call[0] == "send" for call in host.calls))
+        assert host.calls[-1] == ("send", GEMINI, "look here", CLAUDE, 3)
+        assert not host.agents[CLAUDE].typed
+        await until(lambda: "→ alice: queued" in text_of(app).splitlines()[1])
+
+
+async def test_mention_that_fails_says_why():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.messages.send_mention(CLAUDE, "bob", "look here", 3)
+        await until(lambda: "no agent answers" in text_of(app).splitlines()[1])
+        host.fail["send"] = RuntimeError("boom")
+        app.messages.send_mention(CLAUDE, "alice", "look here", 3)
+        await until(lambda: "not sent" in text_of(app).splitlines()[1])
+        del host.fail["send"]
+        await pilot.pause()
+
+
+async def test_a_waiting_message_is_moved_from_the_sidebar():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        first, second, third = (host.message(CODEX, text) for text in ("one", "two", "three"))
+        app.perform("sidebar")
+        messages = app.main.query_one(MessageList)
+        await until(lambda: messages.option_count == 3)
+        messages.focus()
+        messages.highlighted = messages.get_option_index(third.id)
+        await pilot.press("shift+up", "shift+up", "shift+up")
+        waiting = host.agents[CODEX].outbox.waiting
+        await until(lambda: waiting == [third.id, first.id, second.id])
+        assert "1 of 3" in app.main.status_bar.notice
+        await pilot.press("shift+down")
+        await until(lambda: waiting == [first.id, third.id, second.id])
+
+
+async def test_broken_profiles_are_told_and_can_be_read(tmp_path):
+    host = three_agents()
+    host.profiles.problems.append(ProfileError(tmp_path / "bad.yaml", 7, "'ports' [must] be two numbers"))
+    async with running(host) as (app, _pilot):
+        await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
+        app.perform("problems")
+        await until(lambda: "bad.yaml:7:" in text_of(app))
+        assert "[must]" in text_of(app)

@@ -10,6 +10,7 @@ from textual.widgets import Input, TextArea
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.host.routing import Receipt
+from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Confirm, Report
@@ -347,3 +348,133 @@ async def test_keys_typed_before_the_first_agent_are_for_it():
         await until(lambda: CLAUDE in host.agents)
         host.agents[CLAUDE].become(AgentState.READY)
         await until(lambda: bytes(host.agents[CLAUDE].typed) == b"hithere")
+
+
+@pytest.mark.parametrize(
+    ("key", "sent"),
+    [("f10", b"\x1b[21~"), ("f3", b"\x1bOR"), ("f12", b"\x1b[24~"), ("shift+f3", b"\x1b[1;2R")],
+)
+async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, key)
+        assert bytes(host.agents[CLAUDE].typed) == sent
+        assert at_main(app)
+        assert active(app) == CLAUDE
+        assert not app.main.which_key.display
+        await pilot.press("f4")
+        assert active(app) == CODEX, "the next one is the application's again"
+
+
+async def test_interrupt_says_when_it_denies_a_permission():
+    host = three_agents()
+    async with running(host, size=(80, 24)) as (app, pilot):
+        await pilot.press("f8")
+        await pilot.pause()
+        assert "denies" not in text_of(app)
+        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash rm -rf build")
+        await until(lambda: "interrupting denies it" in text_of(app))
+        assert "Bash rm -rf build" in text_of(app)
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f9")
+        assert "1 open question will be denied" in app.main.status_bar.notice
+
+
+@pytest.mark.parametrize(("keys", "key"), [({}, "f1"), ({"help": "f11"}, "f11")])
+async def test_the_key_of_help_closes_it(keys, key):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.use_keys(Keymap.of("ctrl+]", read_bindings(keys)))
+        await pilot.press(key)
+        assert isinstance(app.screen, Report)
+        await pilot.press(key, "x")
+        assert at_main(app)
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"x")
+        await pilot.press(LEADER, "w", key)
+        assert isinstance(app.screen, Report), "it closes help alone"
+
+
+def two_agents() -> FakeHost:
+    """A host with claude and codex."""
+    host = FakeHost()
+    for profile in ("claude", "codex"):
+        host.add(AgentSpec(profile))
+    return host
+
+
+async def test_composer_begins_in_the_text_when_there_is_one_other_agent():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"hello", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "codex", "hello", "", 3)
+        await pilot.press("f4", "f2", *"back", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "claude", "back", "", 3), (
+            "the other one, seen from the one in focus"
+        )
+
+
+async def test_composer_begins_with_whom_was_written_to_last():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"one", "enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f2", *"two", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "two", "", 3)
+        await host.close(GEMINI)
+        host.add(AgentSpec("opencode"))
+        await until(lambda: len(app.main.agents) == 3)
+        await pilot.press("f2")
+        assert fields(app) == ("", ""), "alice is gone, and there are two others"
+
+
+async def test_composer_keeps_a_draft_to_one_agent_while_another_is_written_to():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"later", "escape")
+        await until(lambda: at_main(app))
+        app.perform("compose", "codex")
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.ready)
+        assert fields(app) == ("codex", "")
+        await pilot.press(*"now", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "codex", "now", "", 3)
+        await pilot.press("f2")
+        assert fields(app) == ("alice", "later")
+
+
+async def test_interrupt_all_wants_a_second_press():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f9")
+        assert ("interrupt_all",) not in host.calls
+        assert "press F9 again" in app.main.status_bar.notice
+        await pilot.press("f9")
+        await until(lambda: ("interrupt_all",) in host.calls)
+        app.agents._interrupt_all_until = 0.0
+        await pilot.press("f9")
+        assert host.calls.count(("interrupt_all",)) == 1
+
+
+async def test_restart_of_a_live_agent_is_asked_about():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "R")
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("n")
+        await pilot.press(LEADER, "R", "y")
+        await until(lambda: ("restart", CLAUDE) in host.calls)
+
+
+async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for keys in ((LEADER, "n", "tab"), (LEADER, "r")):
+            await pilot.press(*keys)
+            await pilot.press(*"parser-" * 5, "enter")
+            await until(lambda: "a name has at most 32" in text_of(app))
+            await pilot.press("escape")
+            await until(lambda: at_main(app))

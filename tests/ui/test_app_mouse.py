@@ -4,10 +4,14 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from textual.events import MouseDown
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.model import DeliveryState, ExitStatus
+from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft, Recipient
+from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
@@ -119,3 +123,66 @@ async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging
             app.attach(SimpleNamespace(environ={}))  # type: ignore[arg-type]
         assert view.selection is None
         assert app.mouse_captured is None
+
+
+async def test_hints_of_the_status_bar_are_buttons():
+    host = three_agents()
+    async with running(host, size=(160, 40)) as (app, pilot):
+        await click(app, pilot, "message", row=39)
+        assert isinstance(app.screen, Composer)
+        await click(app, pilot, "Cancel")
+        await click(app, pilot, "interrupt", row=39)
+        assert isinstance(app.screen, InterruptDialog)
+        await click(app, pilot, "Interrupt", row=find(app, "Cancel")[1])
+        await until(lambda: ("interrupt", CLAUDE, "") in host.calls)
+        await until(lambda: at_main(app))
+        app.main.status_bar._clear()
+        await pilot.pause()
+        await click(app, pilot, "layout", row=39)
+        assert app.main.deck.arrangement == "columns"
+
+
+async def test_leader_panel_by_mouse():
+    async with running(three_agents(), size=(120, 40)) as (app, pilot):
+        await click(app, pilot, "menu", row=39)
+        assert app.main.which_key.display
+        await click(app, pilot, "zoom")
+        assert app.main.deck.zoomed
+        assert not app.main.which_key.display
+        await click(app, pilot, "menu", row=39)
+        app.post_message(MouseDown(None, 60, 10, 0, 0, 1, False, False, False))
+        await pilot.pause()
+        assert not app.main.which_key.display, "a click elsewhere closes it"
+
+
+async def test_sidebar_by_mouse():
+    host = three_agents()
+    async with running(host, size=(140, 40)) as (app, pilot):
+        task = host.message(CODEX, "look at the lexer", delivery=DeliveryState.HELD, reason="you are typing")
+        host.add_peer("synapse-gemini-8111")
+        await click(app, pilot, "sidebar", row=39)
+        await click(app, pilot, "look at the lexer")
+        await until(lambda: isinstance(app.screen, MessageDetail))
+        await click(app, pilot, "Send now")
+        assert host.agents[CODEX].outbox.sent_now == [task.id]
+        await pilot.pause()
+        await click(app, pilot, "alice", row=6)
+        assert app.main.active == GEMINI
+        await click(app, pilot, "gemini-8111")
+        await until(lambda: isinstance(app.screen, Composer))
+        await pilot.press(*"hi")
+        await click(app, pilot, "Send")
+        await until(lambda: host.calls[-1] == ("send", "synapse-gemini-8111", "hi", "", 3))
+
+
+async def test_an_ended_agent_by_mouse():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=0))
+        await pilot.pause()
+        await click(app, pilot, "restart")
+        await until(lambda: ("restart", CLAUDE) in host.calls)
+        host.agents[CLAUDE].end(ExitStatus(code=1))
+        await pilot.pause()
+        await click(app, pilot, " close", row=38)
+        await until(lambda: CLAUDE not in host.agents)

@@ -129,3 +129,15 @@ async def test_an_agent_that_goes_on_at_once_has_not_finished(told: list[tuple[s
         codex.become(AgentState.WAITING, "permission: [b]Bash[/b]\x1b]0;x\x07")
         await until(lambda: told)
         assert told == [("synapse: codex", "permission: [b]Bash[/b] ]0;x")]
+
+
+async def test_off_means_off(told: list[tuple[str, str]]) -> None:
+    host = host_with(**{"tui.notifications": "off"})
+    async with running(host) as (app, pilot):
+        app.app_focus = False
+        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
+        await pilot.pause(0.05)
+        assert not told
+        change(host, **{"tui.notifications": "both"})
+        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash")
+        await until(lambda: told)

@@ -7,7 +7,7 @@ import pytest
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.text import distinct
 from synapse_tui.widgets.views import still_title
-from tests.ui.app_kit import make_app, text_of, until
+from tests.ui.app_kit import make_app, running, text_of, until
 from tests.ui.fakes import FakeHost
 
 TEN = tuple(f"dummy-{port}" for port in range(8190, 8200))
@@ -70,3 +70,15 @@ def test_names_stay_different_when_they_are_cut(width):
 )
 def test_a_window_title_says_only_what_does_not_stand_beside_it(title, rest):
     assert still_title(title, ("dummy-8192", "Claude Code")) == rest
+
+
+async def test_the_name_stands_once_in_the_title_of_a_pane():
+    host = FakeHost()
+    session = host.add(AgentSpec("dummy"))
+    host.add(AgentSpec("dummy"))
+    async with running(host) as (app, _pilot):
+        session.feed("\x1b]0;✳ Ready · dummy-8190\x07")
+        session.become(AgentState.READY)
+        await until(lambda: "● ready" in text_of(app).splitlines()[1])
+        assert text_of(app).splitlines()[1].count("dummy-8190") == 1
+        assert "Ready" not in text_of(app).splitlines()[1]

@@ -169,3 +169,33 @@ async def test_an_agent_is_added_after_its_card_was_seen():
         await pilot.press("enter")
         await until(lambda: app.main.active == "docs")
         assert ("external_keep", "docs") in host.calls
+
+
+async def test_what_goes_on_is_canceled():
+    async with talking() as (_app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        await pilot.press("f8")
+        await until(lambda: host.externals.tasks[0].state is TaskState.CANCELED)
+
+
+async def test_what_cannot_be_sent_stays_in_the_line():
+    from synapse_tui.errors import MessageTooLarge
+
+    async with talking() as (app, pilot, host, view):
+        host.fail["external_send"] = MessageTooLarge("the message is too large")
+        await pilot.press(*"go", "enter")
+        await until(lambda: view.composer.text == "go")
+        assert "the message is too large" in app.main.status_bar.notice
+
+
+async def test_closing_keeps_the_conversation():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        await pilot.press(LEADER, "x")
+        await until(lambda: app.main.deck.pane("echo") is None)
+        assert app.main.active == "synapse-claude-8100"
+        app.perform("open_external", "echo")
+        await until(lambda: app.main.active == "echo")
+        await until(lambda: " go " in text_of(app))

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -14,7 +15,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
-from synapse_tui.screens.history import OFF, HistoryView
+from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -195,3 +196,41 @@ async def test_a_slow_history_holds_up_nobody() -> None:
         host.history.gate.set()
         await asyncio.sleep(0)
         assert not view.rows
+
+
+async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
+    host = three_agents()
+    host.history.put("one")
+    host.history.put("two")
+    async with shown(host) as (app, pilot, view):
+        await pilot.press(*"two")
+        await until(lambda: texts(view) == ["two"])
+        await pilot.press("tab", "e")
+        await until(lambda: isinstance(app.screen, HistoryExport))
+        await pilot.press(*["backspace"] * 3, *".txt", "enter")
+        await until(lambda: "no known ending" in text_of(app))
+        await pilot.press(*["backspace"] * 4, *".csv", "enter")
+        await until(lambda: isinstance(app.screen, HistoryView))
+        [(wanted, form, path)] = host.history.exported
+        assert (wanted.query, wanted.project, form) == ("two", str(host.project), "csv")
+        assert path == host.project / "history-2026-03-01.csv"
+        await until(lambda: "1 task in" in text_of(app))
+
+
+async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
+    host = three_agents()
+    host.history.put("to one that is gone", to="synapse-claude-8107")
+    host.history.put("fix it\nall of it", to=CODEX, priority=5)
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: view.rows)
+        await pilot.press("tab", "r")
+        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await pilot.press("!", "enter")
+        await until(lambda: isinstance(app.screen, HistoryView))
+        assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
+        await until(lambda: "→ codex" in text_of(app))
+        view.focus()
+        await pilot.press("down", "r")
+        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await pilot.press(*"alice", "enter", "enter")
+        await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)

@@ -245,3 +245,17 @@ async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(file
         await pilot.press("enter")
         assert "has no effect until you trust it" in await closed(app, pilot)
         assert files().load().text("tui.layout") == "tabs"
+
+
+async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        files.write(files.user, {"tui": {"sidebar": True}})
+        await until(lambda: "changed elsewhere just now: tui.sidebar" in said(app))
+        assert "true" in row(app, "tui.sidebar")
+        editor = await open_editor(app, pilot, "tui.layout")
+        files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})
+        await until(lambda: editor._entry.value == "main")
+        await pilot.press("enter")
+        await until(lambda: app.screen is screen)
+        assert files.read(files.user) == {"tui": {"sidebar": True, "layout": "tabs"}}

@@ -187,3 +187,19 @@ async def test_scroll_mode_takes_the_keys_and_gives_them_back():
         assert app.view.status == ""
         await pilot.press("x")
         assert session.taken() == b"x"
+
+
+async def test_the_wheel_is_the_childs_when_it_asked_for_the_mouse():
+    async with pane() as (app, session, pilot):
+        session.output("\x1b[?1000h\x1b[?1006h")
+        await _wheel(app.view, up=False)
+        await settle(pilot)
+        assert session.taken() == b"\x1b[<65;6;3M"
+
+
+async def test_the_wheel_sends_arrow_keys_on_the_alternate_screen():
+    async with pane() as (app, session, pilot):
+        session.output("\x1b[?1049h\x1b[?1007h")
+        await _wheel(app.view, up=True)
+        await settle(pilot)
+        assert session.taken() == b"\x1b[A" * 3

@@ -242,3 +242,19 @@ def test_the_overlay_stays_in_the_pane_and_off_the_line_of_the_cursor(line):
     row, _ = place_mention(pane, anchor, height)
     assert 0 <= row <= row + height <= pane.height
     assert not row <= line < row + height
+
+
+async def test_a_look_at_another_window_leaves_the_mention_as_it_is():
+    first, second = FakeSession(40, 20), FakeSession(40, 20)
+    app = MentionApp(first, second)
+    async with running(app, (80, 20)) as pilot:
+        await pilot.press(*"@gemini ab")
+        app.post_message(events.AppBlur())
+        await settle(pilot)
+        assert not app.views[0].has_focus
+        app.post_message(events.AppFocus())
+        await settle(pilot)
+        assert app.views[0].has_focus
+        assert first.taken() == b""
+        await pilot.press("c", "enter")
+        assert [mention.text for mention in app.mentions] == ["abc"]

@@ -174,3 +174,28 @@ async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_
         await until(lambda: "5 keys dropped: typed before" in text_of(app))
         await pilot.press("x")
         await until(lambda: bytes(claude.typed) == b"x")
+
+
+async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent():
+    host = asking()
+    async with running(host) as (app, pilot):
+        app.questions.clock = lambda: 0.0
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
+        await pilot.press(*"yes")
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"yes")
+        assert not host.safety.answers
+
+
+async def test_a_message_typed_at_the_start_is_sent_as_one():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
+        await pilot.press(*"early", "enter", *"@codex hello", "enter")
+        claude = await restored(app, pilot)
+        host.add(AgentSpec("codex"))
+        claude.composer = True
+        claude.become(AgentState.READY)
+        await until(lambda: any(call[0] == "send" for call in host.calls), SHOWN)
+        assert [call[2] for call in host.calls if call[0] == "send"] == ["hello"]
+        assert bytes(claude.typed) == b"early\r"

@@ -423,3 +423,23 @@ def test_no_query_breaks_the_search(query: str) -> None:
     assert bool(words) == bool(terms)
     assert all(each.match and each.parts for each in words)
     assert all(term == folded(term).strip() for term in terms)
+
+
+def test_a_text_stands_in_one_table_alone(shelf: Shelf) -> None:
+    chance = random.Random(1)
+    texts = ["".join(chance.choices("ABCDEFGHIJK日本語検索 ", k=3000)) for _ in range(4)]
+    shelf.put(texts[0], texts[1])
+    shelf.change(shelf.put(texts[2]), output=texts[3])
+    shelf.archive.index()
+    parts = [each[at : at + 12] for each in texts for at in (0, 1500, 2900)]
+    tables = shelf.ask(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    for (table,) in tables:
+        held = "".join(
+            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+            for row in shelf.ask(f"SELECT * FROM {table}")
+            for value in row
+        )
+        held = folded(held)
+        assert all((folded(part) in held) == (table == "tasks") for part in parts), table

@@ -256,11 +256,15 @@ def test_a_quick_command_loads_nothing_that_weighs(tmp_path: Path, words: list[s
     assert within(modules, HEAVY | also) == set()
 
 
-def test_the_outbox_is_read_without_sqlmodel(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["outbox"], ["history", "list"], ["file-safety", "locks"]], ids=" ".join)
+def test_lists_are_read_without_sqlmodel(tmp_path: Path, words: list[str]) -> None:
     history = UserPaths(tmp_path).history
     history.parent.mkdir()
     Archive(history).close()
-    assert within(loaded(tmp_path, "outbox"), {"asyncio", "pydantic", "sqlalchemy", "sqlmodel"}) == set()
+    loaded(tmp_path, "file-safety", "lock", "a.py")
+    modules = loaded(tmp_path, *words)
+    assert "sqlite3" in modules
+    assert within(modules, {"asyncio", "pydantic", "sqlalchemy", "sqlmodel"}) == set()
 
 
 def test_a_server_loads_the_sdk_with_the_first_request_of_the_protocol() -> None:

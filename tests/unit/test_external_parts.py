@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from synapse_tui.a2a.external import transport
-from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
+from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
-from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.a2a.external.peer import (
     ArtifactChunk,
     Budget,
@@ -40,7 +39,8 @@ from synapse_tui.a2a.external.transport import MessageSize
 from synapse_tui.a2a.external.untrusted import check_url, clean_text, is_allowed, origin_of
 from synapse_tui.a2a.external.worker import Exchange, SavedFiles
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused
+from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, PeerRefused, TaskEnded
+from synapse_tui.messages.conversations import Entry, SavedConversation
 from synapse_tui.model import USER, Sender, Task, TaskState
 from synapse_tui.widgets.text import wrapped
 
@@ -401,7 +401,7 @@ def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
     assert sum(len(entry.text) for entry in conversation.entries) < 5_000_000
 
     again = talk()
-    again.restore(conversation.tasks, conversation.entries)
+    again.restore(SavedConversation("docs", tasks=(task,), entries=tuple(conversation.entries)))
     with pytest.raises(BudgetSpent):
         send(again, range(parts, 2 * parts))
     other = begun(conversation, "another message")
@@ -437,30 +437,7 @@ async def test_streams_are_read_at_a_pace_that_leaves_the_loop_to_others():
         await endless(several[1].event)
 
 
-# -- on the disk ---
-
-
-def test_conversations_are_read_as_they_were_written(tmp_path):
-    journal = Journal(tmp_path, Path("/project"), "me")
-    conversation = talk()
-    task = begun(conversation)
-    conversation.apply(task.id, status(TaskState.WORKING))
-    journal.write("docs", journal.unwritten(conversation))
-    conversation.apply(task.id, piece("half"))
-    assert b"half" not in journal.unwritten(conversation), "what still grows is not written"
-    conversation.apply(task.id, status(TaskState.COMPLETED))
-    conversation.opened = True
-    journal.write("docs", journal.unwritten(conversation))
-    assert journal.unwritten(conversation) == b""
-    with journal.path("docs").open("ab") as file:
-        file.write(b'{"task": {"id": 1}}\nnot json\n')
-
-    saved = Journal(tmp_path, Path("/project"), "other").load("docs")
-    assert saved.tasks == tuple(conversation.tasks)
-    assert saved.entries == tuple(conversation.entries)
-    assert (saved.context_id, saved.opened, saved.owners[task.id]) == ("c1", True, "me")
-    assert journal.path("docs").stat().st_mode & 0o777 == 0o600
-    assert Journal(tmp_path, Path("/elsewhere"), "me").load("docs").tasks == ()
+# -- files ---
 
 
 def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
@@ -578,3 +555,32 @@ async def test_a_stream_that_breaks_once_the_task_is_known_is_replaced_by_asking
     assert isinstance(updates[-1], TaskUpdate)
     assert updates[-1].state is TaskState.COMPLETED
     assert peer.asked
+
+
+def test_questions_are_answered_by_whom_they_were_asked():
+    conversation = talk()
+    codex = Sender("synapse-codex-8120", "codex", verified=True)
+    task = begun(conversation, sender=codex)
+    assert conversation.asked_of(codex) is None
+    asked = conversation.apply(task.id, status(TaskState.INPUT_REQUIRED, "which?"))
+    assert (asked.reason, told(conversation)[-1]) == ("which?", ("question", "which?"))
+    assert conversation.asked_of(Sender("synapse-claude-8100", "claude", verified=True)) is None
+    assert conversation.asked_of(codex) == conversation.asked_of(USER) == asked
+    conversation.go_on(task.id, "red", codex)
+    assert conversation.asked_of(USER) is None
+    ended = conversation.apply(task.id, status(TaskState.COMPLETED, "red it is"))
+    assert ended.answer == "red it is", "the answer is what came after the last question"
+    with pytest.raises(TaskEnded):
+        conversation.go_on(task.id, "more", codex)
+
+
+def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
+    from synapse_tui.a2a.external import conversation as module
+
+    monkeypatch.setattr(module, "MAX_ENTRIES", 10)
+    conversation = talk()
+    for number in range(20):
+        task = begun(conversation, str(number))
+        conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("ok", f"m{number}")))
+    assert len(conversation.entries) <= 12
+    assert conversation.tasks[-1].text == "19"

@@ -166,3 +166,9 @@ async def test_a_draft_of_the_user_stays(agent):
     assert (await interrupter(agent, gap=0.2).run([Proof("the message that ran")])).stopped
     assert agent.draft == "half a line of mine"
     assert agent.received == [ESC]
+
+
+async def test_an_idle_agent_gets_no_key(agent):
+    outcome = await interrupter(agent, keys=(b"\x03",)).run()
+    assert outcome.stopped
+    assert agent.received == []

@@ -505,3 +505,11 @@ def test_every_key_is_sent_given_or_taken_back_by_the_user(keys, visible):
     for message in keyboard.sent:
         assert message.text.strip()
         assert CLAUDE not in message.targets
+
+
+@given(st.text(alphabet="@gemini x/", max_size=30))
+def test_without_commands_nothing_is_lost(text):
+    keyboard = Keyboard()
+    keyboard.type(text)
+    keyboard.take(keyboard.mentions.give_back())
+    assert keyboard.typed == text

@@ -267,6 +267,25 @@ async def test_a_task_that_ended_with_its_host_is_told_of(path):
         assert (ended.id, ended.state) == (task_id, TaskState.FAILED)
 
 
+async def test_a_webhook_hears_once_of_a_task_that_ended_with_its_host(path):
+    async with opened(path, owner="1:1") as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        book.change(task_id, delivery=DeliveryState.SUBMITTED)
+        outbox.take(task_id)
+        journal_of(history).note("w1", replace(WEBHOOK, persist=True))
+        await journal_of(history).flush()
+    ids = set()
+    for owner in ("2:2", "3:3"):
+        async with opened(path, owner=owner) as (history, _):
+            left = await journal_of(history).webhooks(AGENT, goes_on=False)
+            [delivery], [task] = left.deliveries, left.recovered
+            ids.add(delivery.id)
+            assert (delivery.task_id, delivery.event, delivery.body) == (task_id, "task.failed", "")
+            assert (task.id, task.state) == (task_id, TaskState.FAILED)
+    assert len(ids) == 1
+
+
 @pytest.mark.parametrize(
     ("persist", "goes_on", "owner", "taken"),
     [

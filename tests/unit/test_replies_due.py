@@ -242,6 +242,36 @@ async def test_what_changes_while_it_is_told_is_told_too(rig):
     assert [each[2].text for each in rig.client.answers] == ["text of the turn", "in my words"]
 
 
+async def test_each_question_to_an_agent_of_this_host_is_a_message(rig):
+    sender = FakeAgent(8101, "claude")
+    rig.agents[CLAUDE.sender_id] = sender
+    rig.open()
+    task = rig.given(expected=False)
+    for question in ("which?", "and when?"):
+        rig.agent.service.reply(task.id, Reply(question, TaskState.INPUT_REQUIRED))
+        assert await rig.settled(task) is ReplyState.TOLD
+    texts = [told.text.partition("\n")[0] for told in sender.tasks]
+    assert texts == ["(input_required) which?", "(input_required) and when?"]
+
+
+async def test_a_reply_leaves_once_the_end_is_on_disk(rig):
+    steps: list[str] = []
+
+    async def flush() -> None:
+        steps.append("written")
+
+    async def called() -> None:
+        steps.append("sent")
+
+    rig.agent.tasks.journal.flush = flush
+    rig.client.meanwhile = called
+    rig.open()
+    rig.agent.finish(rig.given(sender_task_id=OWN).id, "x")
+    while "sent" not in steps:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    assert steps == ["written", "sent"]
+
+
 @pytest.mark.parametrize(
     ("sender", "metadata"), [(USER, {}), (CLAUDE, {"author": "user"}), (Sender("ci"), {})]
 )

@@ -214,6 +214,39 @@ async def test_a_reply_that_is_told_twice_is_one_message(client, agent):
     assert len(agent.requests) == 2
 
 
+async def test_a_message_that_its_sender_sends_again_is_one_task(client, agent):
+    mine: dict[str, Any] = {"sender": {"sender_id": ELSEWHERE["target_agent"]}, "origin_id": "a1"}
+    first, again, other, another = [
+        (await post(client, "/tasks/send", "do it", **metadata)).json()["task"]["id"]
+        for metadata in (mine, mine, mine | {"origin_id": "a2"}, {"origin_id": "a1"})
+    ]
+    assert first == again
+    assert len({first, other, another}) == len(agent.requests) == 3
+
+
+async def test_a_late_answer_of_another_host_that_is_sent_again_is_one_message(client, agent):
+    task = await outgoing(client, agent, **ELSEWHERE)
+    agent.tasks.change(task["id"], state=TaskState.FAILED, reason="the host ended")
+    about: dict[str, Any] = {
+        "sender": {"sender_id": ELSEWHERE["target_agent"]},
+        "in_reply_to": "T",
+        "origin_id": "r1",
+    }
+    for _ in range(2):
+        answer = await post(client, f"/tasks/send?reply_to={task['id']}", "fine", **about)
+        assert answer.status_code == 200, answer.text
+    assert [request.text for request in agent.requests] == ["fine"]
+
+
+async def test_a_question_that_is_sent_again_is_asked_once(client, agent):
+    task = await outgoing(client, agent)
+    path = f"/tasks/send?reply_to={task['id']}"
+    about: dict[str, Any] = {"by": CODEX, "status": "input_required", "in_reply_to": "T", "explicit": False}
+    for origin in ("q1", "q1", "q2"):
+        await post(client, path, "which?", **about, origin_id=origin)
+    assert len(agent.tasks.get(task["id"]).messages) == 3, "what was asked, and two questions"
+
+
 async def test_canceling_an_outgoing_task(client, agent):
     task = await outgoing(client, agent)
     answer = await client.post(f"/tasks/{task['id']}/cancel")

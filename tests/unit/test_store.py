@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -320,3 +321,25 @@ async def compare(path: Path, steps: list[tuple[str, int]]) -> None:
         entries = [outbox.entry(task.id) for task in outbox]
         assert order == [(each.task_id, each.parked, each.urgent, each.entered) for each in entries]
         assert rows(path, "SELECT count(*) FROM task_changes WHERE reason = ''") == [(0,)]
+
+
+async def test_text_that_utf8_cannot_carry_stops_nothing(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "half \ud83d")
+        await book.flush()
+        assert rows(path, "SELECT input FROM tasks") == [("half ?",)]
+
+
+async def test_old_tasks_are_removed(path):
+    now = datetime.now(UTC)
+    async with opened(path) as (history, _):
+        journal = AgentJournal(history, KEY)
+        for days, state in ((31, TaskState.COMPLETED), (29, TaskState.COMPLETED), (31, TaskState.SUBMITTED)):
+            then = now - timedelta(days=days)
+            text = f"{days} {state}"
+            journal.record(Task(text, "c", KEY.agent_id, USER, text, 3, then, then, state), "made")
+        await history.flush()
+        await history.prune(now - timedelta(days=30))
+        assert rows(path, "SELECT id FROM tasks ORDER BY id") == [("29 completed",), ("31 submitted",)]
+        assert len(rows(path, "SELECT * FROM task_changes")) == 2

@@ -166,7 +166,10 @@ async def test_a_history_of_a_newer_version_is_left_alone(path):
 def test_the_steps_lead_to_the_tables(path):
     engine, _ = open_engine(path)
     model = create_engine("sqlite://")
-    models = (tables.TaskRow, tables.ChangeRow, tables.OutboxRow, tables.WatchRow, tables.SchemaRow)
+    models = (
+        *(tables.TaskRow, tables.ChangeRow, tables.OutboxRow, tables.WatchRow, tables.SchemaRow),
+        *(tables.ConversationRow, tables.ExternalTaskRow, tables.EntryRow),
+    )
     names = {row.__tablename__ for row in (*models, push_tables.SubscriptionRow, push_tables.DeliveryRow)}
     SQLModel.metadata.create_all(model, [SQLModel.metadata.tables[str(name)] for name in names])
     made, wanted = inspect(engine), inspect(model)

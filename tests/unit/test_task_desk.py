@@ -245,7 +245,11 @@ def test_what_an_agent_is_told_late(rig):
     task = rig.given()
     rig.service.reply(task.id, Reply("done"))
     message = late_message(reply_of(rig.tasks.get(task.id)), CLAUDE)
-    assert (message.text, message.metadata) == ("done", {"in_reply_to": task.id, "explicit": True})
+    assert (message.text, message.metadata["in_reply_to"], message.metadata["explicit"]) == (
+        "done",
+        task.id,
+        True,
+    )
     other = rig.given()
     rig.tasks.change(other.id, state=TaskState.FAILED, reason="agent exited")
     assert late_message(reply_of(rig.tasks.get(other.id)), CLAUDE).text == "(failed) agent exited"

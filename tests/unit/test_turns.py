@@ -311,3 +311,17 @@ def test_a_new_process_goes_on_in_the_same_timeline() -> None:
     Screen("claude", timeline=timeline).detector.exited(3.0)
     Screen("claude", timeline=timeline)
     assert [passage.state.value for passage in timeline.passages] == ["STARTING", "EXITED", "STARTING"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [(AgentState.ERROR, "agent shows an error"), (AgentState.EXITED, "agent exited")]
+)
+def test_errors_and_the_end_fail_the_task(rig, state, reason):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.report(state)
+    assert (rig.task.state, rig.task.delivery, rig.task.reason) == (
+        TaskState.FAILED,
+        DeliveryState.FAILED,
+        reason,
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal
 
 from synapse_tui.content import Artifact, TaskMessage
 from synapse_tui.errors import TaskEnded, TaskNotFound
+from synapse_tui.messages.conversations import Entry, Kind, SavedConversation
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .peer import ArtifactChunk, TaskUpdate, Update, joined_text, over_budget, text_of_message
@@ -24,7 +23,6 @@ MAX_TASK_CHARACTERS = 4_000_000  # maximum characters of these
 EXTERNAL = "external"
 REMOTE_TASK = "remote_task"  # metadata key of the agent's own task id
 
-Kind = Literal["sent", "answer", "progress", "question", "note"]
 _FROM_AGENT: frozenset[Kind] = frozenset({"answer", "progress", "question"})
 _DELIVERIES = {
     TaskState.FAILED: DeliveryState.FAILED,
@@ -32,27 +30,6 @@ _DELIVERIES = {
     TaskState.CANCELED: DeliveryState.CANCELED,
     TaskState.INPUT_REQUIRED: DeliveryState.SUBMITTED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A message or result; a new entry with the same key replaces it.
-
-    Attributes:
-        task_id: Our task that it belongs to.
-        sender_id: Who sent it; empty for the external agent.
-        name: Name of the result; may be empty.
-        growing: Whether more of it is expected.
-    """
-
-    key: str
-    task_id: str
-    kind: Kind
-    text: str
-    at: datetime
-    sender_id: str = ""
-    name: str = ""
-    growing: bool = False
 
 
 class Conversation:
@@ -117,11 +94,13 @@ class Conversation:
             raise TaskNotFound(f"@{self.alias} has no task '{clean_line(task_id, 40)}'", "see its tab")
         return found[0]
 
-    def restore(self, tasks: Iterable[Task], entries: Iterable[Entry]) -> None:
-        self._tasks = {task.id: task for task in tasks}
-        self._entries = {entry.key: entry for entry in entries}
-        self._pieces, self._sizes, self._totals = {}, {}, {}
-        for entry in self._entries.values():
+    def restore(self, saved: SavedConversation) -> None:
+        """Put what was stored before what was said since."""
+        self.context_id = self.context_id or saved.context_id
+        self.opened = self.opened or saved.opened
+        self._tasks = {**{task.id: task for task in saved.tasks}, **self._tasks}
+        self._entries = {**{entry.key: entry for entry in saved.entries}, **self._entries}
+        for entry in saved.entries:
             self._measure(entry.task_id, entry.kind, entry.key, len(entry.text))
         self._drop_oldest()
         self.version += 1

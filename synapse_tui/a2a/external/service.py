@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
-import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,7 @@ from typing import Any
 
 from synapse_tui.addresses import Address, fold
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentExited, SynapseError, TaskEnded
+from synapse_tui.errors import AgentExited, HistoryError, SynapseError, TaskEnded
 from synapse_tui.events import (
     AgentAdded,
     Event,
@@ -25,22 +25,22 @@ from synapse_tui.events import (
     Notice,
     TaskChanged,
 )
+from synapse_tui.messages.history import History
 from synapse_tui.messages.service import about_reply, by_person
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import is_alive, process_name
 
 from .conversation import Conversation, remote_id
-from .journal import Journal, Saved
 from .registry import AddRequest, Candidate, ExternalAgent, ExternalStore, no_such_agent
+from .store import ConversationStore
 from .worker import RemoteWorker
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 2.0  # seconds between two reads of the registry
 CARD_INTERVAL = 600.0  # seconds between two checks of a card
-WRITE_INTERVAL = 0.1  # minimum seconds between two events about a conversation, and between two writes of it
+WRITE_INTERVAL = 0.1  # minimum seconds between two events about a conversation, and two writes of its text
 COLLECT_TIMEOUT = 3.0
 """Seconds for a waiting command to fetch the answer; afterwards it is typed into the asking agent."""
 MAX_SEEN = 5000  # Tasks remembered to detect changes
@@ -54,6 +54,7 @@ class ExternalAgents:
     Args:
         project: The project that the conversations belong to.
         paths: Folders of the user.
+        history: This machine's history, never that of a team.
         events: Receives all changes.
         agents: The hosted agents by id; they get the answers to what they asked.
         environ: Returns the environment that tokens are read from.
@@ -66,6 +67,7 @@ class ExternalAgents:
         project: Path,
         *,
         paths: UserPaths,
+        history: History,
         events: EventBus,
         agents: Mapping[str, AgentSession],
         environ: Callable[[], Mapping[str, str]],
@@ -80,13 +82,15 @@ class ExternalAgents:
         self._store = ExternalStore(paths.external)
         self._known: dict[str, ExternalAgent] = {}
         self._known_version: object = None
-        self._journal = Journal(paths.talks, project, process_name(os.getpid()))
-        self._writer = ConversationWriter(self._journal, self._publish)
+        self._history = ConversationStore(history, project, paths.talks)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._conversations: dict[str, Conversation] = {}
         self._seen_tasks: dict[str, Task] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._loaded = asyncio.Event()
-        self._worker = RemoteWorker(environ, self._journal.files, self._changed)
+        self._restoring = asyncio.Lock()
+        self._restored = False
+        self._worker = RemoteWorker(environ, self._history.files, self._changed)
         self._replies: dict[str, asyncio.Task[None]] = {}
         self._cards_checked: dict[str, float] = {}
         self._cards_reported: set[tuple[str, str]] = set()
@@ -112,43 +116,72 @@ class ExternalAgents:
         for each in rest:
             each.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
-        await self._writer.stop(self._conversations.values())
+        for timer in self._timers.values():
+            timer.cancel()
+        for conversation in self._conversations.values():
+            self._history.note(conversation)
+
+    def note_all(self) -> None:
+        """Write all conversations again: the history began anew."""
+        self._history.note_again(self._conversations.values())
 
     async def _run(self) -> None:
-        saved = await asyncio.to_thread(lambda: {a: self._journal.load(a) for a in self._journal.aliases()})
         await self._refresh()
-        for alias, each in saved.items():
-            if self.has(alias) and self.get(alias).identity == each.agent:
-                conversation = self._conversation(alias)
-                self._journal.restore(conversation, each)
-                self._seen_tasks.update({task.id: task for task in conversation.tasks})
-                self._events.publish(ExternalTalked(alias))
-            else:  # that agent has been removed
-                await asyncio.to_thread(self._journal.forget, alias)
         self._events.publish(ExternalsChanged())
         await self._loaded.wait()
-        for alias, each in saved.items():
-            self._take_over(alias, each)
         while True:
-            await asyncio.sleep(INTERVAL)
             try:
+                await self._restore()
                 await self._refresh()
+            except HistoryError as error:
+                log.warning("conversations not read: %s", error.message)
             except Exception:
                 log.exception("the registry of external agents could not be read")
+            await asyncio.sleep(INTERVAL)
 
-    def _take_over(self, alias: str, saved: Saved) -> None:
-        conversation = self._conversations.get(alias)
-        if conversation is None or not self.has(alias):
+    async def ready(self) -> None:
+        """Wait until the stored conversations are known, or cannot be read."""
+        with contextlib.suppress(HistoryError):
+            await self._restore()
+
+    async def _restore(self) -> None:
+        """Read the stored conversations once, and continue what ended processes began in them."""
+        async with self._restoring:
+            if self._restored:
+                return
+            if self._known_version is None:  # conversations with unknown agents are deleted
+                await self._refresh()
+            for saved in await self._history.load(claim=True):
+                agent = self._known.get(saved.alias)
+                if agent is None or agent.identity != saved.agent:
+                    await self._forget(saved.alias)
+                    continue
+                conversation = self._conversation(saved.alias)
+                conversation.restore(saved)
+                self._seen_tasks.update({task.id: task for task in saved.tasks})
+                self._events.publish(ExternalTalked(saved.alias))
+                for task in saved.tasks:
+                    self._recover(agent, conversation, task, claimed=task.id in saved.claimed)
+            self._restored = True
+
+    def _recover(
+        self, agent: ExternalAgent, conversation: Conversation, task: Task, *, claimed: bool
+    ) -> None:
+        """Continue what an ended process left of a task; a second time changes nothing."""
+        if task.reply is ReplyState.DUE and task.sender.sender_id in self._hosted:
+            self._begin_reply(task)
+        if not claimed or not conversation.knows(task.id) or self._worker.is_running(task.id):
             return
-        for task in conversation.tasks:
-            owner = saved.owners.get(task.id, "")
-            elsewhere = owner != process_name(os.getpid()) and owner and is_alive(owner)
-            if elsewhere or task.state.final or self._worker.is_running(task.id):
-                continue
-            if task.delivery is DeliveryState.QUEUED:
-                self._changed(conversation, conversation.fail(task.id, UNKNOWN_FATE))
-            elif remote_id(task) and task.state is not TaskState.INPUT_REQUIRED:
-                self._worker.follow(self.get(alias), conversation, task)
+        if task.delivery is DeliveryState.QUEUED:
+            self._changed(conversation, conversation.fail(task.id, UNKNOWN_FATE))
+        elif remote_id(task) and task.state is not TaskState.INPUT_REQUIRED:
+            self._worker.follow(agent, conversation, task)
+
+    async def _forget(self, alias: str) -> None:
+        try:
+            await self._history.forget(alias)
+        except HistoryError as error:  # its identity tells the next host that it is obsolete
+            log.warning("a conversation was not deleted: %s", error.message, extra={"alias": alias})
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -206,7 +239,9 @@ class ExternalAgents:
                 self._conversations.pop(alias, None)
                 for task in conversation.tasks:
                     self._worker.drop(task.id)
-                await self._writer.forget(alias)
+                if (timer := self._timers.pop(alias, None)) is not None:
+                    timer.cancel()
+                await self._forget(alias)
         self._events.publish(ExternalsChanged())
 
     def _check_card(self, agent: ExternalAgent) -> None:
@@ -250,26 +285,36 @@ class ExternalAgents:
         conversation = self._conversation(alias)
         if conversation.opened is not opened:
             conversation.opened = opened
-            self._writer.changed(conversation)
+            self._soon(conversation)
 
     def begin_anew(self, alias: str) -> None:
         conversation = self._conversation(alias)
         conversation.begin_anew()
-        self._writer.changed(conversation)
+        self._soon(conversation)
 
     async def send(
         self, alias: str, text: str, *, sender: Sender, expected: bool = False, author: str = ""
     ) -> Task:
-        """Start sending a message; it answers the newest question of the agent to its sender, if any."""
+        """Start sending a message; it answers the newest question of the agent to its sender, if any.
+
+        Returns once it is on disk; raises HistoryError if it cannot be written, and is then not sent.
+        """
         await self._refresh()  # another program may just have replaced the agent
         agent = self.get(alias)
         check_size(text)
+        await self._restore()
         conversation = self._conversation(alias)
         task = conversation.send(text, sender, expected=expected, author=author)
         conversation.opened = True
-        self._worker.send(agent, conversation, task, text, self._make_id())
-        self._check_card(agent)
         self._changed(conversation, task)
+        try:
+            await self._history.commit()
+        except HistoryError as error:
+            self._changed(conversation, conversation.fail(task.id, error.message))
+            raise
+        if self._conversation(alias) is conversation and not conversation.get(task.id).state.final:
+            self._worker.send(agent, conversation, task, text, self._make_id())
+            self._check_card(agent)
         return task
 
     async def cancel(self, alias: str, task_id: str) -> Task:
@@ -310,15 +355,25 @@ class ExternalAgents:
         return conversation
 
     def _changed(self, conversation: Conversation, task: Task) -> None:
-        """Publish a change: immediately if the task is new or at rest, else with a short delay."""
+        """Publish and store a change: a step of the delivery immediately, text with a short delay."""
         if self._conversations.get(conversation.alias) is not conversation:
             return  # the agent has been removed meanwhile
-        if at_rest(task) or task.id not in self._seen_tasks:
+        before = self._seen_tasks.get(task.id)
+        if before is None or before.delivery is not task.delivery or at_rest(task):
             self._publish_tasks(conversation)
-        self._writer.changed(conversation)
+            self._history.note(conversation)
+        self._soon(conversation)
 
-    def _publish(self, conversation: Conversation) -> None:
+    def _soon(self, conversation: Conversation) -> None:
+        if conversation.alias not in self._timers:
+            self._timers[conversation.alias] = asyncio.get_running_loop().call_later(
+                WRITE_INTERVAL, self._due, conversation
+            )
+
+    def _due(self, conversation: Conversation) -> None:
+        self._timers.pop(conversation.alias, None)
         self._publish_tasks(conversation)
+        self._history.note(conversation)
         self._events.publish(ExternalTalked(conversation.alias))
 
     def _publish_tasks(self, conversation: Conversation) -> None:
@@ -381,74 +436,14 @@ class ExternalAgents:
         conversation = self._conversations.get(task.target)
         if conversation is not None and conversation.knows(task.id):
             self._seen_tasks[task.id] = conversation.change(task.id, reply=state)
-            self._writer.changed(conversation)
+            self._history.note(conversation)  # in one transaction with the message that was accepted
+            self._soon(conversation)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, AgentAdded):
             for task in self.tasks:
                 if task.reply is ReplyState.DUE and task.sender.sender_id == event.agent_id:
                     self._begin_reply(task)
-
-
-class ConversationWriter:
-    """Publishes and stores conversations, limiting the rate of both."""
-
-    def __init__(self, journal: Journal, publish: Callable[[Conversation], None]) -> None:
-        self._journal = journal
-        self._publish = publish
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._writes: dict[str, asyncio.Task[None]] = {}
-        self._again: set[str] = set()
-
-    def changed(self, conversation: Conversation) -> None:
-        alias = conversation.alias
-        if alias not in self._timers:
-            loop = asyncio.get_running_loop()
-            self._timers[alias] = loop.call_later(WRITE_INTERVAL, self._due, conversation)
-
-    async def forget(self, alias: str) -> None:
-        """Delete a conversation and write nothing more of it."""
-        timer = self._timers.pop(alias, None)
-        if timer is not None:
-            timer.cancel()
-        self._again.discard(alias)
-        await asyncio.gather(*filter(None, [self._writes.get(alias)]), return_exceptions=True)
-        await asyncio.to_thread(self._journal.forget, alias)
-
-    async def stop(self, conversations: Iterable[Conversation]) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._again.clear()
-        await asyncio.gather(*self._writes.values(), return_exceptions=True)
-        for conversation in conversations:
-            await self._write(conversation)
-
-    def _due(self, conversation: Conversation) -> None:
-        alias = conversation.alias
-        self._timers.pop(alias, None)
-        self._publish(conversation)
-        if alias in self._writes:
-            self._again.add(alias)
-            return
-        task = asyncio.get_running_loop().create_task(self._write(conversation), name=f"write-{alias}")
-        self._writes[alias] = task
-        task.add_done_callback(lambda _: self._written(conversation))
-
-    def _written(self, conversation: Conversation) -> None:
-        alias = conversation.alias
-        self._writes.pop(alias, None)
-        if alias in self._again:
-            self._again.discard(alias)
-            self.changed(conversation)
-
-    async def _write(self, conversation: Conversation) -> None:
-        lines = self._journal.unwritten(conversation)
-        try:
-            await asyncio.to_thread(self._journal.write, conversation.alias, lines)
-        except OSError as error:
-            self._journal.write_all_again(conversation.alias)
-            log.warning("a conversation was not stored: %s", error, extra={"alias": conversation.alias})
 
 
 def _now() -> datetime:

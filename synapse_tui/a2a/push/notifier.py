@@ -179,8 +179,7 @@ class Notifier:
             written[key] = _dumps(self.encoder.encode(change, protocol))
         body, subject = written[key], change.subject
         if protocol is PushProtocol.DIALECT:
-            about = {"event": change.event, "event_id": delivery_id, "timestamp": now.isoformat()}
-            body, subject = f'{_dumps(about)[:-1]},"data":{body}}}', change.event
+            body, subject = _webhook_body(change.event, delivery_id, now, body), change.event
         elif any(part.kind == "file" for part in change.parts):
             self._with_files[delivery_id] = change
         self._put(
@@ -197,6 +196,13 @@ class Notifier:
             ),
         )
 
+    def written(self, delivery: Delivery, task: Task) -> Delivery:
+        """Write the body of a notification to a webhook that recovery has noted."""
+        assert self.encoder is not None
+        data = _dumps(self.encoder.encode(Change(task), PushProtocol.DIALECT))
+        body = _webhook_body(delivery.event, delivery.id, delivery.created_at, data)
+        return replace(delivery, body=body)
+
     def _now(self) -> datetime:
         """The current time, never the same twice: stored notifications are ordered by it."""
         now = self._clock()
@@ -204,6 +210,11 @@ class Notifier:
             now = self._last + timedelta(microseconds=1)
         self._last = now
         return now
+
+
+def _webhook_body(event: str, delivery_id: str, time: datetime, data: str) -> str:
+    about = {"event": event, "event_id": delivery_id, "timestamp": time.isoformat()}
+    return f'{_dumps(about)[:-1]},"data":{data}}}'
 
 
 def _dumps(value: Mapping[str, object]) -> str:

@@ -287,9 +287,12 @@ class PushService:
         new = {each.id: each for each in left.subscriptions if each.id not in known}
         for subscription in new.values():
             self._subscriptions.restore(subscription)
+        recovered = {task.id: task for task in left.recovered}
         for delivery in left.deliveries:
             if delivery.subscription_id in new:
-                self._worker.put(new[delivery.subscription_id], delivery, noted=True)
+                task = recovered.get(delivery.task_id) if not delivery.body else None
+                written = self._notifier.written(delivery, task) if task is not None else delivery
+                self._worker.put(new[delivery.subscription_id], written, noted=True)
 
     async def _loaded(self) -> None:
         self.load()

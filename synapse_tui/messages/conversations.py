@@ -1,0 +1,238 @@
+"""Conversations with external agents: their rows, and the files of earlier versions."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any, Literal
+
+from synapse_tui.content import Artifact
+from synapse_tui.files import check_safe
+from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
+
+from .records import Rows
+from .rows import sound
+
+log = logging.getLogger(__name__)
+
+CONVERSATIONS, TASKS, ENTRIES = "conversations", "external_tasks", "entries"
+
+Kind = Literal["sent", "answer", "progress", "question", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message or result; a new entry with the same key replaces it.
+
+    Attributes:
+        task_id: Our task that it belongs to; empty for a note about the conversation.
+        sender_id: Who sent it; empty for the external agent.
+        name: Name of the result; may be empty.
+        growing: Whether more of it is expected.
+    """
+
+    key: str
+    task_id: str
+    kind: Kind
+    text: str
+    at: datetime
+    sender_id: str = ""
+    name: str = ""
+    growing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SavedConversation:
+    """A conversation as stored.
+
+    Attributes:
+        agent: Identity of the agent; another agent with that alias has a separate conversation.
+        context_id: The agent's id of the conversation.
+        opened: Whether the person has it open.
+        tasks: Its newest tasks, oldest first.
+        entries: What was said about these tasks, oldest first.
+        claimed: Ids of unfinished tasks that ended processes left to this one.
+    """
+
+    alias: str
+    agent: str = ""
+    context_id: str = ""
+    opened: bool = False
+    tasks: tuple[Task, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    claimed: frozenset[str] = frozenset()
+
+
+# -- rows ---
+
+
+def conversation_row(
+    project: str, alias: str, *, agent: str, context_id: str, opened: bool
+) -> dict[str, Any]:
+    return {
+        "project": sound(project),
+        "alias": alias,
+        "agent": agent,
+        "context_id": context_id,
+        "opened": opened,
+    }
+
+
+def external_task_row(project: str, task: Task, owner: str) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "project": sound(project),
+        "alias": task.target,
+        "context_id": task.context_id,
+        "sender": json.loads(sound(json.dumps(asdict(task.sender), ensure_ascii=False))),
+        "text": sound(task.text),
+        "state": task.state.value,
+        "delivery": task.delivery.value,
+        "reason": sound(task.reason),
+        "artifacts": [[sound(each.text), each.artifact_id, sound(each.name)] for each in task.artifacts],
+        "response_expected": task.response_expected,
+        "about": json.loads(sound(json.dumps(dict(task.metadata), ensure_ascii=False))),
+        "reply": task.reply.value,
+        "owner": owner,
+        "created_at": task.created_at,
+        "updated_at": task.updated_at,
+    }
+
+
+def entry_row(project: str, alias: str, entry: Entry) -> dict[str, Any]:
+    values = asdict(entry)
+    del values["growing"]
+    return {**values, "text": sound(entry.text), "project": sound(project), "alias": alias}
+
+
+def external_task_of(row: Mapping[str, Any]) -> Task:
+    return Task(
+        str(row["id"]),
+        str(row["context_id"]),
+        str(row["alias"]),
+        Sender(**row["sender"]),
+        str(row["text"]),
+        3,
+        _time(row["created_at"]),
+        _time(row["updated_at"]),
+        state=TaskState(row["state"]),
+        delivery=DeliveryState(row["delivery"]),
+        reason=str(row["reason"]),
+        artifacts=tuple(
+            Artifact(str(text), artifact_id=str(number), name=str(name))
+            for text, number, name in row["artifacts"]
+        ),
+        response_expected=bool(row["response_expected"]),
+        metadata=MappingProxyType(dict(row["about"])),
+        reply=ReplyState(row["reply"]),
+    )
+
+
+def entry_of(row: Mapping[str, Any]) -> Entry:
+    names = ("key", "task_id", "kind", "text", "sender_id", "name")
+    return Entry(**{name: row[name] for name in names}, at=_time(row["at"]))
+
+
+def _time(value: datetime | str) -> datetime:
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+# -- files ---
+
+
+def conversation_folder(folder: Path, project: Path) -> Path:
+    """The folder of a project in `~/.synapse/external`."""
+    return folder / hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def received_files(folder: Path, alias: str) -> Path:
+    return folder / f"{alias}.files"
+
+
+def unimported(folder: Path) -> list[Path]:
+    """Conversations that an earlier version stored here as JSON lines."""
+    with contextlib.suppress(OSError):
+        return sorted(folder.glob("*.jsonl"))
+    return []
+
+
+def import_files(folder: Path, project: str, write: Callable[[Rows], None]) -> None:
+    """Write the conversations of earlier versions to the database, then rename their files.
+
+    A file is renamed under its lock once its rows are committed: killed before that, the next process
+    writes the same rows again. Hosts of earlier versions may go on with a new file, which is imported later.
+    """
+    for path in unimported(folder):
+        try:
+            check_safe(path)
+            with _locked(path) as file:
+                if os.fstat(file.fileno()).st_ino == path.stat().st_ino:  # else just imported by another
+                    write(_read(file, project, path.stem))
+                    path.rename(_imported(path))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            log.warning("a conversation was not imported: %s", error, extra={"file": str(path)})
+
+
+def remove_files(folder: Path, alias: str) -> None:
+    """Remove what an agent has sent, and the files that its conversation was imported from."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"{alias}.jsonl*"):
+            path.unlink(missing_ok=True)
+        files = received_files(folder, alias)
+        for path in files.iterdir():
+            path.unlink(missing_ok=True)
+        files.rmdir()
+
+
+def _imported(path: Path) -> Path:
+    number, found = 1, path.with_name(f"{path.name}.imported")
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}.imported-{number}")
+    return found
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[IO[bytes]]:
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _read(file: IO[bytes], project: str, alias: str) -> Rows:
+    """The last line of each key; damaged lines are skipped."""
+    rows: Rows = {}
+    for line in file:
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            value = json.loads(line)
+            if "task" in value:
+                stored = value["task"]
+                task = external_task_of({**stored, "alias": alias, "about": stored["metadata"]})
+                owner = str(value.get("owner") or "")
+                rows[TASKS, task.id] = external_task_row(project, task, owner)
+            elif "entry" in value:
+                entry = entry_of(value["entry"])
+                rows[ENTRIES, entry.key] = entry_row(project, alias, entry)
+            else:
+                facts = value["about"]
+                rows[CONVERSATIONS, f"{project}\n{alias}"] = conversation_row(
+                    project,
+                    alias,
+                    agent=str(facts.get("agent") or ""),
+                    context_id=str(facts.get("context_id") or ""),
+                    opened=facts.get("opened") is True,
+                )
+    return rows
