@@ -340,7 +340,7 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
     agents(terminal, 3)
     assert marks() == ["", "one", "two"], "what runs goes on as it was started"
     write(f"{dummy}\nenv: {{MARK: three}}\nnonsense: 1\n")
-    terminal.wait_for("newtype.yaml:", "counts")  # single words: where a notice breaks depends on the path
+    terminal.wait_for("newtype.yaml:", "previous")  # single words: where a notice breaks depends on the path
     broken = run("synapse", "start", "newtype:n3")
     assert broken.returncode == 0
     assert "newtype.yaml:" in broken.stderr

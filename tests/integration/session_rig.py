@@ -123,7 +123,8 @@ class Rig:
     def records(self, event: str = "") -> list[dict[str, Any]]:
         if not self.log_file.exists():
             return []
-        lines = self.log_file.read_text(encoding="utf-8").splitlines()
+        text = self.log_file.read_text(encoding="utf-8", errors="replace")
+        lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may be half written
         return [record for record in map(json.loads, lines) if event in ("", record["event"])]
 
     @property

@@ -167,7 +167,7 @@ async def test_the_command_makes_lists_tells_and_removes_webhooks(tmp_path):
         assert json.loads((await shell.run("webhook", "log", "codex", "--limit", "1", "--json")).out)
         assert "key=word" not in listed.out + log.out
         gone = await shell.run("webhook", "remove", "codex", url)
-        assert (gone.code, gone.out) == (0, f"{made['id']}: {made['url']} is removed\n")
+        assert (gone.code, gone.out) == (0, f"removed {made['id']}: {made['url']}\n")
 
 
 # -- a host ---

@@ -63,7 +63,7 @@ async def test_a_flood_is_told_to_come_again_and_another_agent_is_not_touched(
     assert not agent.requests
     assert [await asked(each, other.port) for each in await opened(stack, other.port, 4)] == [200] * 4
     await held.pop().close()
-    await until(lambda: room.taken == 7)
+    await until(lambda: room.taken <= 7)  # idle ones may be closed as well, to make room
     assert await asked((await opened(stack, agent.port, 1))[0], agent.port) == 200
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import SQLModel, inspect
 
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
@@ -232,3 +233,22 @@ def test_tables_of_a_newer_version_are_left_alone(team_url: str, tmp_path: Path)
     with pytest.raises(HistoryError, match="newer synapse-tui"):
         backend_of(location, busy=5).open()
     assert len(POSTGRES_STEPS) < 999
+
+
+def test_the_steps_lead_to_the_tables_of_the_models(team_url: str, tmp_path: Path) -> None:
+    engine, _ = backend_of(TeamDatabase(team_url, "m", tmp_path), busy=5).open()
+    try:
+        found = inspect(engine)
+        ours = {"projects", "search_docs", "search_stale"}
+        private = {"conversations", "external_tasks", "entries"}  # these stay on the machine
+        models = SQLModel.metadata.tables.items()
+        tables = {name: table for name, table in models if table.schema is None and name not in private}
+        assert set(found.get_table_names("synapse")) - ours == set(tables)
+        for name, table in tables.items():
+            columns = {column["name"]: column for column in found.get_columns(name, "synapse")}
+            assert columns.keys() == {column.name for column in table.columns}
+            for column in table.columns:
+                # A team's database may demand more: the original leaves columns of a shared file empty.
+                assert column.nullable or not columns[column.name]["nullable"], (name, column.name)
+    finally:
+        engine.dispose()

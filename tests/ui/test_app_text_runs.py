@@ -11,7 +11,7 @@ from synapse_tui.driver.tokenizer import KeyToken, TextToken, Tokenizer
 from tests.ui.app_kit import at_main, running, three_agents, until
 from tests.ui.fakes import FakeHost, FakeSession
 
-RUN = "quick 漢字 fox"
+RUN = "the quick brown 漢字 fox"
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
