@@ -243,14 +243,14 @@ class Guardian:
         descriptor = self._process.stdin.fileno()
         while self._unsent:
             try:
-                # Shorter than PIPE_BUF, so the write is atomic (pipe(7)).
-                os.write(descriptor, self._unsent[0])
+                written = os.write(descriptor, self._unsent[0])
             except BlockingIOError:
                 return
             except OSError as error:
                 log.warning("the guardian does not listen", extra={"error": str(error)})
                 return
-            del self._unsent[0]
+            rest = self._unsent[0][written:]
+            self._unsent[:1] = [rest] if rest else []
 
 
 def _lines(pid: int, start: str, agent: Mark | None) -> tuple[bytes, bytes]:

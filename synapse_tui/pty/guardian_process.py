@@ -186,6 +186,13 @@ def _environ_by_psutil(pid: int) -> dict[str, str]:
         return {}
 
 
+def agent_in(environ: Mapping[str, str]) -> Mark | None:
+    """Return the agent that a child of this process with this environment leads, as `agent_of`."""
+    mark = Mark(*(os.fsencode(environ.get(name, "")).decode(errors="replace") for name in _NAMES))
+    outer = mark_of(os.getpid())
+    return None if not mark.agent_id or (outer is not None and mark.matches(outer)) else mark
+
+
 def agent_of(leader: ProcessKey) -> Mark | None:
     """Return the agent led by this process; None for a program inside the agent of its parent."""
     row = read_row(leader.pid)

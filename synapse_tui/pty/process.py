@@ -21,7 +21,7 @@ from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus
 
 from .guardian import Guardian, Handle, check_handle
-from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
+from .guardian_process import STEP, Family, ProcessKey, agent_in, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
@@ -338,6 +338,7 @@ class PtyProcess:
         """
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
         process = cls(pid, master, guardian)
+        process._agent = agent_in(env)  # /proc may show no environment yet, or no more
         if guardian is not None:
             guardian.watch(process._key, process._agent)
         return process

@@ -160,6 +160,21 @@ async def test_daemons_end_when_the_host_is_killed_before_its_guardian_has_start
     await until(lambda: not runs(guardian), "the end of the guardian")
 
 
+async def test_an_agent_is_known_by_what_it_was_given_not_by_what_proc_shows(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just after its start a process shows no environment, and a leader that has ended shows none at all."""
+    monkeypatch.setattr("synapse_tui.pty.process.agent_of", lambda leader: None)
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {DAEMON!r}])"
+    program = harness.spawn(
+        sys.executable, "-S", "-c", f"{code}\nimport time\ntime.sleep(1000)", SYNAPSE_AGENT_ID=AGENT
+    )
+    await until(lambda: program.output.count(b"PID") == 1 and program.output.endswith(b"\n"), "the daemon")
+    (daemon,) = pids_in(program.output)
+    await program.process.terminate(0.3)
+    await until(lambda: not runs(daemon), "its end")
+
+
 async def test_what_cannot_be_ended_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reaped: list[int]
 ) -> None:

@@ -171,7 +171,7 @@ async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pyte
 
 
 async def test_a_name_is_given_once(host: Host) -> None:
-    alice, bob = await open_ready(host, "alice", "bob")
+    alice, bob = await open_published(host, "alice", "bob")
     with pytest.raises(ConfigError, match="already"):
         await host.open(AgentSpec("dummy", "Alice"), columns=80, lines=24)
     with pytest.raises(ConfigError, match="already"):
@@ -212,7 +212,7 @@ async def test_what_cannot_be_opened_says_why_and_holds_no_port(host: Host, tmp_
 
 
 async def test_an_agent_that_ended_is_started_anew_under_the_same_id(host: Host) -> None:
-    (agent,) = await open_ready(host, "alice")
+    (agent,) = await open_published(host, "alice")
     heard: list[Event] = []
     host.events.subscribe(heard.append)
     await host.send("alice", "%%exit:3%%")
