@@ -28,7 +28,14 @@ from starlette.types import Receive, Scope, Send
 from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.delivery.incoming import receive, text_with_files
 from synapse_tui.content import TaskMessage, text_of_parts
-from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
+from synapse_tui.errors import (
+    AgentNotFound,
+    HistoryError,
+    InvalidValue,
+    MessageError,
+    SynapseError,
+    TaskNotFound,
+)
 from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.service import has_reply, late_message, repeatable, told_before
 from synapse_tui.messages.tasks import LOAD_TIMEOUT
@@ -469,8 +476,14 @@ async def _repeated(agent: HostedAgent, request: MessageRequest) -> Task | None:
         return told_before(agent.tasks, request)
     try:
         return await agent.tasks.find(request.task_id)
-    except TaskNotFound:  # or it came in the meantime
-        return agent.tasks.get(request.task_id) if request.task_id in agent.tasks else None
+    except TaskNotFound as error:
+        if request.task_id in agent.tasks:  # it came in the meantime
+            return agent.tasks.get(request.task_id)
+        if isinstance(error.__cause__, HistoryError):  # it may be there: taken again, it would be typed twice
+            raise HttpProblem(
+                503, "history_unread", error.__cause__.message, "send it again later"
+            ) from error
+        return None
 
 
 async def _saved(agent: HostedAgent, task: Task) -> Task:

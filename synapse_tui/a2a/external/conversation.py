@@ -198,6 +198,11 @@ class Conversation:
             self._put_message(task_id, "answer", update.history[-1])
         return self._at_rest(task_id, update.state, _reason(update))
 
+    def ask_again(self, asked: Task, reason: str) -> Task:
+        """Take back an answer that could not be sent: the agent's question stands."""
+        self._say(asked.id, "note", reason)
+        return self._put_task(asked)
+
     def fail(self, task_id: str, reason: str) -> Task:
         self._settle(task_id)
         self._say(task_id, "note", reason)

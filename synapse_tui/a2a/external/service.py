@@ -89,7 +89,8 @@ class ExternalAgents:
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._loaded = asyncio.Event()
         self._restoring = asyncio.Lock()
-        self._restored = False
+        self._restored = False  # nothing is written before: it would replace what is stored
+        self._refreshing = asyncio.Lock()
         self._worker = RemoteWorker(environ, self._history.files, self._changed)
         self._replies: dict[str, asyncio.Task[None]] = {}
         self._cards_checked: dict[str, float] = {}
@@ -119,7 +120,7 @@ class ExternalAgents:
         for timer in self._timers.values():
             timer.cancel()
         for conversation in self._conversations.values():
-            self._history.note(conversation)
+            self._note(conversation)
 
     def note_all(self) -> None:
         """Write all conversations again: the history began anew."""
@@ -163,6 +164,8 @@ class ExternalAgents:
                 for task in saved.tasks:
                     self._recover(agent, conversation, task, claimed=task.id in saved.claimed)
             self._restored = True
+            for conversation in tuple(self._conversations.values()):
+                self._note(conversation)
 
     def _recover(
         self, agent: ExternalAgent, conversation: Conversation, task: Task, *, claimed: bool
@@ -226,23 +229,26 @@ class ExternalAgents:
 
     async def _refresh(self, *, changed: bool = False) -> None:
         """Read the registry if it has changed; end the conversations with removed agents."""
-        version = await asyncio.to_thread(self._store.version)
-        if version == self._known_version and not changed:
-            return
-        found = {agent.alias: agent for agent in await asyncio.to_thread(self._store.list)}
-        self._known_version = version
-        before, self._known = self._known, found
-        if _versions(before) == _versions(found):
-            return
-        for alias, conversation in tuple(self._conversations.items()):
-            if alias not in found or found[alias].identity != conversation.agent:
-                self._conversations.pop(alias, None)
-                for task in conversation.tasks:
-                    self._worker.drop(task.id)
-                if (timer := self._timers.pop(alias, None)) is not None:
-                    timer.cancel()
-                await self._forget(alias)
-        self._events.publish(ExternalsChanged())
+        async with (
+            self._refreshing
+        ):  # a message waits until the conversation with a replaced agent is deleted
+            version = await asyncio.to_thread(self._store.version)
+            if version == self._known_version and not changed:
+                return
+            found = {agent.alias: agent for agent in await asyncio.to_thread(self._store.list)}
+            self._known_version = version
+            before, self._known = self._known, found
+            if _versions(before) == _versions(found):
+                return
+            for alias, conversation in tuple(self._conversations.items()):
+                if alias not in found or found[alias].identity != conversation.agent:
+                    self._conversations.pop(alias, None)
+                    for task in conversation.tasks:
+                        self._worker.drop(task.id)
+                    if (timer := self._timers.pop(alias, None)) is not None:
+                        timer.cancel()
+                    await self._forget(alias)
+            self._events.publish(ExternalsChanged())
 
     def _check_card(self, agent: ExternalAgent) -> None:
         """Warn if an agent's card has changed since the person saw it; the stored one remains in use."""
@@ -304,13 +310,18 @@ class ExternalAgents:
         check_size(text)
         await self._restore()
         conversation = self._conversation(alias)
+        asked = conversation.asked_of(sender)
         task = conversation.send(text, sender, expected=expected, author=author)
         conversation.opened = True
         self._changed(conversation, task)
         try:
             await self._history.commit()
-        except HistoryError as error:
-            self._changed(conversation, conversation.fail(task.id, error.message))
+        except BaseException as error:  # a caller that has gone as well: nothing is left that nobody sends
+            reason = error.message if isinstance(error, HistoryError) else "the sender has gone"
+            back = (
+                conversation.fail(task.id, reason) if asked is None else conversation.ask_again(asked, reason)
+            )
+            self._changed(conversation, back)
             raise
         if self._conversation(alias) is conversation and not conversation.get(task.id).state.final:
             self._worker.send(agent, conversation, task, text, self._make_id())
@@ -361,8 +372,12 @@ class ExternalAgents:
         before = self._seen_tasks.get(task.id)
         if before is None or before.delivery is not task.delivery or at_rest(task):
             self._publish_tasks(conversation)
-            self._history.note(conversation)
+            self._note(conversation)
         self._soon(conversation)
+
+    def _note(self, conversation: Conversation) -> None:
+        if self._restored:
+            self._history.note(conversation)
 
     def _soon(self, conversation: Conversation) -> None:
         if conversation.alias not in self._timers:
@@ -373,7 +388,7 @@ class ExternalAgents:
     def _due(self, conversation: Conversation) -> None:
         self._timers.pop(conversation.alias, None)
         self._publish_tasks(conversation)
-        self._history.note(conversation)
+        self._note(conversation)
         self._events.publish(ExternalTalked(conversation.alias))
 
     def _publish_tasks(self, conversation: Conversation) -> None:
@@ -436,7 +451,7 @@ class ExternalAgents:
         conversation = self._conversations.get(task.target)
         if conversation is not None and conversation.knows(task.id):
             self._seen_tasks[task.id] = conversation.change(task.id, reply=state)
-            self._history.note(conversation)  # in one transaction with the message that was accepted
+            self._note(conversation)  # in one transaction with the message that was accepted
             self._soon(conversation)
 
     def _on_event(self, event: Event) -> None:
