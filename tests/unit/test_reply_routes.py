@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.model import MessageRequest, Sender, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer
@@ -222,6 +223,18 @@ async def test_a_message_that_its_sender_sends_again_is_one_task(client, agent):
     ]
     assert first == again
     assert len({first, other, another}) == len(agent.requests) == 3
+
+
+async def test_a_message_is_not_taken_again_while_nobody_can_look_whether_it_came(client, agent, monkeypatch):
+    async def unread(_prefix: str) -> list[Task]:
+        raise HistoryError("history cannot be read: database is locked")
+
+    monkeypatch.setattr(agent.tasks.journal, "find", unread)
+    answer = await post(client, "/tasks/send", "do it", origin_id="a1")
+    assert (answer.status_code, agent.requests) == (503, [])
+    assert "locked" in answer.text
+    monkeypatch.undo()
+    assert (await post(client, "/tasks/send", "do it", origin_id="a1")).status_code == 200
 
 
 async def test_a_late_answer_of_another_host_that_is_sent_again_is_one_message(client, agent):
