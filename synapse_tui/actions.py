@@ -5,8 +5,9 @@ To add an action: a row here, an `action_<id>` method in `screens/`, and a row i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from synapse_tui.dataclass import dataclass
 
 Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
@@ -54,7 +55,7 @@ ACTIONS: tuple[Action, ...] = (
            "One that asks something, has finished unseen, has ended, or has held a message for long.",
            words="attention permission question waiting unseen"),
     Action("new_agent", "Agents", (), ("n",), "New agent",
-           "Asks for profile, name, folder, arguments, first prompt and port.",
+           "Asks for profile or command line, name, folder, arguments, first prompt and port.",
            hint="new", words="open start add spawn launch"),
     Action("add_external", "Agents", (), ("e",), "Add external agent",
            "Adds an A2A agent by its URL, after showing its card.",

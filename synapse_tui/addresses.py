@@ -12,7 +12,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+
+from synapse_tui.dataclass import dataclass
 
 from .errors import AgentExited, AgentNotFound, AmbiguousAddress, ConfigError
 from .paths import tilde

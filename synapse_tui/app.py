@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +10,8 @@ from textual import events, on
 from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
+
+from synapse_tui.dataclass import dataclass
 
 from .driver.events import OuterTerminalChanged, TerminalText
 from .driver.link import TerminalLink
@@ -154,7 +155,7 @@ class SynapseApp(Shell):
         self.questions = QuestionQueue(self)
         self.keyboard = Keyboard(self, self.questions)
         self.appearance = Appearance(self, theme)
-        self.messages = MessageActions(self)
+        self.messages = MessageActions(self, self.questions)
         self.agents = AgentActions(self)
         self.new_agents = NewAgentActions(self, self.keyboard)
         self.externals = ExternalActions(self, self.messages)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from types import MappingProxyType
 from typing import Any, Literal
+
+from synapse_tui.dataclass import dataclass
 
 PartKind = Literal["text", "data", "file", "url"]
 

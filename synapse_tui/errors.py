@@ -87,8 +87,12 @@ class ProfileError(ConfigError):
 
 
 class UnknownProfile(ConfigError):
-    def __init__(self, name: str, known: Sequence[str], nearest: str | None = None) -> None:
+    def __init__(
+        self, name: str, known: Sequence[str], nearest: str | None = None, *, program: bool = False
+    ) -> None:
         hint = f"did you mean '{nearest}'?" if nearest else f"known profiles: {', '.join(known)}"
+        if program:
+            hint = f"start the program of that name with: synapse-tui -- {name}; or {hint}"
         super().__init__(f"there is no profile '{name}'", hint)
         self.name = name
 

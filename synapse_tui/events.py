@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from synapse_tui.dataclass import dataclass
 
 from .model import ExitStatus, StateReport, Task
 from .safety.locks import Modification
@@ -82,9 +83,15 @@ class ClipboardRequested:
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged:
-    """A task was created or changed; `task` is the new snapshot."""
+    """A task was created or changed.
+
+    Attributes:
+        task: The new snapshot.
+        before: The snapshot before; None for a new task.
+    """
 
     task: Task
+    before: Task | None = None
 
 
 @dataclass(frozen=True, slots=True)

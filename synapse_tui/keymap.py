@@ -10,7 +10,9 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from synapse_tui.dataclass import dataclass
 
 from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, Action
 

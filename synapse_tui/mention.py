@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from synapse_tui.addresses import ALL, Address, Completion, complete, could_be, fold, resolve, shortest_form
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AddressError,
     AgentExited,
@@ -63,6 +64,9 @@ class ComposerView(Protocol):
 
     @property
     def draft(self) -> str: ...
+
+    @property
+    def vi_normal(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -669,6 +673,7 @@ class MentionInterceptor(Generic[T]):
             and not (event.ctrl or event.alt or event.super)
             and composer.visible
             and not composer.draft
+            and not composer.vi_normal
             and self._clock() >= self._unsettled_until
             and could_be("", self._addresses(), sender=self._sender)
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+
+from synapse_tui.dataclass import dataclass
 
 from .content import Artifact, Part, TaskMessage, artifact_words
 from .errors import InvalidValue
@@ -84,6 +86,11 @@ class TaskState(StrEnum):
         """Whether this is a terminal state in the sense of A2A."""
         return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether the agent does nothing more by itself: the task has ended, or waits for an answer."""
+        return self.final or self is TaskState.INPUT_REQUIRED
+
 
 class ReplyState(StrEnum):
     """Whether the sender of a message has been notified of its outcome."""
@@ -91,7 +98,7 @@ class ReplyState(StrEnum):
     NONE = ""
     """No notification is due."""
     DUE = "due"
-    TOLD = "told"
+    GIVEN = "told"
     FAILED = "failed"
     """Notifying the sender failed and is not retried."""
 
@@ -244,41 +251,6 @@ class MessageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskQuery:
-    """Filter for an agent's tasks, most recently changed first (A2A section 3.1.4).
-
-    Attributes:
-        context_id: Only this conversation; empty for all.
-        states: Only these states; empty for all.
-        caller: Only tasks created with this key; None for all.
-        changed_after: Only tasks changed at or after this time, timezone-aware.
-        cursor: `TaskPage.cursor` of the previous page; empty for the first.
-    """
-
-    context_id: str = ""
-    states: frozenset[TaskState] = frozenset()
-    caller: str | None = None
-    changed_after: datetime | None = None
-    limit: int = 50
-    cursor: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPage:
-    """One page of a query's results.
-
-    Attributes:
-        tasks: Most recently changed first.
-        cursor: Start of the next page; empty on the last one.
-        total: Number of matching tasks on all pages.
-    """
-
-    tasks: tuple[Task, ...]
-    cursor: str
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """An answer to a task.
 
@@ -352,9 +324,11 @@ class ExitStatus:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent to open: a `PROFILE[:NAME][@DIR]` argument or an entry of the settings.
+    """An agent to open: a `PROFILE[:NAME][@DIR]` argument, a command line, or an entry of the settings.
 
     Attributes:
+        profile: Name or alias of its profile; for a command line the name of the program, which need not have
+            a profile.
         cwd: Working folder; None for the project's.
         args: Appended to the profile's own arguments.
         port: Port to serve on; 0 for the first free port of the profile's range.
@@ -364,6 +338,8 @@ class AgentSpec:
         last_port: Previous port, reused if it is free; 0 for none.
         told_as: Agent id under which the resumed conversation was instructed; empty if it was not.
         began: When that conversation began, in seconds since the epoch; 0 if unknown.
+        command: The program to run and how, instead of the profile's `command`; empty for the profile's.
+        allowed: Whether a person has allowed messages to a program without a profile.
     """
 
     profile: str
@@ -377,6 +353,8 @@ class AgentSpec:
     last_port: int = 0
     told_as: str = ""
     began: float = 0.0
+    command: tuple[str, ...] = ()
+    allowed: bool = False
 
 
 DEMO_AGENTS = tuple(AgentSpec("dummy", name, args=("--name", name)) for name in ("alice", "bob"))

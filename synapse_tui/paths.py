@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from synapse_tui.dataclass import dataclass
 
 from .errors import ConfigError
 from .files import check_safe

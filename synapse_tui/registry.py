@@ -15,11 +15,12 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from .addresses import identity_of
+from .addresses import Address, identity_of
+from .dataclass import dataclass
 from .files import check_safe, is_open, private_folder, write_private
 from .process_times import is_alive, pid_namespace, process_name, process_start
 
@@ -83,6 +84,21 @@ class Record:
     @property
     def server(self) -> int:
         return int(self.host.partition(":")[0]) if self.host else self.pid or 0
+
+    def address(self, project: str) -> Address:
+        """How it is addressed by agents of `project`."""
+        return Address(
+            self.agent_id,
+            self.agent_type,
+            self.name,
+            self.port,
+            self.endpoint,
+            local=self.project == project,
+            working_dir=self.working_dir,
+            aliases=self.aliases,
+            project=self.project,
+            receives=self.receives,
+        )
 
 
 class RecordChanges(TypedDict, total=False):

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from synapse_tui.agents.composer import ComposerExplanation, explain_composer
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.intake import Intake, MessageStyle
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, explain
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watcher import Watcher
 from synapse_tui.content import Artifact
@@ -32,6 +33,7 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.terminal import Terminal
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -47,6 +49,7 @@ class FakeAgent:
         self.context_id = str(uuid.uuid4())
         self.state = AgentState.READY
         self.screen = "> "
+        self.profile = Profile("fake", "Fake", "fake", composer=AUTO_COMPOSER)
         self.requests: list[MessageRequest] = []
         self.ids: Iterator[str] = iter(())
         self.moments = itertools.count()
@@ -72,7 +75,10 @@ class FakeAgent:
         self.intake = Intake(
             self.agent_id, Profile("fake", "Fake", "fake"), self.tasks, self.outbox, MessageStyle()
         )
-        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.withdraw, wake=lambda: None)
+        self.allowed = False
+        self.control = OutboxControl(
+            self.tasks, self.outbox, cancel=self.withdraw, wake=lambda: None, allow=self._allow
+        )
         self.briefing = Briefing(
             self.tasks, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"
         )
@@ -114,6 +120,11 @@ class FakeAgent:
         running = self.tasks.get(self.running) if self.running in self.tasks else None
         return explain(self.timeline.passages[-1].report, self.timeline, self.control, running, now=self.now)
 
+    def explain_composer(self) -> ComposerExplanation:
+        terminal = Terminal(40, 6)
+        terminal.feed(self.screen.replace("\n", "\r\n").encode())
+        return explain_composer(terminal, self.profile)
+
     def recent_text(self) -> str:
         return self.screen
 
@@ -153,6 +164,10 @@ class FakeAgent:
         task = self.tasks.create(request)
         self.outbox.put(task, inbox=True)
         return self.tasks.get(task.id)
+
+    def _allow(self) -> bool:
+        first, self.allowed = not self.allowed, True
+        return first
 
     async def withdraw(self, task_id: str) -> Task:
         return self.outbox.cancel(task_id)

@@ -35,11 +35,11 @@ async def until(condition: Callable[[], T | None], what: Description = "", secon
 
 
 def wait_until(condition: Callable[[], T | None], what: Description = "", seconds: float = PATIENCE) -> T:
-    """The same where no loop runs, or in a thread beside it."""
-    deadline = time.monotonic() + seconds
+    """The same where no loop runs, or in a thread beside it; the longer it takes, the less often it looks."""
+    began = time.monotonic()
     while not (value := condition()):
-        _check(deadline, seconds, condition, what)
-        time.sleep(0.02)
+        _check(began + seconds, seconds, condition, what)
+        time.sleep(min(0.1, 0.02 + (time.monotonic() - began) / 10))
     return value
 
 

@@ -16,9 +16,10 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import INTERRUPT_PRIORITY, USER
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from synapse_tui.addresses import Address
+from synapse_tui.agents.composer import ComposerExplanation
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
 from synapse_tui.agents.watcher import Watcher
+from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import MessageRequest, StateReport, Task
@@ -82,6 +84,9 @@ class HostedAgent(Protocol):
 
     def explain(self) -> Explanation:
         """Explain its state, and what holds its messages."""
+
+    def explain_composer(self) -> ComposerExplanation:
+        """Show how its composer is read, and why so."""
 
     def recent_text(self) -> str:
         """The text on its screen, at most about 4,000 characters, for `GET /status`."""

@@ -14,6 +14,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
+from synapse_tui.agents.composer import ComposerExplanation
+from synapse_tui.agents.composer_box import Refusal
+from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, WaitingMessage
 from synapse_tui.agents.state import Passage
 from synapse_tui.errors import InvalidValue
@@ -65,6 +68,8 @@ async def act(
     if action == "move" and (place is None or task_id == EVERY):
         raise InvalidValue("move needs one message and its place", "POST /outbox/{id}/move?place=1")
     chosen = _chosen(control, task_id, action, sender_id)
+    if chosen and not sender_id and action in ("release", "retry", "now"):
+        control.allow()
     tasks = [await _ACTIONS[action](control, message.task.id, place or 1) for message in chosen]
     # Answer after the commit: a canceled message must not come back after a crash.
     return {"tasks": [task_json(await control.saved(task)) for task in tasks]}
@@ -96,7 +101,8 @@ def _is_from(message: WaitingMessage, sender_id: str) -> bool:
 def _fits(message: WaitingMessage, action: Action) -> bool:
     """Whether an action on all applies to a message; uncertain ones must be handled one by one."""
     if action in ("release", "retry", "now"):
-        return message.entry.parked and not message.uncertain
+        asks = message.task.reason.startswith(NO_PROFILE)
+        return (message.entry.parked or asks) and not message.uncertain
     return action == "cancel" or not message.entry.parked
 
 
@@ -223,11 +229,15 @@ def _unread_json(task: Task) -> dict[str, Any]:
 
 Why = Annotated[bool, Query(description="Whether to tell the rule, the timeline and what waits")]
 
+ShowComposer = Annotated[bool, Query(description="Whether to show how the composer is read, and why so")]
+
 status_router = APIRouter()
 
 
 @status_router.get("/status")
-async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[str, Any]:
+async def read_status(
+    agent: Agent, caller: Caller, why: Why = False, composer: ShowComposer = False
+) -> dict[str, Any]:
     """Return the agent's state and what its screen shows; with `why` also the reason.
 
     Callers that may not see others' tasks get only the state, since tasks are visible on the screen.
@@ -236,7 +246,38 @@ async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[st
     if not caller.sees_all:
         return {"status": status, "context": ""}
     answer: dict[str, Any] = {"status": status, "context": sound(agent.recent_text())}
+    if composer:
+        answer["composer"] = composer_json(agent.explain_composer())
     return answer | (why_json(agent.explain()) if why else {})
+
+
+def composer_json(view: ComposerExplanation) -> dict[str, Any]:
+    """Format a composer; rows and columns count from 1, as editors count."""
+    reading = view.reading
+    box, refusal = reading.box, reading.refusal
+    dialog = {"name": reading.dialog_name, "kind": reading.dialog_kind, "title": sound(reading.dialog_title)}
+    return {
+        "rules": view.rules,
+        "visible": reading.visible,
+        "empty": reading.empty,
+        "draft": sound(reading.draft),
+        "suggestion": reading.placeholder,
+        "vi_normal": reading.vi_normal,
+        "found_by": box.found_by if box is not None else "",
+        "prompt": sound(box.prompt) if box is not None else "",
+        "draft_at": {"row": box.first + 1, "column": box.column + 1} if box is not None else None,
+        "cursor": {"row": view.cursor[1] + 1, "column": view.cursor[0] + 1, "visible": view.cursor_visible},
+        "refused": _refusal_json(refusal) if refusal is not None else None,
+        "dialog": dialog if reading.dialog else None,
+        "rows": [
+            {"row": place + 1, "part": view.part(place), "text": sound(row.rstrip())}
+            for place, row in enumerate(view.rows)
+        ],
+    }
+
+
+def _refusal_json(refusal: Refusal) -> dict[str, Any]:
+    return {"reason": refusal.reason, "row": refusal.row + 1 if refusal.row is not None else None}
 
 
 def why_json(found: Explanation) -> dict[str, Any]:

@@ -22,10 +22,11 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any
 
 from synapse_tui.agents.delivery.incoming import MAX_FILES
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError
 
 from .problems import HttpProblem

@@ -10,12 +10,13 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from synapse_tui.content import Part, part_words
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import PeerBusy, PeerRefused, TaskNotFound
 from synapse_tui.model import ORIGIN_ID, Reply, Sender, TaskState
 
@@ -69,8 +70,9 @@ class PeerTask:
     def question(self) -> tuple[str, str]:
         """Id and text of the question that the agent asks; empty strings if none."""
         metadata = self.fields.get("metadata")
-        outgoing = isinstance(metadata, dict) and metadata.get("direction") == "outgoing"
-        if self.state is not TaskState.INPUT_REQUIRED or not (outgoing or self.delivery == "done"):
+        about = metadata if isinstance(metadata, dict) else {}
+        elsewhere = about.get("direction") == "outgoing" or about.get("external") is True
+        if self.state is not TaskState.INPUT_REQUIRED or not (elsewhere or self.delivery == "done"):
             return "", ""
         return _last_question(self.fields) or ("", self.reason)
 
@@ -278,9 +280,13 @@ def external_task(alias: str, seen: PeerTask, seconds: float) -> Call[PeerTask]:
 # -- status, card, instructions ---
 
 
-def status(*, why: bool = False) -> Call[dict[str, Any]]:
-    """Read an agent's state, `{"status", "context"}`; with `why` also `why`, `outbox` and `task`."""
-    return Call("GET", "/status?why=1" if why else "/status", lambda value: _object(value, "a status"))
+def status(*, why: bool = False, composer: bool = False) -> Call[dict[str, Any]]:
+    """Read an agent's state, `{"status", "context"}`.
+
+    `why` adds `why`, `outbox` and `task`; `composer` adds `composer`.
+    """
+    asked = "&".join(name for name, wanted in (("why=1", why), ("composer=1", composer)) if wanted)
+    return Call("GET", f"/status?{asked}" if asked else "/status", lambda value: _object(value, "a status"))
 
 
 def card() -> Call[dict[str, Any]]:

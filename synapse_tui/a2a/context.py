@@ -7,16 +7,16 @@ import contextlib
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 from pydantic import ValidationError
 
 from synapse_tui.addresses import fold
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task, TaskState
+from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task
 
 from .access import Principal
 from .agent import HostedAgent, Services
@@ -234,7 +234,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
     if found is None:
         return task
     newest, there = found
-    if there and (newest.state.final or newest.state is TaskState.INPUT_REQUIRED):
+    if there and newest.state.at_rest:
         _collect(agent, newest, request.state.sender_id)
     return newest
 

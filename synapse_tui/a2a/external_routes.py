@@ -14,7 +14,7 @@ from synapse_tui.model import USER, Sender, Task
 from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
 from .external.registry import AddRequest, read_header
-from .external.service import ExternalAgents, at_rest
+from .external.service import ExternalAgents
 from .external.untrusted import check_url, clean_line, is_loopback_host
 from .problems import HttpProblem
 from .wire import check_unicode, request_fields, task_json
@@ -146,7 +146,7 @@ async def read_external_task(
         waited = external.wait(alias, task.id, seen=seen.replace(" ", "+"), seconds=wait)
         found = await while_wanted(request, waited)
         task, there = found if found is not None else (task, False)
-        if there and at_rest(task) and request.state.sender_id == task.sender.sender_id:
+        if there and task.state.at_rest and request.state.sender_id == task.sender.sender_id:
             external.collected(alias, task)
     return task_json(task)
 

@@ -10,10 +10,10 @@ import re
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, PortsExhausted
 
 from .access import AccessRules

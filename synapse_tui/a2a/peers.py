@@ -15,10 +15,10 @@ import socket
 import struct
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.pty.guardian_process import mark_of
 
 Address = tuple[str, int]

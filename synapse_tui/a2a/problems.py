@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from synapse_tui import errors
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 
 _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (

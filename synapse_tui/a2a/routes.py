@@ -37,7 +37,7 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.messages.changes import Chunk
-from synapse_tui.messages.service import has_reply, late_message, repeatable, told_before
+from synapse_tui.messages.service import has_reply, is_repetition, late_message, repeatable, repeated
 from synapse_tui.messages.tasks import LOAD_TIMEOUT
 from synapse_tui.model import (
     DEFAULT_PRIORITY,
@@ -463,6 +463,9 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
     if task is None:
         check_ring(agent, request, services)
         task = agent.accept(request)
+    elif task.id == request.task_id and not is_repetition(task, request):
+        text = f"another message has the {ORIGIN_ID} {request.metadata[ORIGIN_ID]!r}: task {task.id}"
+        raise HttpProblem(409, "origin_id_reused", text, "give each message an id of its own")
     # Acknowledge only after the commit: an acknowledged message must survive a crash.
     if request.follows:
         message = await agent.control.saved(agent.tasks.get(request.task_id))
@@ -471,19 +474,10 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
 
 
 async def _repeated(agent: HostedAgent, request: MessageRequest) -> Task | None:
-    """Return the task of a message that is sent again because its sender does not know that it arrived."""
-    if ORIGIN_ID not in request.metadata or not request.task_id or request.follows:
-        return told_before(agent.tasks, request)
     try:
-        return await agent.tasks.find(request.task_id)
-    except TaskNotFound as error:
-        if request.task_id in agent.tasks:  # it came in the meantime
-            return agent.tasks.get(request.task_id)
-        if isinstance(error.__cause__, HistoryError):  # it may be there: taken again, it would be typed twice
-            raise HttpProblem(
-                503, "history_unread", error.__cause__.message, "send it again later"
-            ) from error
-        return None
+        return await repeated(agent.tasks, request)
+    except HistoryError as error:
+        raise HttpProblem(503, "history_unread", error.message, "send it again later") from error
 
 
 async def _saved(agent: HostedAgent, task: Task) -> Task:

@@ -15,7 +15,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import h11
@@ -23,6 +22,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.process_times import open_files_limit
 
 from .agent import NO_SERVICES, HostedAgent, Services

@@ -19,8 +19,9 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from synapse_tui.dataclass import dataclass
 
 SENDER_HEADER = "X-Synapse-Sender"
 SIGNATURE_HEADER = "X-Synapse-Signature"

@@ -12,14 +12,14 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict
 
 from synapse_tui.agents.watch import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder, WatchReport
-from synapse_tui.messages.records import Delivery, PushState
+from synapse_tui.messages.records import Delivery, PushProtocol, PushState, PushSubscription
 from synapse_tui.model import USER, Sender
 
 from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted
 from .problems import HttpProblem
-from .push import PushService, Webhook
-from .push.subscriptions import WebhookRequest
+from .push import PushService
+from .push.subscriptions import shown_url
 from .wire import check_unicode
 
 watch_router = APIRouter()
@@ -157,21 +157,26 @@ Limit = Annotated[int, Query(ge=1, le=200, description="How many deliveries at m
 async def add_webhook(body: WebhookBody, agent: Agent, push: Push) -> dict[str, Any]:
     """Add a webhook: a URL that is notified of the agent's tasks."""
     check_unicode(body.url, "url")
-    request = WebhookRequest(
-        agent.agent_id, body.url, tuple(body.events or ()), body.secret or "", persist=body.persist
+    webhook = PushSubscription(
+        agent.agent_id,
+        PushProtocol.DIALECT,
+        body.url,
+        events=tuple(body.events or ()),
+        secret=body.secret or "",
+        persist=body.persist,
     )
-    return webhook_json(await push.add_webhook(request))
+    return webhook_json(await push.add(webhook))
 
 
 @webhook_router.get("/webhooks")
 async def list_webhooks(agent: Agent, push: Push) -> list[dict[str, Any]]:
     """List the agent's webhooks, oldest first."""
-    return [webhook_json(each) for each in await push.webhooks(agent.agent_id)]
+    return [webhook_json(each) for each in (await push.subscriptions()).of_agent(agent.agent_id)]
 
 
 @webhook_router.delete("/webhooks")
 async def remove_webhook_of(url: str, agent: Agent, push: Push) -> dict[str, Any]:
-    return _removed(await push.remove_webhook(agent.agent_id, url))
+    return await _remove(push, agent.agent_id, url)
 
 
 @webhook_router.get("/webhooks/deliveries")
@@ -179,8 +184,8 @@ async def list_deliveries(agent: Agent, push: Push, limit: Limit = 20) -> list[d
     """List the notifications of the agent's webhooks, newest first."""
     found = [
         (webhook, delivery)
-        for webhook in await push.webhooks(agent.agent_id)
-        for delivery in await push.deliveries(agent.agent_id, webhook.webhook_id, limit)
+        for webhook in (await push.subscriptions()).of_agent(agent.agent_id)
+        for delivery in await push.log(webhook, limit)
     ]
     newest = sorted(found, key=lambda each: each[1].created_at, reverse=True)[:limit]
     return [delivery_json(webhook, delivery) for webhook, delivery in newest]
@@ -188,7 +193,7 @@ async def list_deliveries(agent: Agent, push: Push, limit: Limit = 20) -> list[d
 
 @webhook_router.delete("/webhooks/{webhook_id}")
 async def remove_webhook(webhook_id: str, agent: Agent, push: Push) -> dict[str, Any]:
-    return _removed(await push.remove_webhook(agent.agent_id, webhook_id))
+    return await _remove(push, agent.agent_id, webhook_id)
 
 
 @webhook_router.get("/webhooks/{webhook_id}/deliveries")
@@ -196,29 +201,28 @@ async def list_deliveries_of(
     webhook_id: str, agent: Agent, push: Push, limit: Limit = 20
 ) -> list[dict[str, Any]]:
     """List the notifications of a webhook, newest first."""
-    found = await push.deliveries(agent.agent_id, webhook_id, limit)
-    known = {each.webhook_id: each for each in await push.webhooks(agent.agent_id)}
-    return [delivery_json(known[each.subscription_id], each) for each in found]
+    webhook = (await push.subscriptions()).webhook(agent.agent_id, webhook_id)
+    return [delivery_json(webhook, each) for each in await push.log(webhook, limit)]
 
 
-def webhook_json(webhook: Webhook) -> dict[str, Any]:
+def webhook_json(webhook: PushSubscription) -> dict[str, Any]:
     return {
-        "id": webhook.webhook_id,
-        "url": webhook.url,
+        "id": webhook.id,
+        "url": shown_url(webhook.url),
         "events": list(webhook.events),
         "enabled": True,
-        "signed": webhook.signed,
+        "signed": bool(webhook.secret),
         "persist": webhook.persist,
         "created_at": webhook.created_at.isoformat(),
     }
 
 
-def delivery_json(webhook: Webhook, delivery: Delivery) -> dict[str, Any]:
+def delivery_json(webhook: PushSubscription, delivery: Delivery) -> dict[str, Any]:
     delivered = delivery.state is PushState.DELIVERED
     return {
         "id": delivery.id,
-        "webhook_id": webhook.webhook_id,
-        "webhook_url": webhook.url,
+        "webhook_id": webhook.id,
+        "webhook_url": shown_url(webhook.url),
         "task_id": delivery.task_id,
         "event_type": delivery.event,
         "event_id": delivery.id,
@@ -233,5 +237,8 @@ def delivery_json(webhook: Webhook, delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _removed(webhook: Webhook) -> dict[str, Any]:
-    return {"status": "removed", "id": webhook.webhook_id, "url": webhook.url}
+async def _remove(push: PushService, agent_id: str, webhook: str) -> dict[str, Any]:
+    """Remove a webhook by its id or full URL."""
+    found = (await push.subscriptions()).webhook(agent_id, webhook)
+    push.remove(found)
+    return {"status": "removed", "id": found.id, "url": shown_url(found.url)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from synapse_tui.content import artifact_from_json, message_from_json, to_json
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HandoverError
 from synapse_tui.messages.rows import entry_from
 from synapse_tui.model import (
@@ -23,7 +24,7 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.pty import Handle
-from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
+from synapse_tui.terminal import ProgramStatus, ProgressChanged, PromptMark, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 
 from .console import Adopted
@@ -82,6 +83,8 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         # A version without instructions handed it over mid-work: leave it alone.
         told_as=str(content.get("told_as", handover.agent_id)),
         began=began if isinstance(began := content.get("began"), float) else 0.0,
+        command=tuple(map(str, command)) if isinstance(command := content.get("command"), list) else (),
+        allowed=bool(content.get("allowed")),
     )
 
 
@@ -92,6 +95,8 @@ def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
         found["status"] = {"state": status.state, "fields": dict(status.fields)}
     if isinstance(progress, ProgressChanged):
         found["progress"] = {"state": progress.state, "value": progress.value}
+    if isinstance(mark := signals.get("prompt"), PromptMark):
+        found["prompt"] = {"kind": mark.kind}
     return found
 
 
@@ -101,6 +106,9 @@ def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
         found.append(ProgramStatus(str(content["status"]["state"]), dict(content["status"]["fields"])))
     if "progress" in content:
         found.append(ProgressChanged(int(content["progress"]["state"]), int(content["progress"]["value"])))
+    if "prompt" in content:
+        # A mark of output first: without one, the others count for nothing.
+        found += [PromptMark("C", {}), PromptMark(str(content["prompt"]["kind"]), {})]
     return tuple(found)
 
 

@@ -123,7 +123,7 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-_BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])\s+(?=\S)")
+_BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])[\ufe0e\ufe0f]?\s+(?=\S)")
 _OWN = frozenset("●⏺✦◆")  # bullets that agents draw and that rarely start list items
 _WORD = re.compile(r"\w")
 _ITEM = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
@@ -396,7 +396,10 @@ _SCROLLBAR = re.compile(r"\s{2,}[┃│▐█▌░▒▓]$")
 
 
 class AnswerCollector:
-    """Collects the rows of one answer, including from agents that paint their own scrolling."""
+    """Collects the rows of one answer, including from agents that paint their own scrolling.
+
+    `row` matches what the composer draws before each row of a draft; a line editor leaves it on the screen.
+    """
 
     def __init__(
         self,
@@ -404,12 +407,14 @@ class AnswerCollector:
         screen: Callable[[], Sequence[str]],
         pastes: Sequence[re.Pattern[str]] = (),
         *,
+        row: re.Pattern[str] | None = None,
         below: Callable[[int], int] = lambda _rows: 0,
         working: Sequence[tuple[re.Pattern[str], int]] = (),
     ) -> None:
         self._text = text
         self._screen = screen
         self._pastes = pastes
+        self._row = row
         self._count_below = below
         self._working = working
         self._idle = _rows(screen())
@@ -486,12 +491,19 @@ class AnswerCollector:
         if exited:
             reach = [(pattern, tail - self._below) for pattern, tail in self._working]
             rows = cut_work(rows if self._kept is None else self._kept, reach)
-        answer = after_echo(rows, self._text, self._pastes, known=common(rows, self._idle))
+        typed = [_without_prompt(row, self._row) for row in rows]
+        echo = after_echo(typed, self._text, self._pastes, known=common(rows, self._idle))
+        answer = rows[len(rows) - len(echo) :] if echo is not None else None
         if answer is None:
             before = set(self._idle)
             rows = [row for row in rows if not row or row not in before]
         rows = without_prompts(rows if answer is None else answer, steered_by)
         return tidy(cut_prompts(rows, prompts)), answer is not None
+
+
+def _without_prompt(row: str, prompt: re.Pattern[str] | None) -> str:
+    found = prompt.match(row) if prompt is not None else None
+    return row[found.end() :] if found is not None and found[0].strip() else row
 
 
 def _rows(display: Sequence[str]) -> list[str]:

@@ -7,135 +7,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from synapse_tui.agents.profiles.profile import (
-    ComposerRules,
-    DialogKind,
-    DialogRule,
-    PlaceholderStyle,
-    Profile,
-)
+from synapse_tui.dataclass import dataclass
 from synapse_tui.terminal.damage import DamageTracker
 
+from .composer_box import (
+    Box,
+    Refusal,
+    before_cursor,
+    cells,
+    draft_texts,
+    find_composer,
+    is_placeholder,
+    without_prompt,
+)
+from .profiles.profile import ComposerRules, DialogKind, DialogRule, Profile
+
 if TYPE_CHECKING:
-    from synapse_tui.terminal import Style, Terminal
-
-_DEFAULT_BACKGROUND = -1
-_MAX_HINTS = 8  # rows above a composer that are searched for hints
-_FILLS = 8  # minimum rows of a composer that has pushed its frame off the top of the screen
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    top: int
-    bottom: int
-    first: int
-    last: int
-    column: int
-    scrolled: bool = False
-
-
-def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    """Find the composer that has the input focus, or None if that is not certain."""
-    box = _framed(rows, rules) if rules.below is not None else _unframed(terminal, rows, rules)
-    if box is None or (rules.cursor and not has_cursor(terminal, box)):
-        return None
-    below = "\n".join(row.rstrip() for row in rows[box.top :])
-    return None if any(pattern.search(below) for pattern in rules.absent) else box
-
-
-def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
-    end = box.top
-    for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
-        row = rows[place].rstrip()
-        if any(pattern.search(row) for pattern in rules.hints):
-            end = place
-        elif row and not (rules.above is not None and rules.above.search(row)):
-            break
-    return end
-
-
-def has_cursor(terminal: Terminal, box: Box) -> bool:
-    return box.first <= terminal.cursor.y <= box.last
-
-
-def _framed(rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    under = 0
-    for y in range(len(rows) - 1, 0, -1):
-        if under > rules.footer:
-            return None
-        if rules.below is not None and rules.below.match(rows[y]):
-            box = _above(rows, rules, y - 1)
-            if box is not None:
-                return box
-        under += bool(rows[y].strip())
-    return None
-
-
-def _above(rows: Sequence[str], rules: ComposerRules, bottom: int) -> Box | None:
-    top = bottom + 1
-    while top > 0 and (rules.row.match(rows[top - 1]) or rules.prompt.match(rows[top - 1])):
-        if rules.above is not None and rules.above.match(rows[top - 1]):
-            break
-        top -= 1
-    if rules.above is not None and not _begins_at(rows, rules, top, bottom):
-        return None
-    first, last = top + rules.margin[0], bottom - rules.margin[1]
-    if first > last:
-        return None
-    return _body(rows, rules, top, bottom, first, last)
-
-
-def _begins_at(rows: Sequence[str], rules: ComposerRules, top: int, bottom: int) -> bool:
-    if top == 0:
-        return bottom + 1 >= _FILLS and bool(rows[0].strip())
-    return rules.above is not None and rules.above.match(rows[top - 1]) is not None
-
-
-def _body(
-    rows: Sequence[str], rules: ComposerRules, top: int, bottom: int, first: int, last: int
-) -> Box | None:
-    prompt = rules.prompt.match(rows[first])
-    if prompt is not None:
-        return Box(top, bottom, first, last, prompt.end())
-    if last - first < 2:
-        return None
-    prefix = rules.row.match(rows[first])
-    return Box(top, bottom, first, last, prefix.end() if prefix is not None else 0, scrolled=True)
-
-
-def _unframed(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    for y in range(len(rows) - 1, -1, -1):
-        prompt = rules.prompt.match(rows[y])
-        if prompt is None:
-            continue
-        last = _last_row(terminal, rows, rules, y)
-        if sum(bool(row.strip()) for row in rows[last + 1 :]) > rules.footer:
-            return None
-        return Box(y, last, y, last, prompt.end())
-    return None
-
-
-def _last_row(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, first: int) -> int:
-    background = terminal.cell(0, first).style.bg
-    last = first
-    if rules.background and background != _DEFAULT_BACKGROUND:
-        while last + 1 < terminal.lines and terminal.cell(0, last + 1).style.bg == background:
-            last += 1
-        while last > first and (last >= len(rows) or not rows[last].strip()) and terminal.cursor.y < last:
-            last -= 1
-        return last
-    footer = len(rows)
-    while footer > first + 1 and rows[footer - 1].strip():
-        footer -= 1
-    last = footer - 1
-    while last > first and not rows[last].strip() and terminal.cursor.y < last:
-        last -= 1
-    return max(last, first)
-
+    from synapse_tui.terminal import Terminal
 
 _MARKS = "❯›▶▸➤→●◉>"
 _ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
@@ -200,50 +91,6 @@ def _choices_title(rows: Sequence[str], first: int) -> str:
     return ""
 
 
-_RGB = 1 << 24
-# the 24 greys of the 256-colour palette, from rgb 8,8,8 in steps of 10 (xterm's 256colres)
-_GREY_PALETTE = range(232, 256)
-# A suggestion's grey is in this range; darker is text on a light screen, brighter on a dark one
-_DARKEST, _BRIGHTEST = 0x50, 0xB8
-_COLORLESS = 0x1A  # maximum difference between the channels of a grey
-
-
-def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
-    style = rules.placeholder
-    text = " ".join(texts).strip()
-    if not text or box.scrolled:
-        return False
-    if rules.cursor and (terminal.cursor.x, terminal.cursor.y) != (box.column, box.first):
-        return False
-    if style.text is not None and not style.text.search(text):
-        return False
-    return all(_faint(found, style) for found in _styles(terminal, box))
-
-
-def _styles(terminal: Terminal, box: Box) -> Iterator[Style]:
-    cursor = terminal.cursor
-    for y in range(box.first, box.last + 1):
-        for x in range(box.column, terminal.columns):
-            cell = terminal.cell(x, y)
-            if cell.text.strip() and (x, y) != (cursor.x, cursor.y):
-                yield cell.style
-
-
-def _faint(style: Style, wanted: PlaceholderStyle) -> bool:
-    return (wanted.dim and style.dim) or (wanted.grey and _grey(style.fg))
-
-
-def _grey(color: int) -> bool:
-    if color == 8:  # bright black
-        return True
-    if color in _GREY_PALETTE:
-        return _DARKEST <= 8 + 10 * (color - 232) <= _BRIGHTEST
-    if color < _RGB:
-        return False
-    channels = (color >> 16 & 255, color >> 8 & 255, color & 255)
-    return max(channels) - min(channels) < _COLORLESS and _DARKEST <= sum(channels) / 3 <= _BRIGHTEST
-
-
 class Change(NamedTuple):
     text: bool
     any: bool
@@ -302,6 +149,7 @@ class ScreenText:
         return text
 
 
+_HALF = Refusal("a frame is being drawn")
 CHOICES = "list of choices"  # name of dialogs that are recognized only by their structure
 _WRAP_SLACK = 4  # maximum free cells at the end of a wrapped row
 _TITLE_LENGTH = 200
@@ -320,6 +168,17 @@ class ComposerReading:
     dialog_kind: DialogKind = "permission"
     dialog_title: str = ""  # the agent's question; may be empty
     pastes: tuple[re.Pattern[str], ...] = ()
+    box: Box | None = None  # where it is; None if it is not visible
+    refusal: Refusal | None = None  # why it is not visible; None without rules, or under a dialog
+    # what may be the draft as well, if no rules say what is drawn around it: only a proof can tell
+    others: tuple[str, ...] = ()
+    # the screen up to the cursor, if no rules say where the composer is and it was not recognised
+    before_cursor: str = ""
+
+    @property
+    def vi_normal(self) -> bool:
+        """Whether keys are commands: the composer is in the normal mode of vi."""
+        return self.box is not None and self.box.vi_normal
 
     @property
     def empty(self) -> bool:
@@ -349,22 +208,30 @@ class ComposerReader:
 
     def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
         if terminal.modes.synchronized:
-            return ComposerReading(visible=False)  # half a frame proves nothing
+            return ComposerReading(visible=False, refusal=_HALF)  # half a frame proves nothing
         rules = self._profile.composer
-        box = find_box(terminal, text.rows, rules) if rules is not None else None
+        found = find_composer(terminal, text.rows, rules) if rules is not None else None
+        box = found if isinstance(found, Box) else None
+        refusal = found if isinstance(found, Refusal) else None
         asked = _dialog(self._profile.dialogs, text, box)
         if asked is not None:
             rule, title = asked
             return ComposerReading(
                 visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
             )
-        if box is None or rules is None:
-            if not self._profile.receives:
-                return ComposerReading(visible=False)  # a shell: menus in it belong to the user
-            cursor = terminal.cursor.x, terminal.cursor.y
-            numbered = rules is not None or not terminal.modes.cursor_visible
-            return _unknown(find_choices(text.rows, cursor, numbered=numbered, prompts=rules is None))
-        return self._read(terminal, text, rules, box)
+        if box is not None and rules is not None:
+            reading = self._read(terminal, text, rules, box)
+            choices = _choices_in(terminal, text, box) if rules.auto and reading.draft else None
+            return reading if choices is None else _unknown(choices)
+        if not self._profile.receives:
+            return ComposerReading(visible=False)  # a shell: menus in it belong to the user
+        cursor = terminal.cursor.x, terminal.cursor.y
+        numbered = rules is not None or not terminal.modes.cursor_visible
+        choices = find_choices(text.rows, cursor, numbered=numbered, prompts=rules is None)
+        if choices is not None:
+            return _unknown(choices)
+        before = before_cursor(terminal, text.rows) if rules is not None and rules.auto else ""
+        return ComposerReading(visible=False, refusal=refusal, before_cursor=before)
 
     def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
         rows = terminal.screen.rows[box.first : box.last + 1]
@@ -374,6 +241,39 @@ class ComposerReader:
             self._seen = seen
             self._reading = _read(terminal, text.rows, rules, box)
         return self._reading
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerExplanation:
+    """What is read of a composer, for the author of a profile; rows and columns count from 0."""
+
+    rules: str  # `profile`, `auto`, or `none`
+    reading: ComposerReading
+    rows: Sequence[str]  # the screen down to its last row with text
+    cursor: tuple[int, int]  # column and row
+    cursor_visible: bool
+
+    def part(self, row: int) -> str:
+        """Return what a row is: `draft`, `suggestion`, `padding`, `frame`; empty outside the composer."""
+        box = self.reading.box
+        if box is None or not box.outer <= row <= box.end:
+            return ""
+        if box.first <= row < box.first + max(1, self.reading.rows):
+            return "suggestion" if self.reading.placeholder else "draft"
+        return "padding" if box.top <= row <= box.bottom else "frame"
+
+
+def explain_composer(terminal: Terminal, profile: Profile) -> ComposerExplanation:
+    text, rules, cursor = ScreenText.of(terminal), profile.composer, terminal.cursor
+    reading = ComposerReader(profile).read(terminal, text)
+    drawn = reading.box.cursor if reading.box is not None else None
+    return ComposerExplanation(
+        "none" if rules is None else "auto" if rules.auto else "profile",
+        reading,
+        text.rows,
+        drawn or (cursor.x, cursor.y),
+        cursor.visible,
+    )
 
 
 def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
@@ -400,9 +300,13 @@ def _dialog(
     return None
 
 
-def _unknown(choices: Choices | None) -> ComposerReading:
-    if choices is None:
-        return ComposerReading(visible=False)
+def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> Choices | None:
+    """Find choices in what looks like a composer with a draft, if no rules say that it is one."""
+    cursor = box.cursor or (terminal.cursor.x, terminal.cursor.y)
+    return find_choices(text.rows, cursor, numbered=not terminal.modes.cursor_visible)
+
+
+def _unknown(choices: Choices) -> ComposerReading:
     return ComposerReading(
         visible=False,
         dialog=True,
@@ -422,23 +326,31 @@ def _title(rule: DialogRule, text: str) -> str:
 
 
 def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Box) -> ComposerReading:
-    texts = [
-        _cut(rows[y] if y < len(rows) else "", rules, first=y == box.first and not box.scrolled)
-        for y in range(box.first, box.last + 1)
-    ]
+    texts = draft_texts(terminal, rows, rules, box)
     if is_placeholder(terminal, rules, box, texts):
-        return ComposerReading(visible=True, placeholder=True, pastes=rules.pastes)
-    draft = _join(texts, terminal.columns - box.column)
-    if not draft and rules.cursor and terminal.cursor.y == box.first and terminal.cursor.x > box.column:
-        draft = " " * (terminal.cursor.x - box.column)  # blanks show only in the cursor's position
-    return ComposerReading(visible=True, draft=draft, rows=len(texts), pastes=rules.pastes)
+        shown = _end_of_draft(texts, box)
+        return ComposerReading(visible=True, placeholder=True, rows=shown, pastes=rules.pastes, box=box)
+    texts = texts[: _end_of_draft(texts, box)]
+    width = (box.right if rules.auto else terminal.columns) - box.column
+    draft = _join(texts, width)
+    others: tuple[str, ...] = ()
+    if (rules.auto or rules.below is None) and draft:
+        loose = _join(draft_texts(terminal, rows, rules, box, loose=True), width).rstrip()
+        others = (loose,) if loose != draft else ()
+    if not draft and box.cursor is not None and box.cursor[1] == box.first and box.cursor[0] > box.column:
+        draft = " " * (box.cursor[0] - box.column)  # blanks show only in the cursor's position
+    return ComposerReading(
+        visible=True, draft=draft, rows=len(texts), pastes=rules.pastes, box=box, others=others
+    )
 
 
-def _cut(row: str, rules: ComposerRules, *, first: bool) -> str:
-    prefix = (rules.prompt if first else rules.row).match(row)
-    text = row[prefix.end() :] if prefix is not None else row
-    end = rules.right.search(text) if rules.right is not None else None
-    return (text[: end.start()] if end is not None else text).rstrip()
+def _end_of_draft(texts: Sequence[str], box: Box) -> int:
+    """Return the number of rows with text, and those down to the cursor; blank ones below are padding."""
+    end = len(texts)
+    least = box.cursor[1] - box.first + 1 if box.cursor is not None else 1
+    while end > least and not texts[end - 1]:
+        end -= 1
+    return end
 
 
 def _join(texts: Sequence[str], width: int) -> str:
@@ -454,18 +366,10 @@ def _seam(before: str, after: str, width: int) -> str:
     words = after.split(maxsplit=1)
     if not before or not words:
         return "\n"
-    free = width - _cells(before)
-    if _cells(words[0]) >= width - _WRAP_SLACK and free <= _WRAP_SLACK:
+    free = width - cells(before)
+    if cells(words[0]) >= width - _WRAP_SLACK and free <= _WRAP_SLACK:
         return ""
-    return " " if free <= _cells(words[0]) + _WRAP_SLACK else "\n"
-
-
-def _cells(text: str) -> int:
-    return sum(2 if ord(character) >= 0x1100 and _wide(character) else 1 for character in text)
-
-
-def _wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in "WF"
+    return " " if free <= cells(words[0]) + _WRAP_SLACK else "\n"
 
 
 def _squash(text: str) -> str:
@@ -488,6 +392,7 @@ def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
 WINDOW = 40
 HEAD = 20
 TAIL = 8
+LINE_EDITOR = 200  # the same where nothing shows where the composer begins
 # characters per lost or extra one, if characters of disputed width are near
 MOST_LOST = 4
 ALIKE = 4  # matching characters needed to continue after a gap; fewer only at the end
@@ -552,6 +457,23 @@ class Proof:
             or _laid_out_apart(got, self._want, self._certain)
         )
 
+    def reads(self, reading: ComposerReading) -> bool:
+        """Whether the composer contains the text, as far as it shows it."""
+        if reading.dialog:
+            return False
+        if reading.visible:
+            return any(map(self.stands, (reading.draft, *reading.others)))
+        return bool(reading.before_cursor) and self.ends(reading.before_cursor)
+
+    def contains(self, draft: str, least: int = 1) -> bool:
+        """Whether a draft is a part of the text: each of its rows is, and together they are long enough."""
+        parts = [
+            part if part in self._want else skeleton(without_prompt(row) or row)
+            for row in draft.split("\n")
+            if (part := skeleton(row))
+        ]
+        return sum(map(len, parts)) >= max(1, least) and all(part in self._want for part in parts)
+
     def restored(self, draft: str) -> bool:
         """Whether a draft is the text restored by the agent, without edits by the user."""
         return bool(skeleton(draft)) and self._is(draft)
@@ -564,8 +486,26 @@ class Proof:
         if got.startswith(head) or (len(got) >= WINDOW and got in self._want):
             return True
         return not draft and any(
-            skeleton(_PROMPT_SIGN.sub("", row)).startswith(head) for row in screen.split("\n")
+            skeleton(begins).startswith(head)
+            for row in screen.split("\n")
+            for begins in (_PROMPT_SIGN.sub("", row), without_prompt(row) or "")
         )
+
+    def ends(self, before_cursor: str) -> bool:
+        """Whether a screen up to the cursor ends with a prompt and the text, or with much of the text.
+
+        A line editor writes a draft of several lines like any other output.
+        """
+        rows, got = before_cursor.split("\n"), ""
+        for place in range(len(rows) - 1, -1, -1):
+            first = without_prompt(rows[place])
+            if first is not None and skeleton(first) + got == self._want:
+                return bool(self._want)
+            more = skeleton(rows[place]) + got
+            if not self._want.endswith(more):
+                break
+            got = more
+        return len(got) >= LINE_EDITOR
 
     def on(self, screen: str) -> bool:
         return self._want in skeleton(screen)

@@ -10,11 +10,11 @@ import signal
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
@@ -26,6 +26,7 @@ from synapse_tui.terminal import (
     Modes,
     ProgramStatus,
     ProgressChanged,
+    PromptMark,
     Terminal,
     TerminalEvent,
     encode_focus,
@@ -34,8 +35,9 @@ from synapse_tui.terminal.events import ignore
 from synapse_tui.terminal.style import Rgb
 
 from .answers import AnswerCollector
-from .composer import ComposerReading, end_of_conversation, find_box, screen_rows
-from .profiles.profile import Profile
+from .composer import ComposerReading, screen_rows
+from .composer_box import end_of_conversation, find_box
+from .profiles.profile import Profile, Signal
 from .state import StateDetector, Timeline
 
 _LINE_END = b"\r\n"
@@ -258,6 +260,7 @@ Seen = TypeVar("Seen")
 LOOK_BYTES = 64 * 1024  # maximum output processed by one look before Enter
 # longest parse before yielding to others: 64 kB of some sequences take seconds
 FEED_SECONDS = 0.004
+_KINDS: Mapping[type, Signal] = {ProgramStatus: "status", ProgressChanged: "progress", PromptMark: "prompt"}
 LAST_SECONDS = 2.0  # seconds in which all output is processed before Enter, and after the end
 
 
@@ -303,6 +306,7 @@ class AgentConsole:
         scheduler: ReadScheduler,
         timeline: Timeline | None = None,
     ) -> None:
+        self._released = False
         self._clock = asyncio.get_running_loop().time
         self._profile = profile
         self._listener = listener
@@ -369,6 +373,15 @@ class AgentConsole:
     def modes(self) -> Modes:
         return self.terminal.modes
 
+    @property
+    def allowed(self) -> bool:
+        # What reports its state is an agent: a shell's prompt, which would run a message, does not.
+        return not self._profile.asks or self._released or self.detector.reports_status
+
+    def allow(self) -> None:
+        """Allow messages, as a person has done."""
+        self._released = True
+
     def now(self) -> float:
         return self._clock()
 
@@ -432,10 +445,11 @@ class AgentConsole:
 
     def collector(self, text: str) -> AnswerCollector:
         self.report_scrolled(True)
-        pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+        composer = self._profile.composer
+        pastes, row = (composer.pastes, composer.row) if composer is not None else ((), None)
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
         working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]
-        return AnswerCollector(text, self.body, pastes, below=self._below, working=working)
+        return AnswerCollector(text, self.body, pastes, row=row, below=self._below, working=working)
 
     def _below(self, rows: int) -> int:
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
@@ -519,6 +533,8 @@ class AgentConsole:
         if isinstance(event, LineScrolled):
             self._listener.scrolled(event.line.text)
             return
+        if _KINDS.get(type(event), "") in self._profile.ignores:
+            return
         self._signal(event)
         self._listener.event(event)
 
@@ -527,6 +543,8 @@ class AgentConsole:
             self._signals["status"] = event
         elif isinstance(event, ProgressChanged):
             self._signals["progress"] = event
+        elif isinstance(event, PromptMark) and (event.kind == "C" or "prompt" in self._signals):
+            self._signals["prompt"] = event
         self.detector.event(event, self._clock())
 
     def _update(self) -> None:

@@ -226,7 +226,7 @@ class Keyboard:
         self._held_back = False
         self._followed = _Held(float("-inf"), b"")
         self._last_key = float("-inf")
-        self._last_sent = float("-inf")
+        self._last_sent = self._typed_at = float("-inf")
         self._shown = True
         # whether keys were typed since the last that ends a draft; for agents without a known composer
         self.drafting = False
@@ -235,6 +235,11 @@ class Keyboard:
     @property
     def last_key(self) -> float:
         return self._last_key
+
+    @property
+    def last_sent(self) -> float:
+        """When the user's last key went to the composer; held keys and those for dialogs have not."""
+        return self._typed_at
 
     @property
     def holding(self) -> bool:
@@ -384,6 +389,8 @@ class Keyboard:
 
     def _to_composer(self, data: bytes) -> None:
         self.guard.passed(data)
+        if not _is_report(data):
+            self._typed_at = self._clock()
         self._send(data)
 
     def _keep(self, data: bytes) -> None:

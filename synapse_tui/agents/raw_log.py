@@ -7,10 +7,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.files import private_folder
 
 DEFAULT_SIZE = (80, 24)  # columns and lines if the size was not recorded

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import (
     AgentBell,
@@ -46,7 +47,7 @@ from synapse_tui.terminal.style import Rgb
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, signals_to_json, task_to_json
-from .composer import ComposerReading
+from .composer import ComposerExplanation, ComposerReading, explain_composer
 from .console import AgentConsole, ConsoleListener, Launch, Past
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
@@ -175,7 +176,9 @@ class AgentSession:
         self.tasks = TaskStore(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self._style = style or MessageStyle()
         self.outbox = Outbox(self.tasks)
-        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
+        self.control = OutboxControl(
+            self.tasks, self.outbox, cancel=self.cancel, wake=self._wake, allow=self._allow
+        )
         self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
         self.briefing = Briefing(
             self.tasks,
@@ -209,6 +212,8 @@ class AgentSession:
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
+        # whether a person has allowed messages, if the profile asks
+        self.allowed = spec.allowed
         # when the process was started or resized, on the clock of the states
         self._sized = float("-inf")
         self.damage_listener: Callable[[], None] | None = None
@@ -277,7 +282,13 @@ class AgentSession:
             profile=self.agent_type,
             name=self.name,
             cwd=str(self.cwd),
-            spec={"args": list(self.spec.args), "told_as": self.told_as, "began": self.began},
+            spec={
+                "args": list(self.spec.args),
+                "told_as": self.told_as,
+                "began": self.began,
+                "command": list(self.spec.command),
+                "allowed": self.allowed,
+            },
             pid=process.pid,
             start=process.start,
             fd=process.fd,
@@ -346,6 +357,8 @@ class AgentSession:
             scheduler=self._scheduler,
             timeline=self.timeline,
         )
+        if self.allowed:
+            self.console.allow()
         self._progress = Progress(self.tasks.changes, lambda: turns.running, turns.writing, loop.call_later)
         self._pace = Pace(self.console)
         self.keyboard = self._make_keyboard(self.console)
@@ -466,7 +479,7 @@ class AgentSession:
     def set_colors(
         self, foreground: Rgb | None, background: Rgb | None, cursor: Rgb | None, *, dark: bool | None
     ) -> None:
-        """Set the colours that the program is told of, those of the outer terminal; None keeps one."""
+        """Set the colours reported to the program, those of the outer terminal; None keeps one."""
         self.console.set_colors(foreground, background, cursor, dark)
 
     def focus(self, focused: bool) -> None:
@@ -481,7 +494,8 @@ class AgentSession:
             self.console.charge(seconds)
 
     def hooked(self, kind: HookKind, call: str = "") -> None:
-        if self._launched and self.exit is None:
+        if self._launched and self.exit is None and "hooks" not in self.profile.ignores:
+            self.turns.on_hook(kind)
             self.console.hooked(kind, call)
 
     def reading(self) -> ComposerReading:
@@ -489,6 +503,9 @@ class AgentSession:
 
     def recent_text(self) -> str:
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
+
+    def explain_composer(self) -> ComposerExplanation:
+        return explain_composer(self.terminal, self.profile)
 
     def explain(self) -> Explanation:
         now = self._running()
@@ -527,6 +544,14 @@ class AgentSession:
         if self.exit is not None or not self._launched:
             raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane, then try again")
         return self.delivery
+
+    def _allow(self) -> bool:
+        """Allow messages; True if they were not allowed before."""
+        first = not self.allowed
+        self.allowed = True
+        if self._launched:
+            self.console.allow()
+        return first
 
     def _wake(self) -> None:
         if self._launched:
@@ -611,4 +636,6 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
         last_port=saved.port,
         told_as=saved.told_as if profile.resume else "",
         began=saved.began if profile.resume else 0.0,
+        command=saved.command,
+        allowed=saved.allowed,
     )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
+from synapse_tui.dataclass import dataclass
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, StateReport
-from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, PromptMark, TerminalEvent
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
@@ -106,6 +107,7 @@ class Signals:
     status: str = ""  # last OSC 7501 state
     status_fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     progress: int | None = None  # last OSC 9;4 state
+    prompt: str = ""  # letter of the last OSC 133 mark; empty if the program does not mark its output
     quiet: float = 0.0  # seconds since the screen or title last changed
 
 
@@ -141,6 +143,8 @@ def _match(rule: StateRule, signals: Signals) -> str | None:
     if not (_status_holds(rule, signals) and _composer_holds(rule, signals) and _quiet_holds(rule, signals)):
         return None
     if rule.progress and signals.progress not in rule.progress:
+        return None
+    if rule.prompt and signals.prompt not in rule.prompt:
         return None
     parts: list[str] = []
     if rule.title is not None:
@@ -193,6 +197,8 @@ def _told(rule: StateRule, signals: Signals, parts: list[str]) -> str:
         parts.append(f"OSC 7501 {signals.status}" + (f" {kind}" if kind else ""))
     if rule.progress:
         parts.append(f"OSC 9;4;{signals.progress}")
+    if rule.prompt:
+        parts.append(f"OSC 133;{signals.prompt}")
     if rule.dialog:
         parts.append(signals.composer.dialog_name)
     if rule.silence is not None:
@@ -214,11 +220,13 @@ def _detail(rule: StateRule, signals: Signals) -> str:
 
 
 HOOKED = "hook"  # rule name of a state that only a hook has reported
+TURN_ENDED = "hook: turn ended"  # the same for the end of a turn, with the composer on the screen
 # seconds after a prompt or a tool call within which the screen shows that the agent works
 WORKS = 3.0
 ASKS = 5.0  # seconds within which an announced dialog appears: Codex takes almost one
 _NEVER = float("-inf")
 _ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
+_GOES_ON = (HookKind.PROMPT, HookKind.PRE, HookKind.POST, HookKind.FAILED, HookKind.ASKED)
 
 
 class HookHints:
@@ -230,8 +238,10 @@ class HookHints:
         self._call = ""  # tool call that the dialog is about; empty if unknown
         # whether a prompt was reported without the end of its turn
         self._in_turn = False
+        self.ended = False  # whether the end of a turn was reported, and nothing since
 
     def take(self, kind: HookKind, call: str, now: float) -> None:
+        self.ended = kind is HookKind.IDLE or (self.ended and kind not in _GOES_ON)
         if kind in _ENDS:
             self._works, self._in_turn = _NEVER, False
             if kind is not HookKind.IDLE:  # background work may ask after the end of the turn
@@ -285,6 +295,7 @@ class StateDetector:
         self._status = ""
         self._status_fields: Mapping[str, str] = MappingProxyType({})
         self._progress: int | None = None
+        self._prompt = ""
         self._text = ScreenText()
         self._title = ""
         self._composer = ComposerReader(profile)
@@ -315,6 +326,10 @@ class StateDetector:
     def reading(self) -> ComposerReading:
         return self._reading
 
+    @property
+    def reports_status(self) -> bool:
+        return bool(self._status)
+
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
             return
@@ -325,6 +340,9 @@ class StateDetector:
                 self._status, self._status_fields = state, fields
             case ProgressChanged(state=progress):
                 self._progress = progress
+            # Some programs mark only where prompts begin, also of earlier messages.
+            case PromptMark(kind=kind) if kind == "C" or (self._prompt and kind in "ABD"):
+                self._prompt = kind
             case _:
                 return
         self._changed = now
@@ -343,6 +361,7 @@ class StateDetector:
             status=self._status,
             status_fields=self._status_fields,
             progress=self._progress,
+            prompt=self._prompt,
             quiet=now - self._changed,
         )
         verdict = decide(self._profile.states, signals)
@@ -383,6 +402,8 @@ class StateDetector:
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
 
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
+        if verdict is None and self._was_ready and self._hints.ended and self._reading.visible:
+            return AgentState.READY, READY_DEBOUNCE  # the screen shows nothing that the profile knows
         if verdict is None:
             if (
                 self.report.state is AgentState.STARTING
@@ -418,7 +439,9 @@ class StateDetector:
         before = self.report
         self._was_ready = self._was_ready or state is AgentState.READY
         known = verdict is not None and verdict.rule.state is state
+        ended = verdict is None and state is AgentState.READY
         rule = verdict.rule.name if verdict is not None and known else _unruled(state, hooked=hooked)
+        rule = TURN_ENDED if ended else rule
         detail = verdict.detail if verdict is not None and known else ""
         if (before.state, before.rule, before.detail) == (state, rule, detail):
             return None

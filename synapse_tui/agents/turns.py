@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from synapse_tui.content import Artifact
+from synapse_tui.dataclass import dataclass
+from synapse_tui.hooks import HookKind
 from synapse_tui.messages.changes import Writing
 from synapse_tui.messages.follow_ups import TurnTasks
 from synapse_tui.messages.tasks import TaskStore, is_asked
@@ -25,8 +27,10 @@ class Turn:
     begun: float  # when Enter was pressed, on the session's clock
     answer: AnswerCollector
     worked: bool = False  # whether the agent was seen working or asking since
-    # whether the agent reported that it is done (OSC 7501), and not since that it works
+    # whether the agent reported that it is done (OSC 7501, a hook), and not since that it works
     done: bool = False
+    # whether a hook reported its prompt, so that one reports its end unless it is interrupted
+    prompted: bool = False
     changed: float = 0.0  # when the screen last changed
     stop_reason: str = ""  # why the turn is being stopped; empty if it is not
     prompts: list[str] = field(default_factory=list)  # prompts that the user submitted meanwhile
@@ -150,6 +154,8 @@ SETTLED_SIGNAL = 0.2
 """The same if the agent was seen working, or reported it."""
 UNANSWERED = 15.0
 """Seconds after which a turn is over that was never seen working and produced no text."""
+UNREPORTED = 5.0
+"""Seconds that an agent must be ready before a turn is over whose end its hooks should have reported."""
 STOPPED_BY_USER = 3.0
 """Seconds after the user's interrupt key within which the end of a turn is attributed to it."""
 
@@ -180,6 +186,8 @@ class TurnTracker:
         self._answer: AnswerCollector | None = None
         self._answered: set[str] = set()
         """Tasks answered between the Enter of a message and the proof that it was submitted."""
+        self._prompted = False
+        """Whether a hook has reported a prompt since Enter was pressed for a message."""
         self._user_stop = float("-inf")
         self._exited = False
         self._conclusion = Conclusion(tasks, self._turn_tasks, reader, clock, self._runs)
@@ -249,7 +257,7 @@ class TurnTracker:
 
     def entering(self) -> None:
         """Note that Enter is about to be pressed: later output may be the answer."""
-        self._over_before = False
+        self._over_before = self._prompted = False
         self._answered.clear()
         if self._answer is not None:
             self._answer.begin()
@@ -270,6 +278,7 @@ class TurnTracker:
             self._into_turn(turn)
         else:
             self.current = turn
+            turn.prompted = self._prompted
         if turn.worked:
             self._taken(turn)
         if report.since >= begun:
@@ -349,6 +358,19 @@ class TurnTracker:
         if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
             turn.worked = True
 
+    def on_hook(self, kind: HookKind) -> None:
+        """Note what the agent's own hooks report: a turn that they saw begin ends when they say so."""
+        over = kind in (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
+        self._prompted = self._prompted or kind is HookKind.PROMPT
+        self._over_before = self._over_before or (over and self._prompted)
+        turn = self.current
+        if turn is None or turn.waits or kind is HookKind.START:
+            return
+        turn.prompted = turn.prompted or kind is HookKind.PROMPT
+        if turn.prompted:
+            turn.done = over
+            turn.worked = turn.worked or over
+
     def on_prompt(self, text: str) -> None:
         self.newest = "" if text else self.newest
         if self.current is not None and text:
@@ -393,6 +415,8 @@ class TurnTracker:
         now = self._clock()
         pause = SETTLED_SIGNAL if turn.worked else SETTLED
         settled = max(turn.changed, turn.begun) + pause - now
+        if turn.prompted and not turn.done and not turn.stop_reason and self._user_stop < turn.begun:
+            settled = max(settled, report.since + UNREPORTED - now)
         if settled > 0 and not (rests and self.told_done):
             return settled
         if turn.worked or turn.answer.peek():
@@ -420,7 +444,7 @@ class TurnTracker:
         self.on_report(report)
 
     def _promote(self, turn: Turn) -> None:
-        turn.waits, turn.worked = False, False
+        turn.waits = turn.worked = turn.prompted = turn.done = False
         turn.begun = turn.changed = self._clock()
         self._over_before = False
 

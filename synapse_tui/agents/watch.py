@@ -9,10 +9,11 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import USER, Sender

@@ -14,11 +14,12 @@ import json
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import (
     AgentAdded,
@@ -119,7 +120,7 @@ def see(post: WatchedProcess, profile: Profile, outbox: Outbox, nudge: Task | No
         return Observation(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
     typed = nudge is not None and nudge.delivery in BEING_TYPED
     held = why_held(post.view, post.keyboard, profile)
-    if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
+    if held is not None and held.reason.startswith((NO_COMPOSER, UNSTEADY)):
         return Observation(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
     asks = post.report.state is AgentState.WAITING

@@ -17,7 +17,7 @@ from synapse_tui.registry import Record, Registry
 
 from .caller import Caller
 from .commands import Command, json_option
-from .completion import complete_agents, complete_profiles
+from .completion import complete_agents, complete_started
 from .group import profile_names
 from .output import end_with, error_json, fail, note, plain, show, show_json, show_table
 
@@ -98,25 +98,43 @@ def _external_json(agent: ExternalAgent) -> dict[str, object]:
     }
 
 
-@click.command(name="start", cls=Command)
-@click.argument("agent", metavar="PROFILE[:NAME][@DIR]", shell_complete=complete_profiles)
-@click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
+class StartCommand(Command):
+    """Separates our arguments from those after `--`, which click would join."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from .tui import split_arguments
+
+        words, extra = split_arguments(args)
+        ctx.obj = extra or ()
+        return super().parse_args(ctx, words)
+
+
+@click.command(name="start", cls=StartCommand)
+@click.argument(
+    "agents",
+    metavar="[PROFILE[:NAME][@DIR]|COMMAND]... [-- ARGUMENTS|COMMAND]",
+    nargs=-1,
+    shell_complete=complete_started,
+)
 @click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
 @click.option("--session", metavar="NAME", default="", help="Name of another session of the project.")
 @json_option
+@click.pass_context
 def start_command(
-    agent: str, arguments: tuple[str, ...], *, as_json: bool, session: str, **given: Any
+    context: click.Context, /, agents: tuple[str, ...], *, as_json: bool, session: str, **given: Any
 ) -> None:
-    """Start an agent in the background.
+    """Start agents in the background.
 
-    It runs in the project's session, which is started if needed; open it with `synapse-tui`, end it with
-    `synapse stop`. ARGUMENTS are passed to the agent unchanged.
+    They run in the project's session, which is started if needed; open it with `synapse-tui`, end one with
+    `synapse stop`. ARGUMENTS are passed to the agent unchanged. A path, a quoted command line, or the command
+    after `--` starts any program as an agent.
 
     Examples:
       synapse start codex
       synapse start claude:alice@~/api --prompt "read README.md"
       synapse start claude -- --continue
+      synapse start -- ./my-agent --fast
     """
     from synapse_tui.sessions.client import ask, reach_or_start, request
     from synapse_tui.sessions.wire import spec_to_json
@@ -125,12 +143,15 @@ def start_command(
     from .tui import build_specs, settled
 
     base = Path(os.path.realpath("."))
-    specs = build_specs((agent,), base=base, extra=arguments, **given)
+    specs = build_specs(agents, base=base, extra=context.obj, **given)
+    if not specs:
+        raise click.UsageError("name a profile, or give a command after --", context)
     environ = dict(os.environ)
     paths, project = UserPaths.of_environment(), find_project(base)
     paths.check()
     for spec in specs:
-        check_profile(spec.profile, project, paths)
+        if not spec.command:
+            check_profile(spec.profile, project, paths)
     connection, _info = reach_or_start(
         session_place(project, session), folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
     )
@@ -153,7 +174,9 @@ def check_profile(name: str, project: Path, paths: UserPaths) -> None:
     from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 
     folder = project / ".synapse" / "profiles"
-    load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(name)
+    load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(
+        name, os.environ.get("PATH", "")
+    )
 
 
 @click.command(name="stop", cls=Command)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder
 from synapse_tui.model import INTERRUPT_PRIORITY

@@ -6,12 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from synapse_tui.addresses import Address, fold, is_identity, parse_agent_id, resolve
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
@@ -91,7 +92,7 @@ class Caller:
     def here(self) -> list[Address]:
         records = self.registry.list()
         project = self.project_of(records)
-        return [address_of(record, project) for record in records if record.project == project]
+        return [record.address(project) for record in records if record.project == project]
 
     def liveness(self) -> Callable[[str], bool]:
         """Return a function like `is_alive`, which tells whether a process is running.
@@ -167,7 +168,7 @@ class Caller:
             self.registry.discard(record)
         project = self.project_of(live)
         try:
-            known = [address_of(record, project) for record in live]
+            known = [record.address(project) for record in live]
             return resolve(target, [*known, *external], sender=sender)
         except AgentNotFound:
             wanted = fold(target)
@@ -194,20 +195,6 @@ def _folder(environ: Mapping[str, str]) -> Path:
         if not environ.get("SYNAPSE_AGENT_ID"):
             raise
         return Path(environ.get("PWD") or "/")
-
-
-def address_of(record: Record, project: str) -> Address:
-    return Address(
-        record.agent_id,
-        record.agent_type,
-        record.name,
-        record.port,
-        record.endpoint,
-        local=record.project == project,
-        working_dir=record.working_dir,
-        aliases=record.aliases,
-        receives=record.receives,
-    )
 
 
 def names_of(record: Record) -> tuple[str, ...]:

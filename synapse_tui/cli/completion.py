@@ -135,12 +135,12 @@ def offering(source: Source) -> Completer:
 def _agents() -> Iterable[tuple[str, str]]:
     from synapse_tui.addresses import forms_of
 
-    from .caller import Caller, address_of
+    from .caller import Caller
 
     caller = Caller.of()
     live, _ = caller.registry.scan()
     project = caller.project_of(live)
-    everyone = [address_of(record, project) for record in live]
+    everyone = [record.address(project) for record in live]
     states = {record.agent_id: record.status for record in live}
     for address in everyone:
         about = states[address.agent_id] + ("" if address.local else ", in another project")
@@ -215,3 +215,9 @@ complete_externals = offering(_externals)
 complete_profiles = offering(_profiles)
 complete_tasks = offering(_tasks)
 complete_settings = offering(_settings)
+
+
+def complete_started(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Complete what starts an agent: a profile, or the path of a program."""
+    complete = complete_files if "/" in typed.partition("@")[0] else complete_profiles
+    return complete(context, parameter, typed)

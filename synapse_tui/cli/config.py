@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +12,6 @@ import click
 
 from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import write_private
 from synapse_tui.paths import find_project
 from synapse_tui.settings import Setting, Settings, load_settings
 from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
@@ -22,6 +20,7 @@ from synapse_tui.settings.layers import check_file
 from .caller import Caller
 from .commands import CommandGroup, json_option, one_of
 from .completion import complete_settings, complete_values
+from .editor import edited
 from .group import profile_names
 from .output import ExitCode, note, note_left_out, show, show_json, show_table
 
@@ -281,12 +280,7 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# -- editing: a copy is edited and checked, and only then replaces the file ---
-
-
 def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
-    import tempfile
-
     path = layers.path(layer)
     try:
         before = path.read_bytes()
@@ -294,23 +288,16 @@ def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) 
         before = b""
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
-    with tempfile.TemporaryDirectory(prefix="synapse-") as folder:
-        copy = Path(folder) / path.name
-        write_private(copy, before or _EMPTY)
-        while True:
-            _run(editor_of(environ), copy)
-            data = copy.read_bytes()
-            if data == (before or _EMPTY):
-                note(f"synapse: {path} is unchanged")
-                return
-            faults = _faults(copy, data, own=layer == "user")
-            for fault in faults:
-                note(f"synapse: {fault.message.replace(str(copy), path.name)}; {fault.hint}")
-            if not faults or not _again():
-                break
-        if faults:
-            raise ConfigError(f"{path} was not changed; problems: {len(faults)}", "synapse config edit")
-        layers.write(layer, lambda file: _replace(file, before, data))
+    data = edited(
+        path,
+        before or _EMPTY,
+        lambda copy, data: _faults(copy, data, own=layer == "user"),
+        again="synapse config edit",
+        environ=environ,
+    )
+    if data is None:
+        return
+    layers.write(layer, lambda file: _replace(file, before, data))
     note(f"synapse: {path} was changed")
 
 
@@ -327,37 +314,6 @@ def _replace(file: SettingsFile, before: bytes, data: bytes) -> None:
         f"{file.path} was changed by another program in the meantime and is not overwritten",
         f"your edit is in {kept}",
     )
-
-
-def editor_of(environ: Mapping[str, str]) -> list[str]:
-    line = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise ConfigError(f"$VISUAL or $EDITOR is not a command: {error}", "set it to an editor") from error
-
-
-def _run(editor: list[str], copy: Path) -> None:
-    import subprocess
-
-    try:
-        ended = subprocess.run(  # noqa: S603 - the user's own editor; its result is checked like any file
-            [*editor, str(copy)], check=False, umask=0o077
-        )
-    except OSError as error:
-        raise ConfigError(
-            f"the editor '{editor[0]}' cannot be run: {error.strerror}", "set EDITOR"
-        ) from error
-    if ended.returncode:
-        raise ConfigError(f"the editor exited with status {ended.returncode}", "the file is unchanged")
-
-
-def _again() -> bool:
-    try:
-        return click.confirm("Edit it again? Otherwise the file stays unchanged", default=True, err=True)
-    except click.Abort:  # not interactive
-        click.echo(err=True)
-        return False
 
 
 def _faults(copy: Path, data: bytes, *, own: bool) -> list[ConfigError]:

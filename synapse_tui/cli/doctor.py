@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from synapse_tui.doctor.report import Advice, Outcome, Report, Result
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths, find_project
 
-from .commands import Command, json_option
+from .commands import Command, json_option, stacked
 from .completion import complete_profiles
 from .output import (
     ExitCode,
@@ -35,11 +35,38 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    from synapse_tui.agents.profiles.finding import ProfileSet
     from synapse_tui.agents.profiles.profile import Profile
     from synapse_tui.doctor.runner import Order
+    from synapse_tui.doctor.versions import Glance
 
 Value = TypeVar("Value")
+OWNERS = {"shipped": "shipped", "user": "yours", "project": "project"}
 _CLEAR_LINE = "\r\x1b[K"
+
+
+doctor_options = stacked(
+    click.option(
+        "--timeout",
+        metavar="S",
+        type=click.FloatRange(1, 3600),
+        default=120,
+        show_default=True,
+        help="Maximum seconds for a turn.",
+    ),
+    click.option("--keep", is_flag=True, help="Keep the scratch folder, with the agent's log."),
+    click.option(
+        "--prompt", "prompts", metavar="NAME=TEXT", multiple=True, help="Replace the message called NAME."
+    ),
+    click.option(
+        "--expect",
+        "expects",
+        metavar="NAME=REGEX",
+        multiple=True,
+        help="Pattern that the answer to NAME must match.",
+    ),
+)
+"""Options of all commands that run an agent in a scratch folder."""
 
 
 @click.command(name="doctor", cls=Command)
@@ -47,26 +74,8 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.option(
     "--check", "checks", metavar="NAME", multiple=True, help="Run only this check; can be repeated."
 )
-@click.option(
-    "--timeout",
-    metavar="S",
-    type=click.FloatRange(1, 3600),
-    default=120,
-    show_default=True,
-    help="Maximum seconds for a turn.",
-)
-@click.option("--keep", is_flag=True, help="Keep the scratch folder, with the agent's log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before using turns of your model.")
-@click.option(
-    "--prompt", "prompts", metavar="NAME=TEXT", multiple=True, help="Replace the message called NAME."
-)
-@click.option(
-    "--expect",
-    "expects",
-    metavar="NAME=REGEX",
-    multiple=True,
-    help="Pattern that the answer to NAME must match.",
-)
+@doctor_options
 @click.option("--verbose", "-v", is_flag=True, help="Show the agent's screen if a check fails.")
 @json_option
 @click.pass_context
@@ -91,51 +100,61 @@ def doctor_command(
     for problem in profiles.problems:
         note(f"synapse: {problem}")
     if not agents:
-        _list(list(profiles.profiles.values()), as_json=as_json)
+        _list(profiles, as_json=as_json)
         return
-    from synapse_tui.doctor.runner import Order
-
     chosen = [profiles.find(name) for name in dict.fromkeys(agents)]
-    order = Order(
-        checks=given["checks"],
-        timeout=given["timeout"],
-        keep=given["keep"],
-        texts=_pairs("prompt", given["prompts"]),
-        expects=_pairs("expect", given["expects"]),
-    )
-    _check_installed(chosen)
+    order = order_of(given)
+    check_installed(chosen)
     if not yes:
-        _ask(chosen, order)
-    reports = [_examine(profile, order, verbose=given["verbose"], as_json=as_json) for profile in chosen]
+        confirm_turns(chosen, order)
+    reports = [
+        examine_profile(profile, order, verbose=given["verbose"], as_json=as_json) for profile in chosen
+    ]
     if as_json:
         show_json([report.json() for report in reports])
     if any(report.failed for report in reports):
         context.exit(int(ExitCode.UNPROVED))
 
 
-def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
+def _list(found: ProfileSet, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from synapse_tui.doctor.versions import glance
 
-    found = glance(profiles, os.environ, Path.cwd())
+    looks = glance(list(found.profiles.values()), os.environ, Path.cwd())
     if as_json:
-        show_json([asdict(entry) for entry in found])
+        show_json([asdict(entry) for entry in looks])
         return
-    rows = [
-        (
-            entry.agent,
-            entry.version or ("yes" if entry.installed else "-"),
-            entry.proved or "-",
-            "; ".join(entry.remarks),
-        )
-        for entry in found
-    ]
-    show_table(("AGENT", "INSTALLED", "VERIFIED WITH", "REMARKS"), rows)
+    show_profiles(found, looks)
     note("to check one: synapse doctor AGENT (uses a few short turns of your model; asks first)")
 
 
-def _check_installed(profiles: Sequence[Profile]) -> None:
+def show_profiles(found: ProfileSet, looks: Sequence[Glance]) -> None:
+    table = [
+        (
+            profile.name,
+            OWNERS[profile.origin],
+            " ".join((profile.command, *profile.args)),
+            look.version or ("yes" if look.installed else "-"),
+            look.proved or "-",
+            "; ".join(look.remarks),
+        )
+        for profile, look in zip(found.profiles.values(), looks, strict=True)
+    ]
+    table += [
+        (file.path.stem, "project", "-", "-", "-", "not trusted: synapse trust")
+        for file in found.untrusted
+        if is_profile(file.path)
+    ]
+    heads = ("PROFILE", "SOURCE", "COMMAND", "INSTALLED", "VERIFIED WITH", "REMARKS")
+    show_table(heads, table, shrinking=("COMMAND", "REMARKS"))
+
+
+def is_profile(path: Path) -> bool:
+    return path.suffix in (".yaml", ".yml")
+
+
+def check_installed(profiles: Sequence[Profile]) -> None:
     from synapse_tui.errors import CommandNotFound
     from synapse_tui.pty.spawn import find_command
 
@@ -144,7 +163,7 @@ def _check_installed(profiles: Sequence[Profile]) -> None:
             raise CommandNotFound(profile.command, profile.name, profile.install)
 
 
-def _ask(profiles: Sequence[Profile], order: Order) -> None:
+def confirm_turns(profiles: Sequence[Profile], order: Order) -> None:
     paid = [profile.name for profile in profiles if not profile.doctor.free and profile.receives]
     if not paid or not order.turns:
         return
@@ -164,12 +183,12 @@ def _ask(profiles: Sequence[Profile], order: Order) -> None:
         click.get_current_context().exit(int(ExitCode.FAILED))
 
 
-def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) -> Report:
+def examine_profile(profile: Profile, order: Order, *, verbose: bool, as_json: bool) -> Report:
     from synapse_tui.doctor.runner import examine
 
     progress = Progress(profile.name, verbose=verbose)
     try:
-        report = _run(
+        report = run_until_interrupted(
             examine(
                 profile,
                 order,
@@ -186,7 +205,7 @@ def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) ->
     return report
 
 
-def _run(work: Coroutine[Any, Any, Value]) -> Value:
+def run_until_interrupted(work: Coroutine[Any, Any, Value]) -> Value:
     """Run to completion; Ctrl+C, SIGTERM and a closed terminal end the agent first."""
 
     async def main() -> Value:
@@ -199,6 +218,18 @@ def _run(work: Coroutine[Any, Any, Value]) -> Value:
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def order_of(given: Mapping[str, Any]) -> Order:
+    from synapse_tui.doctor.runner import Order
+
+    return Order(
+        checks=given.get("checks", ()),
+        timeout=given["timeout"],
+        keep=given["keep"],
+        texts=_pairs("prompt", given["prompts"]),
+        expects=_pairs("expect", given["expects"]),
+    )
 
 
 def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import click
 
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
-from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
-from synapse_tui.addresses import Address
+from synapse_tui.a2a.external.registry import (
+    AddRequest,
+    ExternalAgent,
+    ExternalStore,
+    external_address,
+    read_header,
+)
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import Task, TaskState
-from synapse_tui.wording import standing
 
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
@@ -23,6 +26,7 @@ from .output import WaitTimedOut, end_with, note, plain, show, show_json, show_l
 from .sending import (
     Outcome,
     Sending,
+    Waiter,
     check_timeout,
     ended_without_result,
     flow_of,
@@ -31,13 +35,12 @@ from .sending import (
     report,
     report_json,
     response_option,
+    still_open,
+    timed_out,
     wait_option,
     waits,
 )
 
-LONG_POLL = 25.0
-"""In seconds."""
-_PAUSE = 0.5
 _NOT_FOR_US = ("there is no /external", "knows no external agents")
 """Errors of servers that cannot write to external agents: older versions, and servers without a host."""
 
@@ -216,7 +219,7 @@ def send_instead(
     store = ExternalStore(caller.paths.external)
     agent = store.find(target)
     if agent is None:
-        known = [_address(each.alias, each.url) for each in store.list()]
+        known = [external_address(each.alias, each.url) for each in store.list()]
         caller.find(target, sender=sender, external=known)  # raises, suggesting the closest match
         agent = store.get(target)
     response, timeout = sending.response, sending.wait_timeout
@@ -234,12 +237,7 @@ def _send_to(
     as_json: bool,
 ) -> None:
     waiting = waits(flow_of(caller), response)
-    target = _address(agent.alias, agent.url)
-    try:
-        task = _send(caller, agent, text, timeout if waiting else None)
-        outcome = Outcome(target, task, ended_without_result(agent.alias, task) if waiting else None)
-    except _TooLate as over:
-        outcome = Outcome(target, over.task, over.error)
+    outcome = _send(caller, agent, text, timeout if waiting else None)
     if as_json:
         report_json([outcome], array=False)
     elif waiting and outcome.error is None and outcome.task is not None:
@@ -251,17 +249,6 @@ def _send_to(
     end_with(context, [outcome.error])
 
 
-def _address(alias: str, url: str = "") -> Address:
-    return Address(alias, "external", "", 0, url, local=False, external=True)
-
-
-class _TooLate(Exception):
-    def __init__(self, task: PeerTask, error: SynapseError) -> None:
-        super().__init__(error.message)
-        self.task = task
-        self.error = error
-
-
 class _Gateway(NamedTuple):
     """A server whose host sends on our behalf, and the agent this command runs in; empty for a person."""
 
@@ -269,7 +256,7 @@ class _Gateway(NamedTuple):
     sender_id: str
 
 
-def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
+def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> Outcome:
     if caller.has_server:
         gateways = [_Gateway(caller.endpoint, caller.agent_id)]
     else:
@@ -277,10 +264,20 @@ def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None
     for gateway in gateways:
         task = _hand_over(caller, gateway, agent, text, wanted=timeout is not None)
         if task is not None:
-            return task if timeout is None else _wait(caller, gateway, agent, task, timeout)
+            return _outcome(agent, task) if timeout is None else _wait(caller, gateway, agent, task, timeout)
     from .external_talk import talk
 
-    return talk(caller, agent, text, timeout, too_late=_too_late)
+    task = talk(caller, agent, text, timeout)
+    error: SynapseError | None = None
+    if timeout is not None and not task.state.at_rest:
+        error = timed_out(agent.alias, task, timeout)
+    elif timeout is not None:
+        error = ended_without_result(agent.alias, task)
+    return _outcome(agent, task, error)
+
+
+def _outcome(agent: ExternalAgent, task: PeerTask | None, error: SynapseError | None = None) -> Outcome:
+    return Outcome(external_address(agent.alias, agent.url), task, error)
 
 
 def _hand_over(
@@ -300,43 +297,29 @@ def _hand_over(
     return None
 
 
-def _wait(
-    caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTask, timeout: float
-) -> PeerTask:
-    client = caller.client()
-    deadline, reported = time.monotonic() + timeout, ""
-    while not (task.state.final or task.state is TaskState.INPUT_REQUIRED):
-        if task.status != reported:
-            reported = task.status
-            note(f"{agent.alias}: {reported} (task {task.task_id[:8]})")
-        left = deadline - time.monotonic()
-        if left <= 0:
-            _too_late(agent.alias, task, timeout, agent_waits=bool(gateway.sender_id))
-        began = time.monotonic()
-        before = task
-        look = calls.external_task(agent.alias, task, min(LONG_POLL, left))
-        try:
-            task = client.call(gateway.endpoint, look, sender_id=gateway.sender_id)
-        except PeerUnreachable as error:
-            name = task.task_id[:8]
-            raise PeerUnreachable(
-                f"the host ended before {agent.alias} answered",
-                f"the next host continues task {name}: synapse result {name}",
-            ) from error
-        if task.updated_at == before.updated_at and time.monotonic() - began < _PAUSE:
-            time.sleep(min(_PAUSE, max(0.0, left)))
-    return task
+def _wait(caller: Caller, gateway: _Gateway, agent: ExternalAgent, task: PeerTask, timeout: float) -> Outcome:
+    def look(seen: PeerTask, seconds: float) -> PeerTask:
+        call = calls.external_task(agent.alias, seen, seconds)
+        return caller.client().call(gateway.endpoint, call, sender_id=gateway.sender_id)
 
-
-def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) -> NoReturn:
-    hint = (
-        "the answer will arrive as a message; to wait longer, use --wait-timeout"
-        if agent_waits
-        else f"fetch it later: synapse result {task.task_id[:8]}; or wait longer with --wait-timeout"
+    name = task.task_id[:8]
+    waiter = Waiter(
+        look,
+        alive=lambda: True,
+        timeout=timeout,
+        report=lambda status: note(f"{agent.alias}: {status} (task {name})"),
+        arrives=bool(gateway.sender_id),
     )
-    how = standing(task.state, task.delivery, task.reason)
-    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} is still open ({how})"
-    raise _TooLate(task, WaitTimedOut(message, hint))
+    try:
+        ended = waiter.wait(task, task, agent.alias)
+    except WaitTimedOut as error:
+        return _outcome(agent, waiter.seen, error)
+    except PeerUnreachable as error:
+        raise PeerUnreachable(
+            f"the host ended before {agent.alias} answered",
+            f"the next host continues task {name}: synapse result {name}",
+        ) from error
+    return _outcome(agent, ended, ended_without_result(agent.alias, ended))
 
 
 # -- results ---
@@ -347,24 +330,25 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
 
     `task_id` may be the first 8 characters; `timeout` is in seconds.
     """
-    project, deadline = Path(caller.project), time.monotonic() + timeout
-    while True:
-        found = _find(caller, project, task_id)
-        if found is None:
-            return None
-        task, target = peer_task(found), _address(found.target)
-        if task.state.final:
-            return Outcome(target, task, ended_without_result(found.target, task))
-        if task.state is TaskState.INPUT_REQUIRED:
-            return Outcome(target, task)
-        if time.monotonic() >= deadline:
-            short, how = found.short_id, standing(task.state, task.delivery, task.reason)
-            error = WaitTimedOut(
-                f"task {short} of {found.target} is still open ({how})",
-                f"wait for it: synapse result {short} --wait-timeout 60",
-            )
-            return Outcome(target, task, error)
-        time.sleep(_PAUSE)
+    project = Path(caller.project)
+    found = _find(caller, project, task_id)
+    if found is None:
+        return None
+    task, who, target = peer_task(found), found.target, external_address(found.target)
+    if timeout and not task.state.at_rest:
+        waiter = Waiter(
+            lambda _seen, _seconds: peer_task(_find(caller, project, found.id) or found),
+            alive=lambda: True,
+            timeout=timeout,
+            report=lambda status: note(f"{who}: {status} (task {found.short_id})"),
+        )
+        try:
+            task = waiter.wait(task, task, who)
+        except WaitTimedOut as error:
+            return Outcome(target, waiter.seen, error)
+    if not task.state.at_rest:
+        return Outcome(target, task, still_open(who, task))
+    return Outcome(target, task, ended_without_result(who, task))
 
 
 def _find(caller: Caller, project: Path, task_id: str) -> Task | None:

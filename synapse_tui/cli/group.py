@@ -39,6 +39,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "logs": "Show the output of an agent, even after it has ended.",
             "instructions": "Show or send the instructions for agents.",
             "external": "Add external A2A agents and send messages to them.",
+            "profile": "List, show, check, edit and create profiles of agents.",
             "doctor": "Run an installed agent and check its profile against it.",
         },
         "Files": {
@@ -106,7 +107,7 @@ class SynapseGroup(CommandGroup):
             name = cmd_name.replace("-", "_")
             module = importlib.import_module(f"synapse_tui.cli.{_MODULES.get(cmd_name, name)}")
             return cast("click.Command", getattr(module, f"{name}_command"))
-        return ProfileCommand(cmd_name) if is_profile(cmd_name) else None
+        return ProfileCommand(cmd_name) if is_profile(cmd_name) or "/" in cmd_name else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

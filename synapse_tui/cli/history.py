@@ -26,7 +26,7 @@ from .output import is_interactive, note, one_line, plain, show, show_json, show
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
     from synapse_tui.messages.archive import Archive
-    from synapse_tui.messages.records import Record, Wanted
+    from synapse_tui.messages.records import Record, TaskQuery
 
 _SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
@@ -262,12 +262,12 @@ def _row(record: Record, now: datetime) -> tuple[str, ...]:
     return task.short_id, when, task.sender.sender_id, task.target, status, one_line(task.text, 60)
 
 
-def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:
-    from synapse_tui.messages.records import Wanted
+def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> TaskQuery:
+    from synapse_tui.messages.records import TaskQuery
 
     caller = Caller.of()
     agent = filters["agent"].removeprefix("@")
-    return Wanted(
+    return TaskQuery(
         agent=_agent(caller, agent) if agent else "",
         sender=filters["sender"],
         states=(filters["status"],) if filters["status"] else (),

@@ -14,7 +14,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import CommandGroup, json_option
 from .completion import complete_agents
 from .output import note, plain, show, show_json
@@ -110,7 +110,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
         f"http://127.0.0.1:{port}",
         working_dir=str(project),
     )
-    others = [address_of(record, str(project)) for record in records if record.agent_id != own.agent_id]
+    others = [record.address(str(project)) for record in records if record.agent_id != own.agent_id]
     everyone = [own, *others]
     composed = compose(
         Selection.of(settings, profile.name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.addresses import ALL, Address, fold
 from synapse_tui.database.location import Location, location_of
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AgentExited,
     AgentNotFound,

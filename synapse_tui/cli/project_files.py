@@ -6,12 +6,12 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
 from synapse_tui.paths import IGNORED, find_project, make_project_folder

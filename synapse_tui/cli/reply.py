@@ -9,7 +9,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import NO_CONTENTS, PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.content import Part
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AddressError,
     InvalidValue,

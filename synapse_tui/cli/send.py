@@ -14,12 +14,11 @@ from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import ALL, Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
-from synapse_tui.wording import standing
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import Command, TextCommand, json_option
 from .completion import complete_receivers, complete_tasks
-from .output import WaitTimedOut, end_with, fail, note, show, show_json
+from .output import end_with, fail, note, show, show_json
 from .sending import (
     Outcome,
     Sending,
@@ -31,6 +30,7 @@ from .sending import (
     report,
     report_json,
     sending_options,
+    still_open,
     wait_option,
 )
 
@@ -262,7 +262,7 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
     live, _ = caller.registry.scan()
     project = caller.project_of(live)
     unreachable: SynapseError | None = None
-    for agent in sorted((address_of(record, project) for record in live), key=lambda each: not each.local):
+    for agent in sorted((record.address(project) for record in live), key=lambda each: not each.local):
         try:
             return agent, client.call(agent.endpoint, calls.task(task_id))
         except PeerUnreachable as error:
@@ -280,11 +280,7 @@ def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, Pe
 def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> Outcome:
     who, short = target.agent_id, task.task_id[:8]
     if not timeout and not task.state.final:
-        goes_on = WaitTimedOut(
-            f"task {short} of {who} is still open ({standing(task.state, task.delivery, task.reason)})",
-            f"wait for it: synapse result {short} --wait-timeout 60",
-        )
-        return Outcome(target, task, goes_on)
+        return Outcome(target, task, still_open(who, task))
     waiter = Waiter(
         lambda before, seconds: client.call(
             target.endpoint, calls.wait(before, seconds), sender_id=caller.agent_id

@@ -7,8 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
+from itertools import count
 
 import click
 
@@ -16,6 +17,8 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
+from synapse_tui.backoff import Backoff
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
     AgentExited,
     InvalidValue,
@@ -54,9 +57,10 @@ BUSY_WAIT = 300.0
 """Seconds to retry while the agent is busy, if no answer is awaited."""
 FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0
 """Seconds of one long poll, from the first to the longest. The receiver's progress is read between polls."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between polls of a server that returns at once: an older version, or one with many waiters."""
 GROWTH = 1.4
+PAUSES = Backoff(first=0.1, longest=2.0, growth=GROWTH)
+"""Between attempts while the agent is busy, and between polls of a server that returns at once: an older
+version, or one with many waiters."""
 MAX_FAILURES = 3
 """Consecutive polls that may fail while the agent's process is alive."""
 OVERDUE = 5.0
@@ -328,23 +332,22 @@ class _Delivery:
         return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
-        began, pause = time.monotonic(), FIRST_PAUSE
-        limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
-        while True:
+        began = time.monotonic()
+        backoff = replace(PAUSES, limit=BUSY_WAIT if self._order.timeout is None else self._order.timeout)
+        for attempts in count(1):
             try:
                 sent = self._try_to_send()
                 break
             except PeerBusy as error:
                 self._waited = time.monotonic() - began
-                left = limit - self._waited
-                if left <= 0:
+                pause = backoff.delay(attempts, self._waited)
+                if pause is None:
                     text = f"{self._who} is busy and does not queue messages: the message was not sent"
                     raise PeerBusy(text, error.status, "send it again later", said=error.said) from error
                 if not self._queued:
                     note(f"{self._who}: queued here: it is busy and does not queue messages itself")
                 self._queued = True
-            time.sleep(min(pause, left))
-            pause = min(pause * GROWTH, LONGEST_PAUSE)
+            time.sleep(pause)
         self._queued = False
         self._follow_up = sent.follow_up
         self._task = as_sent(sent, sent.follow_up)
@@ -483,6 +486,7 @@ class Waiter:
             PeerUnreachable if it cannot.
         report: Called with each new status, a few words.
         progress: Reads the receiver's task while the sender's own is awaited.
+        arrives: Whether the answer comes to the sender by itself, as with `progress`.
     """
 
     def __init__(
@@ -493,6 +497,7 @@ class Waiter:
         timeout: float,
         report: Callable[[str], None],
         progress: Callable[[], PeerTask] | None = None,
+        arrives: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -501,11 +506,12 @@ class Waiter:
         self._timeout = timeout
         self._report = report
         self._progress = progress
+        self._arrives = arrives or progress is not None
         self._clock = clock
         self._sleep = sleep
         self._failures = 0
         self._reported = ""
-        self._pause = FIRST_PAUSE
+        self._unchanged = 0  # polls that returned at once
         self._overdue: float | None = None
         self._ended_at: float | None = None
         self.seen: PeerTask | None = None
@@ -522,7 +528,7 @@ class Waiter:
         while not task.state.final and task.question in (NO_QUESTION, known):
             left = deadline - self._clock()
             if left <= 0:
-                raise self._timed_out(given, who)
+                raise timed_out(who, self.seen, self._timeout, arrives=self._arrives)
             self._check_ended(who)
             before = task
             task = self._look(task, min(look, left), who)
@@ -533,18 +539,6 @@ class Waiter:
             elif not task.state.final:
                 task = self._look_at_receiver(self._progress, before, task, who)
         return task
-
-    def _timed_out(self, given: PeerTask, who: str) -> WaitTimedOut:
-        last = self.seen or given
-        how = standing(last.state, last.delivery, last.reason)
-        short = given.task_id[:8]
-        if self._progress is not None:
-            hint = "the answer will arrive as a message; to wait longer, use --wait-timeout"
-        else:
-            hint = f"get its answer later: synapse result {short}; or wait longer with --wait-timeout"
-        return WaitTimedOut(
-            f"{who} did not answer in {self._timeout:g} s; task {short} is still open ({how})", hint
-        )
 
     def _check_ended(self, who: str) -> None:
         """Limit the wait for an agent that has exited; its messages stay queued for a restart."""
@@ -576,10 +570,10 @@ class Waiter:
         else:
             self._failures = 0
         if newer.state.final or newer.updated_at != task.updated_at:
-            self._pause = FIRST_PAUSE
+            self._unchanged = 0
         elif self._clock() - began < seconds / 2:
-            self._sleep(min(self._pause, seconds))
-            self._pause = min(self._pause * GROWTH, LONGEST_PAUSE)
+            self._unchanged += 1
+            self._sleep(replace(PAUSES, limit=seconds).delay(self._unchanged) or 0.0)
         return newer
 
     def _failed(self, error: PeerUnreachable, who: str) -> None:
@@ -614,6 +608,21 @@ class Waiter:
         return given if self._clock() >= self._overdue else task
 
 
+def timed_out(who: str, task: PeerTask, seconds: float, *, arrives: bool = False) -> WaitTimedOut:
+    """The error of a wait; `arrives` says whether the answer comes to the sender by itself."""
+    short, how = task.task_id[:8], standing(task.state, task.delivery, task.reason)
+    hint = f"get its answer later: synapse result {short}; or wait longer with --wait-timeout"
+    if arrives:
+        hint = "the answer will arrive as a message; to wait longer, use --wait-timeout"
+    return WaitTimedOut(f"{who} did not answer in {seconds:g} s; task {short} is still open ({how})", hint)
+
+
+def still_open(who: str, task: PeerTask) -> WaitTimedOut:
+    short, how = task.task_id[:8], standing(task.state, task.delivery, task.reason)
+    hint = f"wait for it: synapse result {short} --wait-timeout 60"
+    return WaitTimedOut(f"task {short} of {who} is still open ({how})", hint)
+
+
 # -- printing ---
 
 
@@ -631,7 +640,8 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
     if outcome.error:
         fail(outcome.error, name="synapse")
     if waiting and task is not None and asks:
-        note(f'synapse: {who} asks a question; answer it: synapse send {who} "..." --task {task.task_id[:8]}')
+        which = "" if outcome.target.external else f" --task {task.task_id[:8]}"
+        note(f'synapse: {who} asks a question; answer it: synapse send {who} "..."{which}')
     if task is not None and task.truncated:
         note(f"synapse: the answer of {who} is incomplete")
 
@@ -678,4 +688,5 @@ def peer_task(task: Task) -> PeerTask:
         task.delivery.value,
         task.reason,
         tuple(artifact.text for artifact in task.artifacts),
+        fields={"metadata": dict(task.metadata), "updated_at": task.updated_at.isoformat()},
     )

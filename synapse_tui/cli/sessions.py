@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from synapse_tui import __version__
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project

@@ -31,14 +31,18 @@ _STATE_CELLS = 10
 @click.option(
     "--why", is_flag=True, help="Show the rule and its match, the last states, and why messages wait."
 )
+@click.option(
+    "--composer", is_flag=True, help="Show the screen, where the composer is, and why it is read so."
+)
 @json_option
 @click.pass_context
-def status_command(context: click.Context, agent: str, why: bool, as_json: bool) -> None:
+def status_command(context: click.Context, agent: str, why: bool, composer: bool, as_json: bool) -> None:
     """Show the state of AGENT, or of all agents of this project.
 
     Examples:
       synapse status
       synapse status claude --why
+      synapse status mine --composer
     """
     caller = Caller.of()
     agents = caller.find(agent) if agent else caller.here()
@@ -46,7 +50,7 @@ def status_command(context: click.Context, agent: str, why: bool, as_json: bool)
 
     def ask(each: Address) -> Mapping[str, Any] | SynapseError:
         try:
-            return client.call(each.endpoint, calls.status(why=True))
+            return client.call(each.endpoint, calls.status(why=True, composer=composer))
         except SynapseError as error:
             return error
 
@@ -59,7 +63,13 @@ def status_command(context: click.Context, agent: str, why: bool, as_json: bool)
         data = [_json(each, answer, timeline=why) for each, answer in answers]
         show_json(data[0] if agent and len(data) == 1 else data)
     else:
-        _show([(_label(each), found) for each, found in answers if not isinstance(found, SynapseError)], why)
+        shown = [(_label(each), found) for each, found in answers if not isinstance(found, SynapseError)]
+        if composer:
+            show(
+                "\n\n".join("\n".join(composer_lines(who, answer)) for who, answer in shown)
+            ) if shown else None
+        else:
+            _show(shown, why)
         if not agents:
             note("no agents are running in this project; start one, for example: synapse claude")
     end_with(context, errors)
@@ -123,6 +133,51 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
         passages = [passage for passage in timeline if isinstance(passage, dict)]
         for passage in reversed(passages[-TIMELINE:]):
             yield _passage(passage, now)
+
+
+_MARKS = {"draft": "▌", "suggestion": "░", "padding": "·", "frame": "─"}
+
+
+def composer_lines(who: str, answer: Mapping[str, Any]) -> Iterator[str]:
+    """Format how an agent's composer is read: the decision, then the screen with marks."""
+    yield f"{who}  {_text(answer, 'status')}"
+    if not (found := _table(answer, "composer")):
+        yield "  its host is of an earlier version, which does not show composers"
+        return
+    yield from (f"  {name:9}{one_line(words, 200)}" for name, words in _composer_facts(found) if words)
+    cursor, refused = _table(found, "cursor"), _table(found, "refused")
+    yield ""
+    rows = found.get("rows")
+    for row in rows if isinstance(rows, list) else ():
+        number = int(_number(row, "row"))
+        mark = "!" if number == _number(refused, "row") else _MARKS.get(_text(row, "part"), " ")
+        at = "▸" if number == _number(cursor, "row") else " "
+        yield f"  {number:3}{at}{mark} {_text(row, 'text')}"
+    marks = ", ".join(f"{mark} {part}" for part, mark in _MARKS.items())
+    yield f"  ▸ cursor, {marks}" + (", ! refused" if refused else "")
+
+
+def _composer_facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    names = {"profile": "the rules of the profile", "auto": "its cursor (composer: auto)"}
+    yield "rules", names.get(_text(found, "rules"), "none: the profile has no composer")
+    dialog, refused = _table(found, "dialog"), _table(found, "refused")
+    if dialog:
+        yield "dialog", " · ".join(filter(None, (_text(dialog, "name"), _text(dialog, "title"))))
+    elif refused:
+        row = int(_number(refused, "row"))
+        yield "refused", _text(refused, "reason") + (f", row {row}" if row else "")
+    elif found.get("visible"):
+        at = _table(found, "draft_at")
+        by = _text(found, "found_by")
+        yield "found", "" if by == "rules" else f"by {by}"
+        yield "draft at", f"row {int(_number(at, 'row'))}, column {int(_number(at, 'column'))}"
+        empty = "empty, a suggestion is shown" if found.get("suggestion") else "empty"
+        if found.get("vi_normal"):
+            yield "mode", "normal mode of vi: keys are commands"
+        yield "draft", empty if found.get("empty") else repr(_text(found, "draft"))
+    cursor = _table(found, "cursor")
+    hidden = "" if cursor.get("visible") else ", hidden"
+    yield "cursor", f"row {int(_number(cursor, 'row'))}, column {int(_number(cursor, 'column'))}{hidden}"
 
 
 def _passage(passage: Mapping[str, Any], now: datetime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from synapse_tui import __version__
-from synapse_tui.agents.profiles.profile import parse_spec
+from synapse_tui.agents.profiles.programs import command_spec, parse_agent
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 
 from .commands import Command
-from .completion import complete_folders, complete_profiles
+from .completion import complete_folders, complete_started
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,14 +31,16 @@ SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
 def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    found = complete_profiles(context, parameter, typed)
+    found = complete_started(context, parameter, typed)
     if not context.params.get("agents"):
         found += [CompletionItem(word) for word in SUBCOMMANDS if word.startswith(typed)]
     return found
 
 
 @click.command(name="synapse-tui", cls=Command)
-@click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1, shell_complete=_complete_agents)
+@click.argument(
+    "agents", metavar="[PROFILE[:NAME][@DIR]|COMMAND]...", nargs=-1, shell_complete=_complete_agents
+)
 @click.option(
     "--cwd",
     metavar="DIR",
@@ -79,6 +82,9 @@ def command(
     Each agent runs unmodified in its own pane. Type to the focused one; type `@name message` to send a
     message to another. F1 shows all keys.
 
+    A path, a quoted command line, or the command after `--` starts any program as an agent. Without a profile
+    for it, messages are held until you release the first one.
+
     Agents outlive the terminal: they belong to a session of the project, which keeps running when you detach
     (Ctrl+] d), close the window or lose the connection. Run synapse-tui in the same project to attach again
     or to open more agents. Other commands: ls, attach, kill, upgrade; each has a --help.
@@ -87,6 +93,8 @@ def command(
       synapse-tui claude codex gemini
       synapse-tui claude:alice@~/api codex
       synapse-tui claude -- --continue
+      synapse-tui -- ./my-agent --fast
+      synapse-tui claude 'aider --model x' ./my-agent:bob@~/api
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
@@ -140,14 +148,39 @@ def build_specs(
 ) -> list[AgentSpec]:
     if not base.is_dir():
         raise ConfigError(f"'{base}' is not a folder", "give an existing one with --cwd")
-    specs = [parse_spec(word, base=base) for word in words]
+    specs = _with_extra([parse_agent(word, base=base) for word in words], extra or ())
     if len(specs) != 1 and port is not None:
         raise ConfigError("--port is for a single agent", "name one agent, or leave --port out")
-    if len(specs) != 1 and extra:
-        raise ConfigError("arguments after -- are for a single agent", "name one agent before the --")
     if prompt and not specs:
         raise ConfigError("--prompt needs an agent", "name one: synapse-tui claude --prompt ...")
-    return [dataclasses.replace(spec, args=extra or (), port=port or 0, prompt=prompt) for spec in specs]
+    return [dataclasses.replace(spec, port=port or 0, prompt=prompt) for spec in specs]
+
+
+def _with_extra(specs: list[AgentSpec], extra: tuple[str, ...]) -> list[AgentSpec]:
+    """Apply what follows `--`: the command of the agent that has none, or the arguments of the only agent."""
+    if extra and not specs:
+        return [command_spec(extra)]
+    without = [place for place, spec in enumerate(specs) if not spec.profile]
+    if without and (len(without) > 1 or not extra):
+        raise ConfigError(
+            f"'{_place(specs[without[-1]])}' names no agent",
+            "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api, or give its command after --",
+        )
+    if without:
+        specs[without[0]] = command_spec(extra, specs[without[0]])
+    elif extra and len(specs) > 1:
+        raise ConfigError(
+            "arguments after -- are for a single agent",
+            "name one agent before the --; to start a command beside others, quote it: synapse-tui claude"
+            f" '{shlex.join(extra)}'",
+        )
+    elif extra:
+        specs[0] = dataclasses.replace(specs[0], args=(*specs[0].args, *extra))
+    return specs
+
+
+def _place(spec: AgentSpec) -> str:
+    return (f":{spec.name}" if spec.name else "") + (f"@{spec.cwd}" if spec.cwd is not None else "")
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:

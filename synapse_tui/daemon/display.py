@@ -7,11 +7,12 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from synapse_tui.app import SynapseApp
+from synapse_tui.dataclass import dataclass
 from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SynapseError

@@ -12,11 +12,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui import __version__
 from synapse_tui.collector import Collector
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths

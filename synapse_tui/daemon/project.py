@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
-from synapse_tui.agents.profiles.profile import parse_spec
+from synapse_tui.agents.profiles.programs import parse_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles

@@ -152,7 +152,8 @@ class WorkspaceSaver:
                 self.touch()
 
     def _arrangement(self) -> object:
-        return self._view(), tuple(self.lost())
+        allowed = [agent_id for agent_id, agent in self._host.agents.items() if agent.allowed]
+        return self._view(), tuple(self.lost()), allowed
 
     async def _write(self, write: Callable[[], None]) -> None:
         async with self._writing:
@@ -187,6 +188,8 @@ class WorkspaceSaver:
                 order=order,
                 told_as=agent.told_as,
                 began=agent.began,
+                command=agent.spec.command,
+                allowed=agent.allowed,
             )
             for order, agent in enumerate(self._host.agents.values())
         )
@@ -271,6 +274,7 @@ class LostWorkspace:
         return (
             spec.profile == agent.profile
             and spec.name.casefold() == agent.name.casefold()
+            and spec.command == agent.command
             and spec.args in ((), agent.args)
             and not spec.prompt
             and spec.port in (0, agent.port)
@@ -310,7 +314,7 @@ class LostWorkspace:
         self.decided.set()
 
     async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
-        profile = self._host.profiles.find(agent.profile)
+        profile = self._host.profile_of(agent.profile, agent.command, fixed=True)
         history = self._pasts.get(agent.agent_id, b"")
         await self._host.open(
             resumed_spec(agent, profile),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import machine_name
 from synapse_tui.settings.schema import VARIABLE, problem_of

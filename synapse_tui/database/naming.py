@@ -12,12 +12,12 @@ import re
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.safety.locks import FileKeys
 
 from .location import Location, TeamDatabase

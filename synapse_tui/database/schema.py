@@ -6,9 +6,9 @@ A published step is never changed, since existing databases have taken it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -53,6 +53,14 @@ PUSH_STEP = (
 
 
 Step: TypeAlias = "Sequence[str | Callable[[Connection], None]]"
+
+
+class Additive(tuple[str, ...]):
+    """A step that hosts without it need not know: new tables, and columns with defaults."""
+
+    __slots__ = ()
+
+
 STEPS: Sequence[Step] = (
     (
         """CREATE TABLE tasks (
@@ -187,6 +195,9 @@ STEPS: Sequence[Step] = (
 
 
 _VERSIONS = "schema_version"
+_VERSION, _SINCE = 1, 2
+"""Ids of its rows: the number of steps taken, and the least number of steps whose hosts may use the file, if
+that is smaller."""
 
 
 class ForeignFile(Exception):
@@ -212,6 +223,9 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adop
 
 def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
     if taken > len(steps):
+        since = connection.exec_driver_sql(f"SELECT version FROM schema_version WHERE id = {_SINCE}").scalar()  # noqa: S608 - a number
+        if since is not None and since <= len(steps):
+            return
         raise HistoryError(
             f"{place} was written by a newer synapse-tui (version {taken} of its tables)",
             "use that one, or name another database",
@@ -223,10 +237,13 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
             else:
                 connection.exec_driver_sql(statement)
     if taken < len(steps):
+        since = max((at for at, step in enumerate(steps, 1) if not isinstance(step, Additive)), default=0)
+        numbers = {_VERSION: len(steps)} | ({_SINCE: since} if since < len(steps) else {})
         connection.exec_driver_sql("DELETE FROM schema_version")
-        connection.exec_driver_sql(
-            f"INSERT INTO schema_version (id, version) VALUES (1, {len(steps):d})"  # noqa: S608 - a number
-        )
+        for row, number in numbers.items():
+            connection.exec_driver_sql(
+                f"INSERT INTO schema_version (id, version) VALUES ({row:d}, {number:d})"  # noqa: S608 - numbers
+            )
 
 
 def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:

@@ -7,12 +7,12 @@ import contextlib
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from synapse_tui.agents.profiles.profile import DoctorYes, Profile, key_names
+from synapse_tui.agents.profiles.profile import Profile, key_names
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
 
 from .examination import Examination, RuleUse, Sample, Seen
@@ -29,12 +29,7 @@ from .report import (
 )
 from .turns import advice_for, brief, prompt_of
 
-SETTLED = 3.0
-"""Seconds without a change after which an agent that is not ready is considered stuck."""
-MAX_TRUSTED = 5
 _LAST_WORDS = 240
-_TRUST_WAIT = 30.0  # Seconds for the question to disappear; some agents restart after it
-_BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +48,7 @@ class Begin:
 async def start(examination: Examination) -> Verdict:
     """The agent becomes READY; first-run dialogs are reported."""
     session, begun = examination.session, examination.now
-    trusted = 0
-    timeout = max(examination.timeout, examination.profile.startup.timeout)
-    while await examination.until(lambda: _halts(examination), timeout):
-        if (
-            examination.state is AgentState.READY
-            or trusted == MAX_TRUSTED
-            or _trust_question(examination) is None
-        ):
-            break
-        trusted += await _trust(examination)
+    trusted = await examination.begin()
     reading = session.reading()
     return judge_start(
         Begin(
@@ -79,30 +65,6 @@ async def start(examination: Examination) -> Verdict:
         ),
         examination.profile,
     )
-
-
-def _halts(examination: Examination) -> bool:
-    if examination.state is AgentState.READY or _trust_question(examination) is not None:
-        return True
-    return examination.state in _BEGIN_STATES and examination.recorder.take().quiet >= SETTLED
-
-
-def _trust_question(examination: Examination) -> DoctorYes | None:
-    screen = examination.screen()
-    return next((known for known in examination.profile.doctor.trust if known.screen.search(screen)), None)
-
-
-async def _trust(examination: Examination) -> bool:
-    await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not accept keys yet
-    asked = _trust_question(examination)
-    if asked is None:
-        return False
-    await examination.press(*asked.keys)
-    # Agents that print line by line leave the answered question on the screen.
-    await examination.until(
-        lambda: examination.state is AgentState.READY or _trust_question(examination) != asked, _TRUST_WAIT
-    )
-    return True
 
 
 def judge_start(begin: Begin, profile: Profile) -> Verdict:
@@ -563,6 +525,7 @@ def _agreed(use: RuleUse, state: AgentState) -> bool:
 
 APPROVALS = 3  # Maximum consecutive dialogs for one command
 FINISH = 20.0  # Seconds for the turn to end after the reply
+_ASKED = 5.0  # Seconds for a dialog to be drawn after WAITING
 _DRAWN = 0.5
 
 
@@ -606,13 +569,15 @@ async def _approve(examination: Examination, wanted: str) -> bool:
     approve = examination.profile.doctor.approve
     if approve is None:
         return False
-    await examination.quiet(_DRAWN, 3.0)
 
     def asked() -> bool:
         screen = examination.screen()
         shown = "".join(char for char in screen if char.isalnum() or char == "-")
         return approve.screen.search(screen) is not None and wanted in shown
 
+    # An agent's status may come before the dialog is drawn, which may then not accept keys yet.
+    await examination.until(asked, _ASKED)
+    await examination.quiet(_DRAWN, 3.0)
     if not (examination.state is AgentState.WAITING and asked()):
         return False
     before = examination.session.report.since

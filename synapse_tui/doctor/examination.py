@@ -10,16 +10,23 @@ import time
 import unicodedata
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.delivery.intake import typed_text
-from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules, Transcript
+from synapse_tui.agents.profiles.profile import (
+    DOCTOR_PROMPTS,
+    DoctorPrompt,
+    DoctorRules,
+    DoctorYes,
+    Transcript,
+)
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state import Signals, decide
 from synapse_tui.agents.transcript import read_answer, read_prompts
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
 from synapse_tui.events import AgentStateChanged, Event, EventBus
 from synapse_tui.host import Host
@@ -322,6 +329,11 @@ STUCK = 12.0
 ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
 ENTER_TIMEOUT = 2.0
 REST = 10.0  # Seconds for an agent to become idle after an interrupt
+SETTLED = 3.0
+"""Seconds without a change after which an agent that is not ready is considered stuck."""
+MAX_TRUSTED = 5
+_TRUST_WAIT = 30.0  # Seconds for the question to disappear; some agents restart after it
+_BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
@@ -478,18 +490,51 @@ class Examination:
         return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
-        """Make the agent idle: cancel waiting messages, stop running turns, deny dialogs."""
+        """Make the agent idle: cancel messages, stop turns, deny dialogs, empty the composer."""
         self.slow = None
         for task in list(self.session.tasks):
             if not task.state.final:
                 await self.session.cancel(task.id)
         if self.alive and self.state is not AgentState.READY:
             await self.session.interrupt()
-        return await self.until(lambda: self.state is AgentState.READY, REST)
+        if not await self.until(lambda: self.state is AgentState.READY, REST):
+            return False
+        return not self.session.reading().draft or await self.session.delivery.clear_composer()
 
     async def renew(self) -> bool:
         await self.host.restart(self.session.agent_id)
-        return await self.until(lambda: self.state is AgentState.READY, self.timeout)
+        await self.begin()
+        return self.state is AgentState.READY
+
+    async def begin(self) -> int:
+        """Wait for the agent to be ready or stuck, trusting the folder; returns the number of questions."""
+        trusted = 0
+        while await self.until(self._halts, max(self.timeout, self.profile.startup.timeout)):
+            if self.state is AgentState.READY or trusted == MAX_TRUSTED or self._trust_question() is None:
+                break
+            trusted += await self._trust()
+        return trusted
+
+    def _halts(self) -> bool:
+        if self.state is AgentState.READY or self._trust_question() is not None:
+            return True
+        return self.state in _BEGIN_STATES and self.recorder.take().quiet >= SETTLED
+
+    def _trust_question(self) -> DoctorYes | None:
+        screen = self.screen()
+        return next((known for known in self.profile.doctor.trust if known.screen.search(screen)), None)
+
+    async def _trust(self) -> bool:
+        await self.quiet(0.5, 3.0)  # a dialog that is still being drawn may not accept keys yet
+        asked = self._trust_question()
+        if asked is None:
+            return False
+        await self.press(*asked.keys)
+        # Agents that print line by line leave the answered question on the screen.
+        await self.until(
+            lambda: self.state is AgentState.READY or self._trust_question() != asked, _TRUST_WAIT
+        )
+        return True
 
     async def close(self) -> None:
         self._unsubscribe()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import AgentState
 
 from .examination import Sample
@@ -104,10 +105,10 @@ class Report:
 _RUNNING = (1, 3)  # OSC 9;4 states in progress: set, indeterminate
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
-_CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
+CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
 _NUMBERED = re.compile(r"^\W*?[❯›>●→▶*]\s*\d+[.)]")
-_CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?i:yes|allow|approve|proceed|run)\b")
-_WORDS = re.compile(
+CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?i:yes|allow|approve|proceed|run)\b")
+WORDS = re.compile(
     r"(?i)\b(?:esc|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
 )
 
@@ -126,12 +127,12 @@ def suggest_dialog(shown: Sample) -> str:
     """Return a dialog rule for what an agent shows; empty if nothing looks like a dialog."""
     if shown.composer:
         return ""
-    choices = [row for row in shown.rows if _CHOICE.match(row)]
-    words = [f"(?i){_loose(found[0])}" for row in shown.rows if (found := _WORDS.search(row))][:1]
+    choices = [row for row in shown.rows if CHOICE.match(row)]
+    words = [f"(?i){loose(found[0])}" for row in shown.rows if (found := WORDS.search(row))][:1]
     numbered = [row for row in choices if _NUMBERED.match(row)]
     # A pointer alone may be the prompt of a composer.
     chosen = (numbered or choices if words else numbered)[:1]
-    patterns = [*map(_choice_pattern, chosen), *words]
+    patterns = [*map(choice_pattern, chosen), *words]
     if not patterns:
         return ""
     return f"{{name: permission, kind: permission, screen: [{', '.join(map(quoted, patterns))}]}}"
@@ -139,18 +140,18 @@ def suggest_dialog(shown: Sample) -> str:
 
 def suggest_chosen(rows: Sequence[str]) -> str:
     """Return a pattern for the selected row of a dialog, up to its first word; empty if there is none."""
-    found = next((match for row in rows if (match := _CHOSEN.match(row))), None)
-    return quoted(rf"^\s*{_loose(found[0].strip())}\b") if found is not None else ""
+    found = next((match for row in rows if (match := CHOSEN.match(row))), None)
+    return quoted(rf"^\s*{loose(found[0].strip())}\b") if found is not None else ""
 
 
 def suggest_row(row: str) -> str:
-    return quoted(rf"^\s*{_loose(row.strip())}$")
+    return quoted(rf"^\s*{loose(row.strip())}$")
 
 
 def suggest_stand_in(draft: str) -> str:
     """Return a pattern for the placeholder of a long paste; empty if the draft has none."""
     found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)
-    return quoted(_loose(found[0])) if found else ""
+    return quoted(loose(found[0])) if found else ""
 
 
 def quoted(text: str) -> str:
@@ -170,7 +171,7 @@ def _by_progress(state: AgentState, shown: Sequence[Sample], otherwise: Sequence
 
 
 def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
-    patterns = {_title_pattern(sample.title) for sample in shown}
+    patterns = {title_pattern(sample.title) for sample in shown}
     pattern = patterns.pop() if len(patterns) == 1 else ""
     if not pattern or any(re.search(pattern, sample.title) for sample in otherwise):
         return ""
@@ -178,15 +179,15 @@ def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sa
     return f"title: {quoted(pattern)}{composer}"
 
 
-def _title_pattern(title: str) -> str:
+def title_pattern(title: str) -> str:
     """Return a pattern for the start of a title: its leading symbol or first word; empty for neither."""
     if not title:
         return ""
     if _BRAILLE.match(title):
         return "^[⠀-⣿]"
     if unicodedata.category(title[0]) in ("So", "Sm", "Po"):
-        return f"^{_plain(title[0])}"
-    return f"^{_plain(title.split(maxsplit=1)[0])}\\b" if title[0].isalpha() else ""
+        return f"^{plain_pattern(title[0])}"
+    return f"^{plain_pattern(title.split(maxsplit=1)[0])}\\b" if title[0].isalpha() else ""
 
 
 def _by_row(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
@@ -201,27 +202,29 @@ def _by_row(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Samp
 
 
 def _patterns(rows: Iterable[str]) -> set[str]:
-    return {f"^{_loose(row.rstrip())}$" for row in rows if any(char.isalpha() for char in row)}
+    return {f"^{loose(row.rstrip())}$" for row in rows if any(char.isalpha() for char in row)}
 
 
-def _choice_pattern(row: str) -> str:
-    found = _CHOICE.match(row)
-    assert found is not None
+def choice_pattern(row: str) -> str:
+    """Return a pattern for the marked row of a list of choices; empty if the row has no mark."""
+    found = CHOICE.match(row)
+    if found is None:
+        return ""
     return (
         "^"
-        + re.sub(r"\\?\s+", r"\\s*", _loose(row[: found.end("pointer")]))
+        + re.sub(r"\\?\s+", r"\\s*", loose(row[: found.end("pointer")]))
         + r"\s*"
         + (r"\d+[.)]" if re.match(r"\s*\d+[.)]", row[found.end("pointer") :]) else r"\w")
     )
 
 
-def _loose(text: str) -> str:
+def loose(text: str) -> str:
     pieces = re.split(r"(\d+|\s+)", text)
     return "".join(
-        r"\d+" if piece.isdigit() else r"\s+" if piece.isspace() else _plain(piece) for piece in pieces
+        r"\d+" if piece.isdigit() else r"\s+" if piece.isspace() else plain_pattern(piece) for piece in pieces
     )
 
 
-def _plain(text: str) -> str:
+def plain_pattern(text: str) -> str:
     """Escape a text as a readable pattern: only special characters are escaped."""
     return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)

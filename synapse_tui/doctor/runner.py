@@ -10,11 +10,12 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentExited, FolderUnusable, InvalidValue
 from synapse_tui.files import private_folder
 from synapse_tui.host import Host
@@ -75,7 +76,7 @@ class Scratch:
 
     def close(self, *, keep: bool) -> None:
         if not keep:
-            self.clear()
+            shutil.rmtree(self.base, ignore_errors=True)
         os.close(self._lock)
 
 
@@ -170,7 +171,7 @@ async def examine(
             results.append(result)
             done(result)
 
-        async with _opened(profile, scratch, prompts, order, environ) as examination:
+        async with opened(profile, scratch, prompts, order, environ) as examination:
             await _check_all(examination, order, begun, note)
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)
@@ -186,7 +187,7 @@ async def examine(
 
 
 @asynccontextmanager
-async def _opened(
+async def opened(
     profile: Profile,
     scratch: Scratch,
     prompts: Prompts,

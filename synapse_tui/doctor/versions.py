@@ -6,10 +6,10 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.dataclass import dataclass
 from synapse_tui.pty.spawn import find_command
 
 TIMEOUT = 20.0  # Seconds for a command to print its version
@@ -55,6 +55,8 @@ def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path
         )
     except (OSError, subprocess.SubprocessError):
         return ""
+    if done.returncode:
+        return ""  # an error may name any version, such as that of Python
     return read_version(f"{done.stdout.decode(errors='replace')}\n{done.stderr.decode(errors='replace')}")
 
 

@@ -9,7 +9,9 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from synapse_tui.dataclass import dataclass
 
 from .outer import Handshake, OuterTerminal, Reaction
 from .tokenizer import ReplyToken, Token, Tokenizer

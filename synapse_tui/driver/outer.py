@@ -9,9 +9,10 @@ import selectors
 import termios
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.terminal.input import (
     KITTY_ALL_KEYS,
     KITTY_ALTERNATE_KEYS,

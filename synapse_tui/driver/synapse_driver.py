@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol
 
 from textual import events, messages
@@ -18,6 +18,8 @@ from textual.app import App
 from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
+
+from synapse_tui.dataclass import dataclass
 
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText, textual_mouse
 from .link import LinkListener, LinkOptions, TerminalLink

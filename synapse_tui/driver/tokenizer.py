@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.terminal.input import (
     CURSOR_FINALS,
     FUNCTION_FINALS,

@@ -14,9 +14,9 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import TerminalUnfit
 
 LIMIT: Final = 256 * 1024  # bytes that may be queued for the terminal; a write beyond is dropped whole

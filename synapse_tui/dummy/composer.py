@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from synapse_tui.dataclass import dataclass
 
 from .widths import cluster_width, clusters, width
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from synapse_tui.dataclass import dataclass
 
 from .composer import Composer
 from .script import Dialog

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from synapse_tui.dataclass import dataclass
 
 Kind = Literal["permission", "question"]
 

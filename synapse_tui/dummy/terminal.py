@@ -12,7 +12,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field  # noqa: TID251 - it compares by order
 from itertools import count
 
 

@@ -11,12 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.safety.changes import lines_of_hunks, lines_of_unified
 from synapse_tui.safety.locks import ChangeType
 

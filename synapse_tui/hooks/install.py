@@ -16,12 +16,13 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import check_safe, make_folder, private_folder, read_own, write_advice, write_private
 

@@ -12,11 +12,12 @@ import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.files import private_folder, read_own, write_private
 
 from . import client

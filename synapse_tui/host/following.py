@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ProfileError
 from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.paths import UserPaths

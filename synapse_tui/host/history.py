@@ -22,8 +22,18 @@ from synapse_tui.database.location import Location, patience_with
 from synapse_tui.database.naming import naming_of
 from synapse_tui.errors import HistoryError, InvalidValue, SynapseError
 from synapse_tui.events import EventBus, Notice, TaskChanged
-from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
-from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
+from synapse_tui.messages.history import AgentJournal, History, PushJournal
+from synapse_tui.messages.records import (
+    Addressee,
+    AgentKey,
+    Change,
+    Owed,
+    Page,
+    Record,
+    Snapshot,
+    Story,
+    TaskQuery,
+)
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
 from synapse_tui.messages.tasks import WHY_REPLY
 from synapse_tui.model import Parked, ReplyState
@@ -108,11 +118,11 @@ class HistoryReader:
         """Opened and closed in the thread."""
         self._is_stale = False
 
-    async def page(self, wanted: Wanted) -> Page:
+    async def page(self, wanted: TaskQuery) -> Page[Record]:
         """Return the matching tasks; the newest are indexed before a search."""
 
-        def read(archive: Archive) -> Page:
-            if wanted.query and not wanted.after:
+        def read(archive: Archive) -> Page[Record]:
+            if wanted.query and not wanted.cursor:
                 archive.index(NEWEST)
             return archive.page(wanted)
 
@@ -121,7 +131,7 @@ class HistoryReader:
     async def story(self, task_id: str) -> Story:
         return await self._ask(lambda archive: Story(*archive.find(task_id)))
 
-    async def export(self, wanted: Wanted, form: str, path: Path) -> int:
+    async def export(self, wanted: TaskQuery, form: str, path: Path) -> int:
         def write_all(archive: Archive) -> int:
             from synapse_tui.messages.export import write  # noqa: PLC0415 - rarely needed
 
@@ -227,6 +237,8 @@ class HistoryKeeper:
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history was recreated, so that current state can be recorded again."""
+        self.before_delivery: Callable[[str], Awaitable[object]] = lambda _agent_id: asyncio.sleep(0)
+        """Awaited before messages are delivered to an agent, by its id."""
         self._folder = str(project)
         self._project = naming_of(location).project(self._folder)
         """The project's name in the database."""
@@ -295,9 +307,9 @@ class HistoryKeeper:
         self._journals[agent_id] = journal
         return journal
 
-    def push_journal(self) -> HistoryPushJournal:
+    def push_journal(self) -> PushJournal:
         """Return the journal of push notifications."""
-        return HistoryPushJournal(self._history, self._project)
+        return PushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
         journal = self._journals[session.agent_id]
@@ -405,6 +417,7 @@ class HistoryKeeper:
         self, session: AgentSession, journal: AgentJournal, *, release: bool, adopted: bool
     ) -> None:
         await self._loading.wait()
+        await self.before_delivery(session.agent_id)
         found = await journal.waiting(session.context_id)
         asked = await journal.asked() if release else []
         journal.ready()

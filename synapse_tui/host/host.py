@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
@@ -26,10 +26,12 @@ from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.generic import not_found, profile_of
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.watcher import Watchdog
 from synapse_tui.database.location import location_of
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
@@ -283,6 +285,7 @@ class Host:
             network=self._reach.network,
         )
         self._push.allow(settings.words("a2a.push_allow"))
+        self.history.before_delivery = self._push.attached
         self.history.replaced += (self._push.note_all, self.externals.note_all)
         self._servers = Servers(
             self._tokens,
@@ -545,11 +548,12 @@ class Host:
                 self.events.publish(Notice(f"{agent.agent_id} was lost: {error}", "error"))
 
     def _adopted(self, agent: AgentHandover) -> AgentSession:
-        profile = self.profiles.find(agent.profile)
+        spec = spec_of(agent)
+        profile = self.profile_of(agent.profile, spec.command, fixed=True)
         self._tokens.put(agent.agent_id, agent.token)
         environ = {key: str(value) for key, value in agent.environ.items()}
         session = self._factory.make(
-            profile, spec_of(agent), Path(agent.cwd), agent.port, environ, adopted=read_handover(agent)
+            profile, spec, Path(agent.cwd), agent.port, environ, adopted=read_handover(agent)
         )
         session.start(agent.columns, agent.lines)
         return session
@@ -567,13 +571,34 @@ class Host:
         """
         self.paths.check()
         self._reach.check()
-        profile = self.profiles.find(spec.profile)
+        inherited = self._environ if environ is None else environ
+        if not spec.command:
+            self.profiles.find(spec.profile, inherited.get("PATH", ""))
+        profile = self.profile_of(spec.profile, spec.command, fixed=spec.restore)
         self._check_name(spec.name)
         cwd = Path(os.path.realpath((spec.cwd or self.folder).expanduser()))
         check_folder(cwd)
-        if find_command(profile.command, env=self._environ if environ is None else environ, cwd=cwd) is None:
+        if find_command(profile.command, env=inherited, cwd=cwd) is None:
+            if spec.command:
+                raise not_found(self.profiles, spec.command, cwd)
             raise CommandNotFound(profile.command, profile.name, profile.install)
         return profile, cwd
+
+    def profile_of(self, name: str, command: Sequence[str] = (), *, fixed: bool = False) -> Profile:
+        """Return the profile of that name or, for a command line, the one that describes its program.
+
+        Args:
+            name: A profile or its alias; the type of the agent if it is `fixed`.
+            command: The command line; empty for the profile's own.
+            fixed: Whether the agent has its id already, so that the type must stay.
+
+        Raises:
+            UnknownProfile: There is no command, and no profile has that name.
+        """
+        if not command:
+            return self.profiles.find(name)
+        profile = profile_of(self.profiles, command)
+        return dataclasses.replace(profile, name=name) if fixed else profile
 
     def _check_name(self, name: str, *, but: str = "") -> None:
         """Check that a name is valid and refers to no agent other than `but`.
@@ -585,7 +610,8 @@ class Host:
             return
         profiles = self.profiles.profiles.values()
         words = {word for profile in profiles for word in (profile.name, *profile.aliases)}
-        others = {agent.name for agent in self._agents.values() if agent.agent_id != but}
+        agents = [agent for agent in self._agents.values() if agent.agent_id != but]
+        others = {word for agent in agents for word in (agent.name, agent.agent_type)}
         check_name(name, taken={word.lower() for word in words | others})
 
     async def close(self, agent_id: str) -> None:
@@ -619,6 +645,8 @@ class Host:
         session = self._session(agent_id)
         await self.following.look()
         profile = self.profiles.profiles.get(session.agent_type, session.profile)
+        if session.spec.command:
+            profile = self.profile_of(session.agent_type, session.spec.command, fixed=True)
         await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)

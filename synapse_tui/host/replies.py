@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from synapse_tui.a2a import calls
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.backoff import Backoff, is_transient
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import (
-    AgentExited,
     HistoryError,
     MessageError,
-    PeerBusy,
     PeerRefused,
     PeerUnreachable,
     SynapseError,
@@ -26,7 +26,7 @@ from synapse_tui.errors import (
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.records import Owed
 from synapse_tui.messages.recovery import BEFORE_RESTART
-from synapse_tui.messages.service import late_message, reply_of, told_before
+from synapse_tui.messages.service import answered_before, late_message, reply_of
 from synapse_tui.messages.tasks import peer_task
 from synapse_tui.model import ORIGIN_ID, MessageRequest, Parked, ReplyState, Sender, Task, TaskState
 
@@ -39,10 +39,7 @@ log = logging.getLogger(__name__)
 
 UNCOLLECTED = 3.0
 """Seconds in which a waiting sender fetches its answer; afterwards the answer is sent as a message."""
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 30.0
-LONGEST_WAIT = 600.0
-"""Seconds after which retrying a reply stops."""
+RETRY = Backoff(first=0.5, longest=30.0, limit=600.0)
 LAST_CALLS = 1.0
 """Seconds allowed for requests in progress when the host stops."""
 READ_AGAIN = 5.0
@@ -129,7 +126,7 @@ class Replies:
                 message = session.accept(_message(owed.task))
                 if not session.spec.restore:
                     session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
-                self._history.note_reply(owed, ReplyState.TOLD)
+                self._history.note_reply(owed, ReplyState.GIVEN)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)
                 self._history.note_reply(owed, ReplyState.FAILED)
@@ -156,20 +153,21 @@ class Replies:
         """Retry until the reply is given, refused or too late."""
         if _may_be_fetched(due.task):
             await asyncio.sleep(self._uncollected)
-        pause, waited = FIRST_RETRY, 0.0
-        while (task := due.now()).reply is ReplyState.DUE:
-            try:
+        task = due.task
+
+        async def give() -> None:
+            nonlocal task
+            task = due.now()
+            if task.reply is ReplyState.DUE:
                 await self._give(due, task)
-            except SynapseError as error:
-                if waited >= LONGEST_WAIT or not _may_succeed_later(error):
-                    self._give_up(due, task, error)
-                    return
-            else:
-                self._settle(due, task, ReplyState.TOLD)
-                return
-            await asyncio.sleep(pause)
-            waited += pause
-            pause = min(2 * pause, LONGEST_RETRY)
+
+        try:
+            await RETRY.retry(give, when=is_transient)
+        except SynapseError as error:
+            self._give_up(due, task, error)
+        else:
+            if task.reply is ReplyState.DUE:
+                self._settle(due, task, ReplyState.GIVEN)
 
     async def _give(self, due: _DueReply, task: Task) -> None:
         if task.outgoing:
@@ -227,7 +225,7 @@ class Replies:
 
     def _settle(self, due: _DueReply, replied: Task, state: ReplyState) -> None:
         now = due.now()
-        if now.artifacts != replied.artifacts or now.state is not replied.state:
+        if reply_of(now) != reply_of(replied):  # it changed meanwhile, and owes another reply
             return
         if due.owed is not None:
             self._history.note_reply(due.owed, state)
@@ -251,7 +249,7 @@ class Replies:
             self._give_left(session)
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class _DueReply:
     """A task whose sender is owed a reply."""
 
@@ -271,12 +269,6 @@ def _may_be_fetched(task: Task) -> bool:
     return task.outgoing or (task.response_expected and not peer_task(task))
 
 
-def _may_succeed_later(error: SynapseError) -> bool:
-    if isinstance(error, PeerUnreachable | PeerBusy | AgentExited):
-        return True
-    return isinstance(error, PeerRefused) and error.status >= 500
-
-
 def _give_reply(session: AgentSession, task: Task) -> None:
     if outgoing := peer_task(task):
         try:
@@ -286,12 +278,14 @@ def _give_reply(session: AgentSession, task: Task) -> None:
             if session.service.answered(outgoing, reply_of(task), verified=True) is not None:
                 return
         except TaskNotFound:
+            if problem := session.tasks.journal.problem:
+                raise PeerUnreachable(f"the tasks of {session.agent_id} are not known: {problem}") from None
             # The id may belong to a new agent, which asked for nothing and needs no notice of a failure.
             if task.state is not TaskState.COMPLETED:
                 return
             raise
     message = _message(task)
-    if told_before(session.tasks, message) is None:
+    if answered_before(session.tasks, message) is None:
         session.accept(message)
 
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from synapse_tui.a2a import calls
-from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
+from synapse_tui.backoff import Backoff, is_busy
+from synapse_tui.dataclass import dataclass
+from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
-from synapse_tui.registry import Record
 from synapse_tui.wording import standing
 
 from .peers import PeerWatch
 from .serving import Servers
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
-LONGEST_WAIT = 600.0
-"""Delay between attempts to send to a busy agent without a queue, and the total limit, in seconds."""
+WHILE_BUSY = Backoff(first=0.25, longest=2.0, limit=600.0)
+"""For messages to a busy agent without a queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,10 @@ class Router:
     def addresses(self) -> list[Address]:
         """All receivers: agents of this host (including exited ones), of other processes, and external."""
         own = [address_of(session) for session in self._agents.values()]
-        peers = [peer_address(record, self._project) for record in self._peers.records]
+        peers = [
+            replace(record.address(str(self._project)), live=record.status != AgentState.EXITED)
+            for record in self._peers.records
+        ]
         return [*own, *peers, *self._externals.addresses()]
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
@@ -133,7 +135,7 @@ class Router:
             answer = await send()
         else:
             async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
-                answer = await _once_taken(send)
+                answer = await WHILE_BUSY.retry(send, when=is_busy)
         return Receipt(target.agent_id, answer.task_id, answer.status)
 
     def _sender(self, agent_id: str) -> Sender:
@@ -143,20 +145,6 @@ class Router:
         if session is None:
             raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
         return Sender(session.agent_id, session.agent_type, session.endpoint, verified=True)
-
-
-async def _once_taken(send: Callable[[], Awaitable[PeerTask]]) -> PeerTask:
-    """Send a message, retrying with backoff while the receiver is busy and has no queue."""
-    pause, waited = FIRST_PAUSE, 0.0
-    while True:
-        try:
-            return await send()
-        except PeerBusy:
-            if waited >= LONGEST_WAIT:
-                raise
-        await asyncio.sleep(pause)
-        waited += pause
-        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
@@ -177,21 +165,4 @@ def address_of(session: AgentSession) -> Address:
         aliases=session.profile.aliases,
         live=session.exit is None,
         receives=session.profile.receives,
-    )
-
-
-def peer_address(record: Record, project: Path) -> Address:
-    """Return the address of an agent of another process; it is local if it belongs to `project`."""
-    return Address(
-        record.agent_id,
-        record.agent_type,
-        record.name,
-        record.port,
-        record.endpoint,
-        local=record.project == str(project),
-        working_dir=record.working_dir,
-        aliases=record.aliases,
-        project=record.project,
-        live=record.status != AgentState.EXITED,
-        receives=record.receives,
     )

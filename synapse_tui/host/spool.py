@@ -24,6 +24,7 @@ from synapse_tui.a2a.signing import (
     Verdict,
 )
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.backoff import Backoff
 from synapse_tui.errors import PeerUnreachable, SynapseError
 from synapse_tui.model import USER
 from synapse_tui.paths import FOLDER, remove_project_folder
@@ -139,8 +140,8 @@ MAX_ANSWERS = 1000
 """Uncollected answers per spool; the oldest are removed first."""
 ANSWER_LIFE = 60.0
 """Seconds an answer waits for its client, which polls 20 times a second while it is alive."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0
-"""Delay in seconds between attempts to recreate a folder that was removed."""
+RETRY = Backoff(first=0.1, longest=60.0)
+"""For recreating a folder that was removed."""
 
 
 class SpoolWorker:
@@ -223,8 +224,9 @@ class SpoolWorker:
                 self._begin(one)
 
     async def _restore(self) -> None:
-        pause = FIRST_PAUSE
+        attempts = 0
         while not self._ending.is_set():
+            attempts += 1
             try:
                 await asyncio.to_thread(self.spool.restore)
                 self._watch.add(self.spool.path)
@@ -234,9 +236,8 @@ class SpoolWorker:
                 self._worth_a_look = True
                 return
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(RETRY.delay(attempts)):
                     await self._ending.wait()
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     def _begin(self, one: Taken) -> None:
         self._unanswered[one.name] = one

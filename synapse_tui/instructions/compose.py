@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from synapse_tui.addresses import Address, forms_of
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 from synapse_tui.files import read_own, read_regular
 from synapse_tui.settings import Settings

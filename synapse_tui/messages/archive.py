@@ -25,7 +25,7 @@ from synapse_tui.messages.database import (
     read_undelivered,
     remove_ended,
 )
-from synapse_tui.messages.records import Change, Page, Record, Undelivered, Wanted
+from synapse_tui.messages.records import Change, Page, Record, TaskQuery, Undelivered
 from synapse_tui.messages.rows import change_of, task_of
 from synapse_tui.model import Task
 
@@ -37,8 +37,6 @@ PATIENCE = 2000
 CHUNK = 50
 """Tasks indexed or removed per transaction, so that others need not wait long for the lock."""
 WALK = 500
-
-__all__ = ["Archive", "Page", "Record", "Wanted"]
 
 
 class Archive:
@@ -71,12 +69,12 @@ class Archive:
             if self._reads is not None:
                 self._dialect.interrupt(self._reads)
 
-    def select(self, wanted: Wanted) -> Sequence[Record]:
+    def select(self, wanted: TaskQuery) -> Sequence[Record]:
         if wanted.query:
             self.index()
-        return self.page(wanted).records
+        return self.page(wanted).items
 
-    def page(self, wanted: Wanted) -> Page:
+    def page(self, wanted: TaskQuery) -> Page[Record]:
         terms = terms_of(wanted.query)
         if terms:
             self._prepare()
@@ -84,20 +82,20 @@ class Archive:
             found = self._dialect.find(session.connection(), wanted, terms)
             rows = {
                 row.id: row
-                for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
+                for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.items))).all()
             }
             left = self._dialect.left(session.connection()) if terms else 0
-            records = [self._record(rows[each]) for each in found.ids if each in rows]
-            return Page(records, found.after, left)
+            records = [self._record(rows[each]) for each in found.items if each in rows]
+            return Page(records, found.cursor, left=left)
 
-    def walk(self, wanted: Wanted) -> Iterator[Record]:
+    def walk(self, wanted: TaskQuery) -> Iterator[Record]:
         if wanted.query:
             self.index()
         page = self.page(replace(wanted, limit=WALK))
-        yield from page.records
-        while page.after:
-            page = self.page(replace(wanted, limit=WALK, after=page.after))
-            yield from page.records
+        yield from page.items
+        while page.cursor:
+            page = self.page(replace(wanted, limit=WALK, cursor=page.cursor))
+            yield from page.items
 
     def find(self, task_id: str) -> tuple[Record, Sequence[Change]]:
         wanted = task_id.strip().lower()
@@ -130,7 +128,7 @@ class Archive:
             session.commit()
         return task
 
-    def stats(self, wanted: Wanted) -> Mapping[str, Any]:
+    def stats(self, wanted: TaskQuery) -> Mapping[str, Any]:
         with self._reading() as session:
             counts = self._dialect.count(session.connection(), wanted)
         agents: dict[str, dict[str, int]] = {}

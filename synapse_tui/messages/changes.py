@@ -7,11 +7,12 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from synapse_tui.content import Artifact, Part, artifact_id
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import Task
 
 LIMIT = 256

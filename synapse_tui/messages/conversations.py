@@ -9,18 +9,19 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Literal
 
 from synapse_tui.content import Artifact
+from synapse_tui.dataclass import dataclass
 from synapse_tui.files import check_safe
-from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .records import Rows
-from .rows import sound
+from .rows import sound, sound_json, sound_value
 
 log = logging.getLogger(__name__)
 
@@ -75,33 +76,22 @@ class SavedConversation:
 # -- rows ---
 
 
-def conversation_row(
-    project: str, alias: str, *, agent: str, context_id: str, opened: bool
-) -> dict[str, Any]:
-    return {
-        "project": sound(project),
-        "alias": alias,
-        "agent": agent,
-        "context_id": context_id,
-        "opened": opened,
-    }
+_AS_IT_IS = ("id", "context_id", "text", "state", "delivery", "reason", "response_expected", "reply")
+"""Fields of a task that are stored in columns of their names."""
+
+
+def conversation_row(project: str, alias: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    return {"project": sound(project), "alias": alias, **about}
 
 
 def external_task_row(project: str, task: Task, owner: str) -> dict[str, Any]:
     return {
-        "id": task.id,
+        **{name: sound_value(getattr(task, name)) for name in _AS_IT_IS},
         "project": sound(project),
         "alias": task.target,
-        "context_id": task.context_id,
-        "sender": json.loads(sound(json.dumps(asdict(task.sender), ensure_ascii=False))),
-        "text": sound(task.text),
-        "state": task.state.value,
-        "delivery": task.delivery.value,
-        "reason": sound(task.reason),
+        "sender": sound_json(asdict(task.sender)),
         "artifacts": [[sound(each.text), each.artifact_id, sound(each.name)] for each in task.artifacts],
-        "response_expected": task.response_expected,
-        "about": json.loads(sound(json.dumps(dict(task.metadata), ensure_ascii=False))),
-        "reply": task.reply.value,
+        "about": sound_json(dict(task.metadata)),
         "owner": owner,
         "created_at": task.created_at,
         "updated_at": task.updated_at,
@@ -115,34 +105,30 @@ def entry_row(project: str, alias: str, entry: Entry) -> dict[str, Any]:
 
 
 def external_task_of(row: Mapping[str, Any]) -> Task:
+    known = {name: row[name] for name in _AS_IT_IS} | {
+        "state": TaskState(row["state"]),
+        "delivery": DeliveryState(row["delivery"]),
+        "reply": ReplyState(row["reply"]),
+        "response_expected": bool(row["response_expected"]),
+    }
     return Task(
-        str(row["id"]),
-        str(row["context_id"]),
-        str(row["alias"]),
-        Sender(**row["sender"]),
-        str(row["text"]),
-        3,
-        _time(row["created_at"]),
-        _time(row["updated_at"]),
-        state=TaskState(row["state"]),
-        delivery=DeliveryState(row["delivery"]),
-        reason=str(row["reason"]),
-        artifacts=tuple(
-            Artifact(str(text), artifact_id=str(number), name=str(name))
-            for text, number, name in row["artifacts"]
-        ),
-        response_expected=bool(row["response_expected"]),
+        **known,
+        target=row["alias"],
+        sender=Sender(**row["sender"]),
+        priority=DEFAULT_PRIORITY,
+        created_at=time_of(row["created_at"]),
+        updated_at=time_of(row["updated_at"]),
+        artifacts=tuple(Artifact(text, artifact_id=key, name=name) for text, key, name in row["artifacts"]),
         metadata=MappingProxyType(dict(row["about"])),
-        reply=ReplyState(row["reply"]),
     )
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:
     names = ("key", "task_id", "kind", "text", "sender_id", "name")
-    return Entry(**{name: row[name] for name in names}, at=_time(row["at"]))
+    return Entry(**{name: row[name] for name in names}, at=time_of(row["at"]))
 
 
-def _time(value: datetime | str) -> datetime:
+def time_of(value: datetime | str) -> datetime:
     time = datetime.fromisoformat(value) if isinstance(value, str) else value
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
@@ -169,8 +155,8 @@ def unimported(folder: Path) -> list[Path]:
 def import_files(folder: Path, project: str, write: Callable[[Rows], None]) -> None:
     """Write the conversations of earlier versions to the database, then rename their files.
 
-    A file is renamed under its lock once its rows are committed: killed before that, the next process
-    writes the same rows again. Hosts of earlier versions may go on with a new file, which is imported later.
+    A file is renamed under its lock once its rows are committed. Where that fails it is read again, so
+    `write` must leave newer rows alone. Hosts of earlier versions may go on with a new file, imported later.
     """
     for path in unimported(folder):
         try:
@@ -228,11 +214,9 @@ def _read(file: IO[bytes], project: str, alias: str) -> Rows:
                 rows[ENTRIES, entry.key] = entry_row(project, alias, entry)
             else:
                 facts = value["about"]
-                rows[CONVERSATIONS, f"{project}\n{alias}"] = conversation_row(
-                    project,
-                    alias,
-                    agent=str(facts.get("agent") or ""),
-                    context_id=str(facts.get("context_id") or ""),
-                    opened=facts.get("opened") is True,
-                )
+                about: dict[str, object] = {
+                    name: str(facts.get(name) or "") for name in ("agent", "context_id")
+                }
+                about["opened"] = facts.get("opened") is True
+                rows[CONVERSATIONS, f"{project}\n{alias}"] = conversation_row(project, alias, about)
     return rows

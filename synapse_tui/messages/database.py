@@ -31,14 +31,18 @@ from synapse_tui.database.tables import (
     WatchRow,
 )
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery, TaskState
+from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskState
 
 from .conversations import (
+    CONVERSATIONS,
+    ENTRIES,
+    TASKS,
     SavedConversation,
     conversation_folder,
     external_task_of,
     import_files,
     remove_files,
+    time_of,
 )
 from .conversations import (
     entry_of as conversation_entry_of,
@@ -51,13 +55,14 @@ from .records import (
     Delivery,
     Mark,
     Owed,
+    Page,
     PushLeft,
-    PushNotes,
+    PushProtocol,
     PushState,
+    PushSubscription,
     Restored,
     Rows,
-    Stored,
-    Subscription,
+    TaskQuery,
     Undelivered,
 )
 from .recovery import HOST_ENDED, NOBODY, Standing, after_end
@@ -78,6 +83,7 @@ from .rows import (
     watch_values,
 )
 from .search import Dialect
+from .tasks import make_cursor, mark_of, read_cursor
 
 
 def dialect_of(engine: Engine, naming: Naming) -> Dialect:
@@ -152,7 +158,7 @@ def _meant(key: AgentKey, query: TaskQuery) -> Sequence[Any]:
     if query.context_id:
         meant.append(col(TaskRow.context_id) == query.context_id)
     if query.states:
-        meant.append(col(TaskRow.status).in_([state.value for state in query.states]))
+        meant.append(col(TaskRow.status).in_(list(query.states)))
     if query.caller is not None:
         meant.append(col(TaskRow.caller) == query.caller)
     if query.changed_after is not None:
@@ -177,14 +183,14 @@ LOGGED = 200
 """Ended notifications kept per subscription."""
 
 
-def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
-    gone = [each for each, subscription in notes.subscriptions.items() if subscription is None]
+def write_push(session: Session, batch: Batch, owner: str, backend: Backend) -> None:
+    gone = [each for each, subscription in batch.subscriptions.items() if subscription is None]
     if gone:
         session.exec(delete(SubscriptionRow).where(col(SubscriptionRow.id).in_(gone)))
         session.exec(delete(DeliveryRow).where(col(DeliveryRow.subscription_id).in_(gone)))
-    subscriptions = [_values(each, owner) for each in notes.subscriptions.values() if each is not None]
+    subscriptions = [_values(each, owner) for each in batch.subscriptions.values() if each is not None]
     deliveries = [
-        _delivery_values(each) for each in notes.deliveries.values() if each.subscription_id not in gone
+        _delivery_values(each) for each in batch.pushes.values() if each.subscription_id not in gone
     ]
     _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
@@ -258,10 +264,10 @@ def _upsert(
     session.exec(statement.on_conflict_do_update(index_elements=list(key), set_=newest), params=values)
 
 
-def _values(subscription: Subscription, owner: str) -> dict[str, Any]:
+def _values(subscription: PushSubscription, owner: str) -> dict[str, Any]:
     values = dataclasses.asdict(subscription)
     values["agent_name"] = values.pop("agent_id")
-    values["events"] = list(subscription.events)
+    values |= {"events": list(subscription.events), "protocol": subscription.protocol.value}
     return {**{name: sound_value(value) for name, value in values.items()}, "owner": owner}
 
 
@@ -270,9 +276,10 @@ def _delivery_values(delivery: Delivery) -> dict[str, Any]:
     return {**values, "state": delivery.state.value}
 
 
-def _subscription_of(row: SubscriptionRow) -> Subscription:
-    values = row.model_dump(exclude={"owner", "agent_name", "events"})
-    return Subscription(agent_id=row.agent_name, events=tuple(row.events), **values)
+def _subscription_of(row: SubscriptionRow) -> PushSubscription:
+    values = row.model_dump(exclude={"owner", "agent_name", "protocol", "events"})
+    protocol, events = PushProtocol(row.protocol), tuple(row.events)
+    return PushSubscription(agent_id=row.agent_name, protocol=protocol, events=events, **values)
 
 
 def _delivery_of(row: DeliveryRow) -> Delivery:
@@ -294,6 +301,31 @@ def write_conversations(session: Session, rows: Rows, backend: Backend) -> None:
     for table, key in CONVERSATION_TABLES:
         values = [each for (name, _), each in rows.items() if name == table.__tablename__]
         _upsert(session, backend.upsert(table), values, key=key)
+
+
+def import_conversations(session: Session, rows: Rows, backend: Backend) -> None:
+    """Write the rows of an earlier version's file, except over stored ones that are as new or newer.
+
+    Only tasks have a time of their last change; what was said belongs to a task, and is as new as that.
+    """
+    times = dict(session.exec(select(ExternalTaskRow.id, ExternalTaskRow.updated_at)).all())
+    stored: set[tuple[str, str]] = {(ENTRIES, key) for key in session.exec(select(EntryRow.key)).all()}
+    for row in session.exec(select(ConversationRow)).all():
+        stored.add((CONVERSATIONS, f"{row.project}\n{row.alias}"))
+    newer = {
+        key
+        for (table, key), each in rows.items()
+        if table == TASKS and (key not in times or each["updated_at"] > time_of(times[key]))
+    }
+
+    def is_new(place: tuple[str, str], values: dict[str, Any]) -> bool:
+        if place[0] == TASKS:
+            return place[1] in newer
+        return place not in stored or values.get("task_id") in newer
+
+    write_conversations(
+        session, {place: values for place, values in rows.items() if is_new(place, values)}, backend
+    )
 
 
 def _conversation_of(session: Session, row: ConversationRow) -> SavedConversation:
@@ -546,8 +578,8 @@ class Database:
                 task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)
             ]
 
-    def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-        meant = _meant(key, query)
+    def page(self, key: AgentKey, query: TaskQuery) -> Page[Task]:
+        meant, after = _meant(key, query), read_cursor(query.cursor)
         with Session(self._opened()) as session:
             total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
             rows = session.exec(
@@ -557,7 +589,8 @@ class Database:
                 .limit(query.limit + 1)
             ).all()
             tasks = tuple(task_of(row) for row in rows[: query.limit])
-        return Stored(tasks, more=len(rows) > query.limit, total=total)
+        cursor = make_cursor(mark_of(tasks[-1])) if len(rows) > query.limit else ""
+        return Page(tasks, cursor, total)
 
     def _opened(self) -> Engine:
         self.open()
@@ -671,7 +704,7 @@ class Database:
 
         def write(rows: Rows) -> None:
             with self._settling(engine) as session:
-                write_conversations(session, rows, self._backend)
+                import_conversations(session, rows, self._backend)
 
         import_files(conversation_folder(folder, project), str(project), write)
         with self._settling(engine) as session:
@@ -723,7 +756,7 @@ class Database:
                 if values:
                     session.exec(statement, params=values)
             write_watches(session, [watch_values(each) for each in batch.watches.values()], self._backend)
-            write_push(session, batch.push, self._owner, self._backend)
+            write_push(session, batch, self._owner, self._backend)
             write_conversations(session, batch.rows, self._backend)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}

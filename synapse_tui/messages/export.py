@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 
 from synapse_tui.content import plain
 from synapse_tui.messages.records import Record
+from synapse_tui.model import Task
 
 FORMATS = ("json", "jsonl", "csv", "md")
 _COLUMNS = (
@@ -31,6 +33,23 @@ _COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that starts with one gets an apostrophe, since spreadsheets would evaluate it."""
 
+_NAMED = {
+    "id",
+    "context_id",
+    "target",
+    "sender",
+    "text",
+    "artifacts",
+    "state",
+    "delivery",
+    "reason",
+    "metadata",
+}
+_TIMES = {"created_at", "updated_at"}
+_INTERNAL = {"response_expected", "outgoing", "replied", "reply", "caller", "messages", "follows"}
+_PLAIN = [each.name for each in dataclasses.fields(Task) if each.name not in _NAMED | _TIMES | _INTERNAL]
+"""Fields that are exported as they are: all that `json_of` does not name and that are not internal."""
+
 
 def json_of(record: Record) -> dict[str, Any]:
     task = record.task
@@ -47,7 +66,7 @@ def json_of(record: Record) -> dict[str, Any]:
         "status": task.state.value,
         "delivery": task.delivery.value,
         "reason": task.reason,
-        "priority": task.priority,
+        **{name: getattr(task, name) for name in _PLAIN},
         "metadata": dict(task.metadata),
         "created_at": task.created_at.isoformat(),
         "updated_at": task.updated_at.isoformat(),

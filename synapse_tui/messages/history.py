@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.errors import HistoryError
-from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskQuery, TaskState
+from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
 
 from .records import (
     Addressee,
@@ -26,16 +26,15 @@ from .records import (
     Batch,
     Change,
     Delivery,
-    Mark,
     Owed,
+    Page,
     Place,
     PushLeft,
-    PushNotes,
+    PushSubscription,
     Restored,
     Rows,
     Snapshot,
-    Stored,
-    Subscription,
+    TaskQuery,
 )
 from .tasks import Journal
 
@@ -119,8 +118,12 @@ class History:
         self._pending.watches[str(values["task_id"])] = values
         self._wanted.set()
 
-    def note_push(self, notes: PushNotes) -> None:
-        self._pending.push.add(notes)
+    def note_subscription(self, subscription_id: str, subscription: PushSubscription | None) -> None:
+        self._pending.subscriptions[subscription_id] = subscription
+        self._wanted.set()
+
+    def note_push(self, delivery: Delivery) -> None:
+        self._pending.push(delivery)
         self._wanted.set()
 
     def note_rows(self, rows: Rows) -> None:
@@ -405,8 +408,8 @@ class AgentJournal(Journal):
     async def find(self, prefix: str) -> list[Task]:
         return await self._history.read(lambda database: database.find(self._key, prefix))
 
-    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        return await self._history.read(lambda database: database.page(self._key, query, after))
+    async def page(self, query: TaskQuery) -> Page[Task]:
+        return await self._history.read(lambda database: database.page(self._key, query))
 
     async def asked(self) -> list[Task]:
         """Return the agent's outgoing tasks that ended with its host; none if they cannot be read."""
@@ -418,62 +421,41 @@ class AgentJournal(Journal):
 
 
 class PushJournal:
-    """Persists push notifications; this base class stores nothing."""
+    """Persists the push notifications of a project."""
 
-    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Note the newest state of a receiver; None removes it."""
-
-    def note_delivery(self, delivery: Delivery) -> None:
-        """Note the newest state of a notification."""
-
-    async def flush(self) -> None:
-        """Wait until all notes are durable, or raise `HistoryError`."""
-
-    async def left(self) -> PushLeft:
-        """Take over the unsent notifications of earlier processes."""
-        return PushLeft()
-
-    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002
-        """Take over the webhooks of an agent that was opened.
-
-        If it continues an earlier agent of that id, that one's are included.
-        """
-        return PushLeft()
-
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
-        """Return the newest notifications to a receiver, newest first, without bodies."""
-        return ()
-
-    async def prune(self, before: datetime) -> None:
-        """Remove what ended before a time."""
-
-
-class HistoryPushJournal(PushJournal):
     def __init__(self, history: History, project: str) -> None:
         self._history = history
         self._project = project
 
-    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
+    def note(self, subscription_id: str, subscription: PushSubscription | None) -> None:
+        """Note the newest state of a receiver; None removes it."""
         if subscription is not None:
             subscription = replace(subscription, project=self._project)
-        self._history.note_push(PushNotes({subscription_id: subscription}))
+        self._history.note_subscription(subscription_id, subscription)
 
     def note_delivery(self, delivery: Delivery) -> None:
-        self._history.note_push(PushNotes(deliveries={delivery.id: delivery}))
+        self._history.note_push(delivery)
 
     async def flush(self) -> None:
         await self._history.flush()
 
     async def left(self) -> PushLeft:
+        """Take over the unsent notifications of earlier processes."""
         return await self._history.read(lambda database: database.push_left(self._project))
 
     async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
+        """Take over the webhooks of an agent that was opened.
+
+        If it continues an earlier agent of that id, that one's are included.
+        """
         return await self._history.read(
             lambda database: database.webhooks_left(self._project, agent_id, goes_on=goes_on)
         )
 
     async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
+        """Return the newest notifications to a receiver, newest first, without bodies."""
         return await self._history.read(lambda database: database.push_log(subscription_id, limit))
 
     async def prune(self, before: datetime) -> None:
+        """Remove what ended before a time."""
         await self._history.read(lambda database: database.prune_push(before))

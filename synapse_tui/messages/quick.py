@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,11 +17,12 @@ from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.schema import STEPS
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import Task
 from synapse_tui.safety.locks import FileKeys, Lock
 
 from .conversations import external_task_of
-from .records import Record, Undelivered, Wanted
+from .records import Record, TaskQuery, Undelivered
 from .recovery import NOBODY
 from .rows import task_of, undelivered_of
 from .search import conditions, pattern_of
@@ -63,7 +63,7 @@ def recent_tasks(file: Path, project: str, limit: int) -> list[RecentTask]:
     return [RecentTask(task, agent, status, " ".join(text.split())) for task, agent, status, text in rows]
 
 
-def listed_tasks(location: Location, wanted: Wanted) -> Sequence[Record] | None:
+def listed_tasks(location: Location, wanted: TaskQuery) -> Sequence[Record] | None:
     """Return the matching tasks; None if the full implementation is needed."""
     if not isinstance(location, Path) or wanted.query:
         return None
@@ -135,13 +135,13 @@ def held_locks(
     return [lock for lock in locks if lock.expires_at > now]
 
 
-def listing(wanted: Wanted, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+def listing(wanted: TaskQuery, terms: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
     chosen, values = conditions(wanted, "created_at", stored)
     for at, term in enumerate(terms):
         chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"
         values[f"term{at}"] = pattern_of(term)
-    if wanted.after:
-        values["made"], _, values["last"] = wanted.after.partition("/")
+    if wanted.cursor:
+        values["made"], _, values["last"] = wanted.cursor.partition("/")
         chosen += " AND (created_at, id) < (:made, :last)"
     query = (
         f"SELECT id, created_at FROM {NEWEST} WHERE {chosen}"  # noqa: S608 - ours

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import OutboxEntry, Parked, Task
 
-MAX_NOTED = 5_000
-"""Maximum pending notes; delivered notifications are dropped first."""
+MAX_PUSHES = 5_000
+"""Maximum notifications that wait to be written; delivered ones are dropped first."""
 
 
 class PushState(StrEnum):
@@ -22,18 +24,29 @@ class PushState(StrEnum):
     """It could not be delivered and is not retried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A receiver of notifications about one task or all tasks of an agent; `repr` shows no secrets."""
+class PushProtocol(StrEnum):
+    """The format of notifications: a `StreamResponse` of 1.0, a task of 0.3, or an event of the dialect."""
 
-    id: str  # UUID
+    V1 = "1.0"
+    V03 = "0.3"
+    DIALECT = "dialect"
+
+
+@dataclass(frozen=True, slots=True)
+class PushSubscription:
+    """A receiver of notifications: a push configuration of one task (A2A), or a webhook for all of an agent.
+
+    `repr` shows no secrets.
+    """
+
     agent_id: str  # whose tasks
-    protocol: str  # format of notifications: `1.0`, `0.3` or `dialect`
+    protocol: PushProtocol
     url: str = field(repr=False)
-    created_at: datetime  # aware
+    id: str = field(default_factory=lambda: str(uuid4()))
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     project: str = ""  # folder of the project; filled in when it is written
     task_id: str = ""  # empty for all tasks of the agent
-    config_id: str = ""  # id among the task's configurations
+    config_id: str = ""  # unique within the task; generated if empty
     events: tuple[str, ...] = ()  # for an agent: which events (`task.completed`)
     token: str = field(default="", repr=False)  # sent along, for the receiver to identify the notification
     scheme: str = ""  # of the header `Authorization`
@@ -60,35 +73,11 @@ class Delivery:
     ended_at: datetime | None = None  # when it was delivered or abandoned
 
 
-@dataclass(slots=True)
-class PushNotes:
-    """Pending notes on notifications; the newest state of each."""
-
-    # by id; None for a removed one
-    subscriptions: dict[str, Subscription | None] = field(default_factory=dict)
-    deliveries: dict[str, Delivery] = field(default_factory=dict)  # by id
-
-    def __bool__(self) -> bool:
-        return bool(self.subscriptions or self.deliveries)
-
-    def add(self, newer: PushNotes) -> None:
-        self.subscriptions.update(newer.subscriptions)
-        for delivery in newer.deliveries.values():
-            self.put(delivery)
-
-    def put(self, delivery: Delivery) -> None:
-        self.deliveries.pop(delivery.id, None)
-        self.deliveries[delivery.id] = delivery
-        if len(self.deliveries) > MAX_NOTED:
-            done = (each.id for each in self.deliveries.values() if each.state is PushState.DELIVERED)
-            self.deliveries.pop(next(done, next(iter(self.deliveries))))
-
-
 @dataclass(frozen=True, slots=True)
 class PushLeft:
     """Unsent notifications of an earlier process."""
 
-    subscriptions: tuple[Subscription, ...] = ()
+    subscriptions: tuple[PushSubscription, ...] = ()
     deliveries: tuple[Delivery, ...] = ()  # oldest first
     ended: tuple[Task, ...] = ()  # tasks that ended with their process, without a notification yet
     recovered: tuple[Task, ...] = ()  # tasks of notifications whose bodies are still to be written
@@ -169,12 +158,12 @@ class Batch:
     # last steps that changed only the reason, by task id: consecutive ones are merged
     reasons: dict[str, Change] = field(default_factory=dict)
     watches: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # columns, by task id
-    push: PushNotes = field(default_factory=PushNotes)
+    subscriptions: dict[str, PushSubscription | None] = field(default_factory=dict)  # None for removed ones
+    pushes: dict[str, Delivery] = field(default_factory=dict)  # notifications, newest by id
     rows: Rows = field(default_factory=dict)  # of conversations
 
     def __bool__(self) -> bool:
-        parts = (self.tasks, self.places, self.changes, self.reasons, self.watches, self.push, self.rows)
-        return any(parts)
+        return any(getattr(self, each.name) for each in dataclasses.fields(self))
 
     def add(self, newer: Batch) -> None:
         for snapshot in newer.tasks.values():
@@ -184,8 +173,17 @@ class Batch:
             self.step(change)
         self.reasons.update(newer.reasons)
         self.watches.update(newer.watches)
-        self.push.add(newer.push)
+        self.subscriptions.update(newer.subscriptions)
+        for delivery in newer.pushes.values():
+            self.push(delivery)
         self.rows.update(newer.rows)
+
+    def push(self, delivery: Delivery) -> None:
+        self.pushes.pop(delivery.id, None)
+        self.pushes[delivery.id] = delivery
+        if len(self.pushes) > MAX_PUSHES:
+            done = (each.id for each in self.pushes.values() if each.state is PushState.DELIVERED)
+            self.pushes.pop(next(done, next(iter(self.pushes))))
 
     def step(self, change: Change) -> None:
         if (reason := self.reasons.pop(change.task_id, None)) is not None:
@@ -216,13 +214,6 @@ Mark = tuple[datetime, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    tasks: tuple[Task, ...]  # latest change first
-    more: bool  # whether more follow
-    total: int  # number of all matching tasks
-
-
-@dataclass(frozen=True, slots=True)
 class Owed:
     """An ended task whose sender got no reply from an earlier process."""
 
@@ -231,18 +222,37 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Filter of tasks, newest first."""
+class TaskQuery:
+    """Selects tasks, newest first; an empty field selects all.
 
-    agent: str = ""  # agent id or type; empty for all
-    sender: str = ""  # sender id; empty for all
-    states: tuple[str, ...] = ()  # such as `completed`; empty for all
-    project: str = ""  # folder of the project; empty for all
+    Those of one agent are ordered by their last change (A2A section 3.1.4), those of the history by creation.
+    """
+
+    states: Collection[str] = ()  # such as `completed`
+    limit: int = 50
+    cursor: str = ""  # `Page.cursor` of the previous page; empty for the first
+    # Of one agent:
+    context_id: str = ""
+    caller: str | None = None  # owner of the key that they were sent with
+    changed_after: datetime | None = None  # inclusive, aware
+    # Of the history:
+    agent: str = ""  # agent id or type
+    sender: str = ""  # sender id
+    project: str = ""  # folder of the project
     since: datetime | None = None  # inclusive, aware
     until: datetime | None = None  # exclusive, aware
-    query: str = ""  # search terms for message and answer; empty for all
-    limit: int = 50
-    after: str = ""  # `Page.after` of the previous page; empty for the first
+    query: str = ""  # search terms for message and answer
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    items: Sequence[Item]  # newest first
+    cursor: str = ""  # of the next page; empty for none
+    total: int = 0  # of all pages; only for the tasks of one agent
+    left: int = 0  # tasks that the search index lacks yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,13 +276,6 @@ class Undelivered:
     @property
     def uncertain(self) -> bool:
         return self.hold is Parked.UNCERTAIN
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    records: Sequence[Record]  # newest first
-    after: str  # cursor of the next page; empty for none
-    left: int = 0  # tasks not in the search index yet; 0 without search terms
 
 
 @dataclass(frozen=True, slots=True)

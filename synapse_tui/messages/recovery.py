@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import IN_INBOX, DeliveryState, Parked, TaskState
 
 UNCERTAIN = "uncertain whether it was sent"

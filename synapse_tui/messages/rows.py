@@ -39,7 +39,7 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "sender_endpoint": sound(task.sender.sender_endpoint),
         "sender_verified": task.sender.verified,
         "input": sound(task.text),
-        "meta": _json(dict(task.metadata)),
+        "meta": sound_json(dict(task.metadata)),
         "session": snapshot.session or task.context_id,
         "submitted_at": None,
         "kept": True,
@@ -62,13 +62,13 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "finished_at": task.updated_at if task.state.final else None,
         "replied": task.replied,
         "reply": task.reply.value,
-        "messages": _json([to_json(message) for message in task.messages]),
-        "artifacts": _json([to_json(artifact) for artifact in task.artifacts] if _is_rich(task) else []),
+        "messages": sound_json([to_json(message) for message in task.messages]),
+        "artifacts": sound_json([to_json(artifact) for artifact in task.artifacts] if _is_rich(task) else []),
     }
     if snapshot.submitted_at is not None:
         fields["submitted_at"] = snapshot.submitted_at
     if task.outgoing:  # says which reply it has
-        fields["meta"] = _json(dict(task.metadata))
+        fields["meta"] = sound_json(dict(task.metadata))
     if snapshot.kept is not None:
         fields["kept"] = snapshot.kept
     if snapshot.called is not None:
@@ -98,7 +98,7 @@ def entry_from(values: Mapping[str, Any], reason: str) -> OutboxEntry:
 
 
 def watch_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    return _json(dict(values))
+    return sound_json(dict(values))
 
 
 def change_values(change: Change) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def sound_value(value: object) -> object:
     return sound(value) if isinstance(value, str) else value
 
 
-def _json(value: Json) -> Json:
+def sound_json(value: Json) -> Json:
     found: Json = json.loads(sound(json.dumps(value, default=str, ensure_ascii=False)))
     return found
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .records import Wanted
+from synapse_tui.dataclass import dataclass
+
+from .records import Page, TaskQuery
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "folded", "runs_of", "terms_of"]
+__all__ = ["Count", "Dialect", "conditions", "folded", "runs_of", "terms_of"]
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -40,14 +41,6 @@ SHORTEST = 3
 """Minimum length of a text in a trigram index."""
 
 _RUN = re.compile(r"[^\x00-\x7f\s]+|[a-z0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Ids of matching tasks, newest first, and the cursor of the next page."""
-
-    ids: Sequence[str]
-    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +70,10 @@ class Dialect(Protocol):
     def left(self, connection: Connection) -> int:
         """Return the number of changed tasks that are not indexed yet."""
 
-    def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        """Return the matching tasks."""
+    def find(self, connection: Connection, wanted: TaskQuery, terms: Sequence[str]) -> Page[str]:
+        """Return the ids of the matching tasks."""
 
-    def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
+    def count(self, connection: Connection, wanted: TaskQuery) -> Sequence[Count]:
         """Count tasks by agent and state, ignoring search terms."""
 
     def interrupt(self, connection: Any) -> None:  # noqa: ANN401 - a DBAPI connection
@@ -103,7 +96,7 @@ def pattern_of(term: str) -> str:
 
 
 def conditions(
-    wanted: Wanted, made: str, time: Callable[[datetime], object], *, of: str = ""
+    wanted: TaskQuery, made: str, time: Callable[[datetime], object], *, of: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """Return the filter as an SQL condition with parameters, without search terms.
 

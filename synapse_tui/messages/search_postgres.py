@@ -17,12 +17,11 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from synapse_tui.database.naming import Naming
+from synapse_tui.messages.records import Page, TaskQuery
 from synapse_tui.messages.search import (
     MOST,
     SHORTEST,
     Count,
-    Found,
-    Wanted,
     conditions,
     folded,
     pattern_of,
@@ -70,7 +69,7 @@ class PostgresDialect:
     def left(self, connection: Connection) -> int:
         return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
 
-    def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
+    def find(self, connection: Connection, wanted: TaskQuery, terms: Sequence[str]) -> Page[str]:
         chosen, values = self._chosen(connection, wanted, "t.")
         source, made = "tasks t", "t.created_at"
         if terms:
@@ -78,8 +77,8 @@ class PostgresDialect:
             spoken, more = _spoken(terms)
             chosen, values = f"{chosen} AND {spoken}", values | more
         last = "f.task_id" if terms else "t.id"
-        if wanted.after:
-            at, _, values["last"] = wanted.after.partition("/")
+        if wanted.cursor:
+            at, _, values["last"] = wanted.cursor.partition("/")
             values["made"] = datetime.fromisoformat(at)
             chosen += f" AND ({made}, {last}) < (:made, :last)"
         query = (
@@ -88,9 +87,9 @@ class PostgresDialect:
         )
         rows = connection.execute(text(query), values | {"most": wanted.limit}).all()
         after = f"{rows[-1][1].isoformat()}/{rows[-1][0]}" if len(rows) == wanted.limit else ""
-        return Found([str(row[0]) for row in rows], after)
+        return Page([str(row[0]) for row in rows], after)
 
-    def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
+    def count(self, connection: Connection, wanted: TaskQuery) -> Sequence[Count]:
         chosen, values = self._chosen(connection, wanted, "")
         query = (
             f"SELECT agent_name, status, count(*), count({_SECONDS}),"  # noqa: S608 - ours
@@ -105,7 +104,7 @@ class PostgresDialect:
         with suppress(psycopg.Error):
             connection.cancel_safe(timeout=_INTERRUPT)
 
-    def _chosen(self, connection: Connection, wanted: Wanted, of: str) -> tuple[str, dict[str, Any]]:
+    def _chosen(self, connection: Connection, wanted: TaskQuery, of: str) -> tuple[str, dict[str, Any]]:
         agent, _, machine = wanted.agent.partition("@")
         chosen, values = conditions(
             replace(wanted, agent=agent, project=""), f"{of}created_at", lambda time: time, of=of

@@ -22,7 +22,7 @@ import logging
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -31,9 +31,11 @@ from sqlalchemy import BindParameter, Connection, Engine, bindparam, text
 from sqlalchemy.exc import OperationalError
 
 from synapse_tui.database.backend import READS
+from synapse_tui.dataclass import dataclass
 
 from .quick import NEWEST, listing, stored
-from .search import SHORTEST, Count, Found, Wanted, conditions, indexed, runs_of
+from .records import Page, TaskQuery
+from .search import SHORTEST, Count, conditions, indexed, runs_of
 
 FEW = 2000
 """Maximum texts to scan instead of reading an index."""
@@ -306,28 +308,28 @@ class SqliteDialect:
             return most
         return 0
 
-    def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
+    def find(self, connection: Connection, wanted: TaskQuery, terms: Sequence[str]) -> Page[str]:
         if terms and self.can_search:
             return self._look_up(connection, wanted, terms)
         query, values = listing(wanted, terms)
         rows = connection.execute(text(query), values).all()
         after = f"{rows[-1][1]}/{rows[-1][0]}" if len(rows) == wanted.limit else ""
-        return Found([str(row[0]) for row in rows], after)
+        return Page([str(row[0]) for row in rows], after)
 
-    def _look_up(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
+    def _look_up(self, connection: Connection, wanted: TaskQuery, terms: Sequence[str]) -> Page[str]:
         filters = replace(wanted, since=None, until=None)
         sql, values = conditions(filters, "id", _number)
         chosen = Chosen(
             _number(wanted.since) if wanted.since else 0,
-            min(_number(wanted.until) if wanted.until else _END, int(wanted.after or _END)),
+            min(_number(wanted.until) if wanted.until else _END, int(wanted.cursor or _END)),
             sql,
             values,
             filtered=bool(wanted.agent or wanted.sender or wanted.states or wanted.project),
         )
         docs = Lookup(connection, words_of(terms), chosen).find(wanted.limit)
-        return Found([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
+        return Page([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
 
-    def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
+    def count(self, connection: Connection, wanted: TaskQuery) -> Sequence[Count]:
         chosen, values = conditions(wanted, "created_at", stored)
         query = (
             f"SELECT agent_name, status, COUNT(*), COUNT({_SECONDS}), TOTAL({_SECONDS}),"  # noqa: S608

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
-from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
+from synapse_tui.errors import HistoryError, MessageError, NotAwaited, TaskNotFound
 from synapse_tui.messages.follow_ups import WAITS
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import (
@@ -33,6 +33,7 @@ from synapse_tui.model import (
     TaskState,
 )
 
+from .rows import sound
 from .text import check_size
 
 MAX_WAITERS = 100
@@ -87,7 +88,7 @@ class TaskService:
     def collected(self, task: Task) -> None:
         """Note that a waiter has received the end of a task, so that no reply is due."""
         if task.id in self._tasks and self._tasks.get(task.id).reply is ReplyState.DUE:
-            self._tasks.change(task.id, reply=ReplyState.TOLD)
+            self._tasks.change(task.id, reply=ReplyState.GIVEN)
 
     # -- replying: tasks that were given to this agent ---
 
@@ -251,7 +252,39 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
     return MessageRequest(text, sender, metadata=about_reply(reply))
 
 
-def told_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
+async def repeated(tasks: TaskStore, request: MessageRequest) -> Task | None:
+    """Return the task of a message that is sent again because its sender may not know that it arrived.
+
+    Raises HistoryError if that cannot be read: the message may be there, and would be typed twice.
+    """
+    if ORIGIN_ID not in request.metadata or not request.task_id or request.follows:
+        return answered_before(tasks, request)
+    try:
+        return await tasks.look_up(request.task_id)
+    except (TaskNotFound, HistoryError) as error:
+        if request.task_id in tasks:  # it came in the meantime
+            return tasks.get(request.task_id)
+        if isinstance(error, HistoryError):
+            raise
+        return None
+
+
+def is_repetition(task: Task, request: MessageRequest) -> bool:
+    """Whether a message with a task's id is that message: it answers the same task, or has the same text.
+
+    Files are not compared, since their paths are ours.
+    """
+    if (answered := request.metadata.get("in_reply_to")) is not None:
+        return task.metadata.get("in_reply_to") == answered
+    message = request.message or TaskMessage("", "user", (Part(text=request.text),))
+    known, new = (
+        [sound(part.text) for part in each.parts if part.kind == "text"]
+        for each in (conversation(task)[0], message)
+    )
+    return known == new
+
+
+def answered_before(tasks: TaskStore, request: MessageRequest) -> Task | None:
     """Return the task of a repeated late answer: its sender may not know that it arrived."""
     keys = ("in_reply_to", "explicit", ORIGIN_ID)
     about = [request.metadata.get(key) for key in keys]

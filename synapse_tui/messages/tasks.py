@@ -22,13 +22,11 @@ from synapse_tui.model import (
     OutboxEntry,
     ReplyState,
     Task,
-    TaskPage,
-    TaskQuery,
     TaskState,
 )
 
 from .changes import Changes
-from .records import Mark, Stored
+from .records import Mark, Page, TaskQuery
 
 MIN_PREFIX = 8
 """Minimum length of a task id prefix: as many characters as are displayed."""
@@ -50,7 +48,7 @@ _WHY_DELIVERY = {
 }
 _WHY_STATE = {TaskState.WORKING: "the agent works on it"}
 WHY_REPLY = {
-    ReplyState.TOLD: "the sender was notified",
+    ReplyState.GIVEN: "the sender was notified",
     ReplyState.FAILED: "the sender could not be notified",
 }
 
@@ -101,7 +99,7 @@ class Journal:
     async def find(self, prefix: str) -> Sequence[Task]:  # noqa: ARG002
         return ()
 
-    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
+    async def page(self, query: TaskQuery) -> Page[Task]:  # noqa: ARG002
         """Return a page of the agent's tasks, latest change first."""
         raise HistoryError("no history is kept")
 
@@ -231,7 +229,7 @@ class TaskStore:
         Nothing has changed, so only the bus is notified.
         """
         self._put(task)
-        self._events.publish(TaskChanged(task))
+        self.publish(task.id)
 
     def change(self, task_id: str, **fields: object) -> Task:
         """Change fields of a task; does nothing if they have these values already.
@@ -249,12 +247,14 @@ class TaskStore:
         changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts
         if new.reply is ReplyState.DUE and changed and self.reply_here(new):
             self.journal.record(new, _why(old, new))
-            old, new = new, dataclasses.replace(new, reply=ReplyState.TOLD)
+            old, new = new, dataclasses.replace(new, reply=ReplyState.GIVEN)
         self._record(new, _why(old, new))
         return new
 
     def publish(self, task_id: str) -> None:
-        self._events.publish(TaskChanged(self._tasks[task_id]))
+        """Publish a task of which something else has changed, such as its place in the outbox."""
+        task = self._tasks[task_id]
+        self._events.publish(TaskChanged(task, before=task))
 
     def get(self, task_id: str) -> Task:
         """Return a task by id or by a unique prefix of at least 8 characters."""
@@ -302,44 +302,46 @@ class TaskStore:
         return len(self._by_purpose[purpose])
 
     async def find(self, task_id: str) -> Task:
+        """Return a task by id or prefix, also one of the history; raises TaskNotFound."""
+        try:
+            return await self.look_up(task_id)
+        except HistoryError as error:
+            raise _unknown(task_id) from error
+
+    async def look_up(self, task_id: str) -> Task:
+        """As `find`; raises HistoryError if the history cannot say whether there is such a task."""
         try:
             return self.get(task_id)
-        except TaskNotFound as error:
-            return await self._look_up(task_id.lower(), error)
-
-    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
-        if len(task_id) < MIN_PREFIX:
-            raise unknown
-        try:
-            found = await self.journal.find(task_id)
-        except HistoryError as error:
-            raise unknown from error
+        except TaskNotFound:
+            found = await self.journal.find(task_id.lower()) if len(task_id) >= MIN_PREFIX else []
+            if not found:
+                raise
         if len(found) > 1:
             raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
-        if not found:
-            raise unknown
         if not found[0].state.final:  # it is still open, or about to be
             await self.journal.restored(LOAD_TIMEOUT)
         return self.get(found[0].id) if found[0].id in self else found[0]
 
-    async def page(self, query: TaskQuery) -> TaskPage:
+    async def page(self, query: TaskQuery) -> Page[Task]:
         """Return the matching tasks, latest change first, without follow-ups and outgoing tasks."""
-        after = read_cursor(query.cursor)
+        read_cursor(query.cursor)
         try:
-            found = await self.journal.page(query, after)
+            return await self.journal.page(query)
         except HistoryError:
             return page_of(self, query)
-        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
-        return TaskPage(found.tasks, cursor, found.total)
 
     async def flush(self) -> None:
         await self.journal.flush()
 
     def _record(self, task: Task, why: str) -> None:
         self.journal.record(task, why)
+        before = self._tasks.get(task.id)
         self._put(task)
         self._forget_old()
-        self._publish(task)
+        self.changes.publish(task)
+        for rule in self.rules:
+            rule(task)
+        self._events.publish(TaskChanged(task, before))
 
     def _put(self, task: Task) -> None:
         old = self._tasks.get(task.id)
@@ -350,12 +352,6 @@ class TaskStore:
         if task.state.final and task.reply is not ReplyState.DUE:
             self._ended[task.id] = len(task.text) + sum(len(artifact.text) for artifact in task.artifacts)
             self._ended_size += self._ended[task.id]
-
-    def _publish(self, task: Task) -> None:
-        self.changes.publish(task)
-        for rule in self.rules:
-            rule(task)
-        self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:
         while len(self._ended) > self._limit or (
@@ -445,13 +441,13 @@ def _unknown(task_id: str) -> TaskNotFound:
     )
 
 
-def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
+def page_of(tasks: Iterable[Task], query: TaskQuery) -> Page[Task]:
     after = read_cursor(query.cursor)
     meant = sorted((task for task in tasks if _is_meant(task, query)), key=mark_of, reverse=True)
     left = [task for task in meant if after is None or mark_of(task) < after]
     shown = left[: query.limit]
     cursor = make_cursor(mark_of(shown[-1])) if len(left) > len(shown) and shown else ""
-    return TaskPage(tuple(shown), cursor, len(meant))
+    return Page(tuple(shown), cursor, len(meant))
 
 
 def _is_meant(task: Task, query: TaskQuery) -> bool:

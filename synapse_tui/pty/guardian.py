@@ -17,10 +17,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HandoverError
 
 from .guardian_process import IGNORED, Mark, ProcessKey, agent_of, read_row

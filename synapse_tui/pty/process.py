@@ -21,7 +21,7 @@ from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus
 
 from .guardian import Guardian, Handle, check_handle
-from .guardian_process import STEP, Family, ProcessKey, agent_in, agent_of, start_time
+from .guardian_process import STEP, Family, Mark, ProcessKey, agent_in, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
@@ -301,13 +301,15 @@ class PtyProcess:
         left: Descriptions of processes that `terminate` could not end.
     """
 
-    def __init__(self, pid: int, fd: int, guardian: Guardian | None = None) -> None:
+    def __init__(
+        self, pid: int, fd: int, guardian: Guardian | None = None, agent: Mark | None = None
+    ) -> None:
         self.pid = pid
         self.fd = fd
         self.exit: ExitStatus | None = None
         self.left: tuple[str, ...] = ()
         self._key = ProcessKey(pid, start_time(pid))
-        self._agent = agent_of(self._key)  # read early: the program may overwrite its environment
+        self._agent = agent  # known early: the program may overwrite its environment
         self._guardian = guardian
         self._queue = WriteQueue(fd)
         self._status: ExitStatus | None = None
@@ -337,8 +339,8 @@ class PtyProcess:
         SpawnError.
         """
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
-        process = cls(pid, master, guardian)
-        process._agent = agent_in(env)  # /proc may show no environment yet, or no more
+        # /proc may not show the environment yet, or no longer.
+        process = cls(pid, master, guardian, agent_in(env))
         if guardian is not None:
             guardian.watch(process._key, process._agent)
         return process
@@ -353,7 +355,7 @@ class PtyProcess:
         check_handle(handle)
         os.set_inheritable(handle.fd, False)
         os.set_blocking(handle.fd, False)
-        process = cls(handle.pid, handle.fd, guardian)
+        process = cls(handle.pid, handle.fd, guardian, agent_of(ProcessKey(handle.pid, handle.start)))
         process.write(handle.pending)
         return process
 

@@ -12,7 +12,8 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from synapse_tui.dataclass import dataclass
 
 TICK = 0.016
 BUDGET = 0.004

@@ -11,10 +11,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 
 OUTPUT: Literal["o"] = "o"

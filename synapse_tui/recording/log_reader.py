@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ from synapse_tui.agents.raw_log import (
     previous_path,
     times_path,
 )
+from synapse_tui.dataclass import dataclass
 
 from .asciicast import CastEncoder, Header
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.safety.locks import ChangeType
 
 MAX_LINES = 5_000  # longer texts are not compared by line, which would take seconds

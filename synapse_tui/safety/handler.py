@@ -8,7 +8,7 @@ import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.database.location import Location, patience_with
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.wording import duration
 
 LEASE = timedelta(minutes=5)  # how long a lock is valid without renewal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +15,7 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.themes import agent_colour

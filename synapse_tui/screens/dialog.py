@@ -381,6 +381,6 @@ def describe(error: Exception) -> str:
     return f"unexpected: {error!r}"
 
 
-def label(text: str, classes: str = "label") -> Label:
+def label(text: str, classes: str = "label", name: str | None = None) -> Label:
     """Create a line of plain text, never parsed as markup since it may contain names of agents."""
-    return Label(Content(text), classes=classes, markup=False)
+    return Label(Content(text), classes=classes, id=name, markup=False)

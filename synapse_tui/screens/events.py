@@ -75,6 +75,8 @@ class EventReader:
             await self._sync_conversation(agent.alias)
         self._main.show_tasks()
         self._main.show_peers()
+        for task in self._host.tasks:  # held before the application was opened
+            self._messages.ask_to_allow(task)
 
     async def read(self, event: Event) -> None:
         work = self._read(event)
@@ -99,6 +101,7 @@ class EventReader:
 
     @_read.register
     def _removed(self, event: AgentRemoved) -> Pending:
+        self._messages.agent_removed(event.agent_id)
         return self._main.remove_agent(event.agent_id)
 
     @_read.register
@@ -182,6 +185,7 @@ class EventReader:
             self._attention.call(self._app.label(task.target), "has answered")
         self._main.show_news()
         self._messages.task_changed(task)
+        self._messages.ask_to_allow(task)
         for detail in self._open(MessageDetail):
             if detail.message.id == task.id:
                 detail.update(task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,10 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.messages.export import FORMATS
-from synapse_tui.messages.records import Page, Record, Story, Wanted
+from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
 from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
 from synapse_tui.widgets.history_list import HistoryList
@@ -87,7 +88,7 @@ class HistoryActions:
         priority = min(task.priority, INTERRUPT_PRIORITY - 1)
         self._messages.compose(everyone, Draft(to, task.text.strip(), priority), self._notice)
 
-    def export(self, wanted: Wanted) -> None:
+    def export(self, wanted: TaskQuery) -> None:
         async def write(form: str, path: Path) -> str:
             count = await self.reader.export(wanted, form, path)
             return f"{plural(count, 'task')} in {path}"
@@ -195,16 +196,16 @@ class HistoryView(Dialog[None]):
         page = await self._page()
         self._is_loading = False
         self.show_error("")
-        self._after, self._left = page.after, page.left
+        self._after, self._left = page.cursor, page.left
         listed = self.list
         listed.note = self._nothing()
         listed.describe(
             self._actions.labels(), terms_of(self.filters.query), projects=self.filters.everywhere
         )
-        listed.show_all(page.records)
+        listed.show_all(page.items)
         self._show_count()
 
-    async def _page(self, after: str = "") -> Page:
+    async def _page(self, after: str = "") -> Page[Record]:
         wanted = self.filters.wanted(str(self._actions.project), self._actions.now(), after=after)
         return await self._actions.reader.page(wanted)
 
@@ -218,8 +219,8 @@ class HistoryView(Dialog[None]):
         page = await self._page(self._after)
         self._gets_more = False
         if filters == self.filters:
-            self._after = page.after
-            self.list.append(page.records)
+            self._after = page.cursor
+            self.list.append(page.items)
             self._show_count()
 
     def show_news(self, task: Task) -> None:
@@ -242,8 +243,8 @@ class HistoryView(Dialog[None]):
             return
         rows = self.list.rows
         newest = rows[0].task.created_at if rows else None
-        fresh = [each for each in page.records if newest is None or each.task.created_at >= newest]
-        if len(fresh) == len(page.records) and rows and page.after:
+        fresh = [each for each in page.items if newest is None or each.task.created_at >= newest]
+        if len(fresh) == len(page.items) and rows and page.cursor:
             self._renew()  # there may be more new tasks than one page holds
             return
         self.list.insert(fresh)
@@ -418,15 +419,15 @@ class Filters:
     def narrow(self) -> bool:
         return bool(self.query.strip() or self.agent or self.state or self.span)
 
-    def wanted(self, project: str, now: datetime, *, after: str = "") -> Wanted:
+    def wanted(self, project: str, now: datetime, *, after: str = "") -> TaskQuery:
         span = SPANS[self.span][1]
-        return Wanted(
+        return TaskQuery(
             agent=self.agent,
             states=tuple(state.value for state in STATES[self.state][1]),
             project="" if self.everywhere else project,
             since=now - span if span else None,
             query=self.query,
-            after=after,
+            cursor=after,
         )
 
     def with_choice(self, name: str, key: str) -> Filters:

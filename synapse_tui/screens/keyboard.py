@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 
 from synapse_tui.actions import DIGITS, Action
+from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS

@@ -510,7 +510,7 @@ class ConversationTabs:
 
     def answered(self, task: Task, *, looked_at: bool) -> bool:
         """Record that an external task has stopped; return whether to notify the user."""
-        rests = task.state.final or task.state is TaskState.INPUT_REQUIRED
+        rests = task.state.at_rest
         if rests and not looked_at and task.state is not TaskState.CANCELED:
             self._unseen.add(task.target)
             return task.state is TaskState.INPUT_REQUIRED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,7 +14,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.content import artifact_words, part_words
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.messages.records import Change
@@ -28,6 +29,7 @@ from synapse_tui.wording import moment, task_word
 
 from .composer import Composer, Draft, Recipient, recipients
 from .dialog import Dialog, ListDialog, Row
+from .questions import AllowQuestion, QuestionQueue
 from .shell import Shell
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ SENT = Mark("→", "state-working", "sent")
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 TEXT_CELLS = 200
+ALLOWED = "messages are typed from now on"
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 _WORD_CELLS = 11
 
@@ -49,10 +52,12 @@ _WORD_CELLS = 11
 class MessageActions:
     """Actions on messages; tracks the last one sent from each pane."""
 
-    def __init__(self, app: Shell) -> None:
+    def __init__(self, app: Shell, questions: QuestionQueue) -> None:
         self._app = app
         self._host = app.host
         self._main = app.main
+        self._questions = questions
+        self._asked: set[str] = set()  # ids of agents without a profile that the user was asked about
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
         self._partners: list[str] = []  # ids of agents that the user wrote to, the most recent last
         self._sent: dict[
@@ -142,6 +147,7 @@ class MessageActions:
         self._show_delivery(agent_id)
 
     def task_changed(self, task: Task) -> None:
+        self._questions.drop_needless()
         if task.id in self._tasks:
             self._tasks[task.id] = task
             for agent_id, receipts in self._sent.items():
@@ -220,13 +226,19 @@ class MessageActions:
         session = self._where_it_waits(task_id, unread=False)
         if session is None:
             return
-        act = session.control.release if session.outbox.is_parked(task_id) else session.control.hold
+        task = self.find_task(task_id)
+        asks = task is not None and task.reason.startswith(NO_PROFILE)
+        if asks:
+            session.control.allow()
+        held = asks or session.outbox.is_parked(task_id)
+        act = session.control.release if held else session.control.hold
         try:
             changed = act(task_id)
         except SynapseError as error:
             self._app.notice_error(error)
         else:
-            self._app.notice(f"to {self._app.label(session.agent_id)}: {changed.reason or 'released'}")
+            words = ALLOWED if asks else changed.reason or "released"
+            self._app.notice(f"to {self._app.label(session.agent_id)}: {words}")
 
     def action_earlier(self, task_id: str) -> None:
         self._move(task_id, -1)
@@ -246,8 +258,42 @@ class MessageActions:
     def action_release_held(self, agent_id: str) -> None:
         """Release all held messages to an agent, except those that may already have been sent."""
         session = self._host.agents.get(agent_id)
+        if session is not None:
+            session.control.allow()
         released = session.control.release_all() if session is not None else []
         self._app.notice(f"{plural(len(released), 'message')} to {self._app.label(agent_id)} released")
+
+    def agent_removed(self, agent_id: str) -> None:
+        self._questions.drop_needless()
+        self._asked.discard(agent_id)  # the next agent with this id may be another program
+
+    def ask_to_allow(self, task: Task) -> None:
+        """Ask once whether messages may be typed into an agent without a profile."""
+        agent_id = task.target
+        agent = self._host.agents.get(agent_id)
+        if agent is None or agent_id in self._asked or not task.reason.startswith(NO_PROFILE):
+            return
+        self._asked.add(agent_id)
+        own = task.sender.sender_id == USER.sender_id
+        name, sender = self._app.label(agent_id), "" if own else self._app.label(task.sender.sender_id)
+
+        def needed() -> bool:
+            held = (each for each in self._host.tasks if each.target == agent_id)
+            return self._host.agents.get(agent_id) is agent and any(
+                each.reason.startswith(NO_PROFILE) for each in held
+            )
+
+        def answered(yes: bool | None) -> None:
+            session = self._host.agents.get(agent_id)
+            if yes is None:
+                self._asked.discard(agent_id)
+            elif yes and session is not None:
+                session.control.allow()
+                self._app.notice(f"to {name}: {ALLOWED}")
+
+        self._questions.ask(
+            lambda: AllowQuestion(name, agent.profile.command_line, sender), answered, needed=needed
+        )
 
     def action_again(self, task_id: str) -> None:
         task = self.find_task(task_id)
@@ -397,7 +443,7 @@ class MessageDetail(Dialog[str]):
             uncertain = task.reason.startswith(UNCERTAIN)
             choices["send_now"] = "Send again now (s)" if uncertain else "Send now (s)"
             if not uncertain and task.reason != IN_INBOX:
-                held = task.reason in (HELD_BY_USER, BEFORE_RESTART)
+                held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
                 choices["hold"] = "Release (h)" if held else "Hold (h)"
         if not task.state.final:
             choices["cancel"] = "Cancel message (c)"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, ClassVar
@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from synapse_tui.agents.profiles.programs import command_spec, split_words
 from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.model import AgentSpec
 from synapse_tui.themes import agent_colour
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
 
 Find = Callable[[str], str | None]
+COMMAND = "command line…"  # the entry of any other program
 BUILT_IN = ("dummy", "shell")  # listed last and not preselected, since they are always available
 
 
@@ -163,7 +165,7 @@ def _missing_row(profile: Profile, width: int) -> Content:
 class NewAgent(Form[str]):
     VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
-    SUBTITLE: ClassVar[str] = "↑↓ profile · Tab next field · Enter opens · Esc cancels"
+    SUBTITLE: ClassVar[str] = "↑↓ profile or command · Tab next field · Enter opens · Esc cancels"
     AUTO_FOCUS = "#profile"
     FIELDS: ClassVar = (
         ("name", "Name", "none"),
@@ -187,17 +189,19 @@ class NewAgent(Form[str]):
         self._open_agent = open_agent
 
     def body(self) -> ComposeResult:
-        profiles = [*self._usable, *self._missing]
-        width = max((len(profile.name) for profile in profiles), default=0) + 2
+        names = [COMMAND, *(profile.name for profile in (*self._usable, *self._missing))]
+        width = max(map(len, names)) + 2
         with Horizontal(id="columns"):
             yield EnterList(
-                *(Option(self._row(profile, width), id=profile.name) for profile in profiles),
+                *(Option(self._row(profile, width), id=profile.name) for profile in self._usable),
+                Option(Content.assemble((f" {COMMAND}", "bold $ink")), id=COMMAND),
+                *(Option(self._row(profile, width), id=profile.name) for profile in self._missing),
                 id="profile",
                 compact=True,
             )
             with Vertical(id="fields"):
                 for name, text, placeholder in self.FIELDS:
-                    yield label(text, "label -first" if name == "name" else "label")
+                    yield label(text, "label -first" if name == "name" else "label", f"{name}-label")
                     yield Input(id=name, placeholder=placeholder or short_path(self._folder), compact=True)
 
     def on_mount(self) -> None:
@@ -208,6 +212,12 @@ class NewAgent(Form[str]):
         style = f"bold ${agent_colour(profile.name)}" if usable else "$ink-faint"
         note = "" if usable else "not installed"
         return Content.assemble((" " + pad(profile.name, width), style), (note, "$ink-faint"))
+
+    @on(OptionList.OptionHighlighted, "#profile")
+    def _name_field(self, event: OptionList.OptionHighlighted) -> None:
+        command = event.option_id == COMMAND
+        self.query_one("#args-label", Static).update("Command line" if command else "Arguments")
+        self.query_one("#args", Input).placeholder = "./my-agent --fast" if command else "none"
 
     @on(EnterList.Confirmed)
     def submit(self) -> None:
@@ -223,14 +233,19 @@ class NewAgent(Form[str]):
         if option is None or option.id is None:
             raise ConfigError("no profile selected", "select one from the list")
         folder = self.value("folder")
-        return AgentSpec(
+        spec = AgentSpec(
             option.id,
             name=self.value("name").removeprefix("@"),
             cwd=(self._folder / Path(folder).expanduser()) if folder else None,
-            args=_words(self.value("args")),
             port=_port(self.value("port")),
             prompt=self.value("prompt"),
         )
+        words = split_words(self.value("args"))
+        if option.id != COMMAND:
+            return replace(spec, args=words)
+        if not words:
+            raise ConfigError("there is no command line", "enter the program to start, and its arguments")
+        return command_spec(words, spec, base=spec.cwd or self._folder)
 
 
 def _port(text: str) -> int:
@@ -241,12 +256,3 @@ def _port(text: str) -> int:
             f"'{text}' is not a port", "enter a number from 1 to 65535, or nothing for the first free one"
         )
     return int(text)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise ConfigError(
-            f"the arguments cannot be read: {error}", "close the quotes as in a shell"
-        ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from textual.fuzzy import Matcher
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.deck import LAYOUTS

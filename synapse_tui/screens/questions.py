@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -22,6 +21,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.errors import HistoryError
 from synapse_tui.hooks.install import Consent
@@ -90,13 +90,20 @@ class Question(Dialog[Result]):
             self.query(self.ENTRY).first().focus()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queued:
+    make: Callable[[], Question[Any]]
+    answered: Callable[[Any], object]
+    needed: Callable[[], bool]
+
+
 class QuestionQueue:
     """Opens one question at a time, while the keyboard is quiet."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
         self.clock: Callable[[], float] = monotonic
-        self._queue: deque[tuple[Callable[[], Question[Any]], Callable[[Any], object]]] = deque()
+        self._queue: deque[_Queued] = deque()
         self._shown: Question[Any] | None = None
         self._shown_at = self._typed_at = float("-inf")
         self._hinted: list[events.Event] = []
@@ -107,9 +114,30 @@ class QuestionQueue:
     def pending(self) -> bool:
         return bool(self._queue)
 
-    def ask(self, make: Callable[[], Question[Result]], answered: Callable[[Result | None], object]) -> None:
-        """Queue a question; `make` is called again each time the dialog has to reopen."""
-        self._queue.append((make, answered))
+    def ask(
+        self,
+        make: Callable[[], Question[Result]],
+        answered: Callable[[Result | None], object],
+        *,
+        needed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Queue a question; `make` is called again each time the dialog has to reopen.
+
+        One that is no longer needed is dropped, also while it is shown unless the user is in it; `answered`
+        is then called with None.
+        """
+        self._queue.append(_Queued(make, answered, needed))
+        self.open_next()
+
+    def drop_needless(self) -> None:
+        for question in [each for each in self._queue if not each.needed()]:
+            if self._shown is not None and question is self._queue[0]:
+                if self._shown.entered or self._app.screen is not self._shown:
+                    continue
+                self._shown = None
+                self._app.pop_screen()
+            self._queue.remove(question)
+            question.answered(None)
         self.open_next()
 
     def typed(self, event: events.Event) -> None:
@@ -127,15 +155,15 @@ class QuestionQueue:
                 self._timed = True
                 self._app.set_timer(left, self._look_again)
             return
-        make, answered = self._queue[0]
-        self._shown = dialog = make()
+        question = self._queue[0]
+        self._shown = dialog = question.make()
         self._shown_at = self.clock()
         self._app.release_mention()
 
         def done(result: Any) -> None:  # noqa: ANN401 - each dialog has its own
             self._shown = None
             self._queue.popleft()
-            answered(result)
+            question.answered(result)
 
         self._app.push_screen(dialog, done)
 
@@ -317,3 +345,42 @@ class HookQuestion(Question[Consent]):
     def pressed(self, button: str) -> None:
         answers = {"yes": Consent.YES, "never": Consent.NEVER}
         self.dismiss(answers.get(button, Consent.LATER))
+
+
+class AllowQuestion(Question[bool]):
+    """Asks whether messages may be typed into a program without a profile."""
+
+    BOX_CLASSES: ClassVar[str] = "-alert"
+    SUBTITLE: ClassVar[str] = "Tab to answer · Esc not now"
+    KEYS: ClassVar[str] = "y allow · n not now · Esc not now"
+    ENTRY = "#yes"
+    BINDINGS: ClassVar = [("y", "allow"), ("n", "leave"), ("left,right", "app.focus_next")]
+
+    def __init__(self, agent: str, command: str, sender: str) -> None:
+        super().__init__(f"Type messages into {agent}?")
+        self._agent = agent
+        self._command = command
+        self._sender = sender
+
+    def body(self) -> ComposeResult:
+        whose = f"A message from {self._sender}" if self._sender else "Your message"
+        text = (
+            f"{whose} waits. {self._agent} has no profile, so nothing shows whether it "
+            "is an agent: a shell, for example, would run the message.\n\n"
+            "If you allow it, this and later messages are typed when its screen rests and its composer is "
+            f"empty. To describe it better: synapse profile new {self._command}"
+        )
+        yield Static(Content(text), classes="text", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Allow messages", id="yes", variant="primary", compact=True)
+        yield Button("Not now", id="cancel", compact=True)
+
+    def pressed(self, button: str) -> None:
+        self.dismiss(button == "yes")
+
+    def action_allow(self) -> None:
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)

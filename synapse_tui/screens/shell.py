@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -14,6 +13,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.widget import Widget
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap
 from synapse_tui.widgets.bars import Level

@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from synapse_tui import __version__
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SessionError
 from synapse_tui.files import private_folder
 

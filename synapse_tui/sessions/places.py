@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, SessionError
 from synapse_tui.files import make_folder
 from synapse_tui.paths import UserPaths

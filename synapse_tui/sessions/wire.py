@@ -117,6 +117,7 @@ def spec_to_json(spec: AgentSpec) -> dict[str, object]:
         "args": list(spec.args),
         "port": spec.port,
         "prompt": spec.prompt,
+        "command": list(spec.command),
     }
 
 
@@ -130,6 +131,7 @@ def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
             args=tuple(str(word) for word in data.get("args") or ()),
             port=int(data.get("port") or 0),
             prompt=str(data.get("prompt") or ""),
+            command=tuple(str(word) for word in data.get("command") or ()),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SessionError(

@@ -8,11 +8,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder, read_regular, write_advice, write_private
 from synapse_tui.paths import UserPaths, make_project_folder

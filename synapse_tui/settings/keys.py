@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
+
+from synapse_tui.dataclass import dataclass
 
 HASHED = "sha256:"
 DEFAULT_CEILING = 4

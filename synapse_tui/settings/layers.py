@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, UnsafePath
 from synapse_tui.files import LARGEST, read_own, read_regular
 from synapse_tui.paths import UserPaths

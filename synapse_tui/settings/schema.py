@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import DatabaseNameError
 from synapse_tui.model import LAYOUTS, NOTIFICATIONS, THEMES
 

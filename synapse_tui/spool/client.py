@@ -8,9 +8,10 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import PeerUnreachable
 
 from .files import (
@@ -28,7 +29,7 @@ from .files import (
     write_whole,
 )
 
-PATIENCE = 5.0
+PICKUP_TIMEOUT = 5.0
 """Seconds within which the host must pick up a request."""
 GRACE = 2.0
 """Seconds beyond the request's timeout in which the host can report that there is no answer."""
@@ -104,7 +105,7 @@ class SpoolClient:
     Args:
         folder: The spool.
         token: The agent's token, with which answers are signed.
-        patience: Seconds within which a request must be picked up; it is withdrawn afterwards.
+        pickup_timeout: Seconds within which a request must be picked up; it is withdrawn afterwards.
         clock: Monotonic seconds.
         now: Seconds since the epoch.
         sleep: Sleeps for a number of seconds.
@@ -116,7 +117,7 @@ class SpoolClient:
         folder: Path,
         token: str,
         *,
-        patience: float = PATIENCE,
+        pickup_timeout: float = PICKUP_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
@@ -124,7 +125,7 @@ class SpoolClient:
     ) -> None:
         self._folder = folder
         self._token = token
-        self._patience = patience
+        self._pickup_timeout = pickup_timeout
         self._clock = clock
         self._now = now
         self._sleep = sleep
@@ -138,8 +139,8 @@ class SpoolClient:
         """
         name = self._make_id()
         waiting = self._folder / f"{name}{REQUEST}"
-        deadline = self._clock() + self._patience
-        data = replace(request, expires=self._now() + self._patience + 1).encode()
+        deadline = self._clock() + self._pickup_timeout
+        data = replace(request, expires=self._now() + self._pickup_timeout + 1).encode()
         seal = AnswerSeal.of(self._token, name, data)
         wanted = _Wanted(self._folder / seal.file, self._folder / f"{name}{ANSWER}", seal)
         try:
@@ -209,7 +210,7 @@ class SpoolClient:
                 if _remove(waiting):
                     raise PeerUnreachable(
                         f"connecting is forbidden here, and no host took the message from {self._folder} "
-                        f"in {self._patience:g} s; it was taken back and will not be sent",
+                        f"in {self._pickup_timeout:g} s; it was taken back and will not be sent",
                         "the agent's host is stuck or has ended: look at it, then send the message again",
                     )
                 return  # it was picked up at the last moment

@@ -26,8 +26,10 @@ import re
 import secrets
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from synapse_tui.dataclass import dataclass
 
 MAX_HEAD = 64 * 1024
 """Maximum length of the first line in bytes."""

@@ -13,9 +13,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import UnsafePath
 from synapse_tui.files import is_open, make_folder
 from synapse_tui.inotify import (

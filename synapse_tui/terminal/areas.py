@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from synapse_tui.dataclass import dataclass
 
 from .cells import narrowed
 from .grid import Grid, since_level

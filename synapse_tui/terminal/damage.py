@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from synapse_tui.dataclass import dataclass
 
 from .row import Row
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
+
+from synapse_tui.dataclass import dataclass
 
 from .cells import (
     WIDE_TAIL,

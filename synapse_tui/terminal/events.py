@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from synapse_tui.dataclass import dataclass
 
 if TYPE_CHECKING:
     from .row import Line

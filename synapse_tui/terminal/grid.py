@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import update_wrapper
 from itertools import groupby
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import pyte
+
+from synapse_tui.dataclass import dataclass
 
 from .cells import (
     MAX_CLUSTER,

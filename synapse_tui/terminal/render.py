@@ -31,7 +31,7 @@ _DOUBTFUL = re.compile(
     f"|[{_WIDE}](?!{WIDE_TAIL}))"
 )
 """Any other character, in the coding of `cells.py`: `split` alternates unambiguous text and these."""
-_UNSAFE_LINK = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]")
+_UNSAFE_LINK = re.compile(r"[\x00-\x20\x7f-\xa0]")
 _MAX_LINK = 2083
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import pyte.screens
 from pyte.graphics import FG_BG_256
+
+from synapse_tui.dataclass import dataclass
 
 from .cells import JOIN, WIDE_TAIL, join_cells, narrowed, places, readable, split_cells
 from .style import (

@@ -7,10 +7,12 @@ one `style & keep | add`, comparing two cells is comparing two integers, and 0 i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from pyte.graphics import FG_BG_256
+
+from synapse_tui.dataclass import dataclass
 
 RGB = 1 << 24  # Flag in a `Style` colour that is 24-bit: `RGB | 0xRRGGBB`
 

@@ -6,8 +6,9 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+from synapse_tui.dataclass import dataclass
 
 from .damage import NO_DAMAGE, Damage, DamageTracker
 from .events import Modes, TerminalEvent, ignore

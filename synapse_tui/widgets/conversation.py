@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import ClassVar, Literal, get_args
@@ -21,6 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.conversations import Entry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 

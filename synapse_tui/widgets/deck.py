@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Literal, get_args
 
@@ -20,6 +19,8 @@ from textual.message import Message
 from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
+
+from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
 from .pane import Pane

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -15,6 +14,7 @@ from textual.reactive import var
 from textual.widget import Widget
 
 from synapse_tui.actions import DIGITS, Action
+from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 
 from .error_handling import FaultTolerant

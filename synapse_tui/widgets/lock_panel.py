@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -17,6 +16,7 @@ from textual.timer import Timer
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 from synapse_tui.safety.locks import Lock
 from synapse_tui.themes import agent_colour

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -14,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from synapse_tui.addresses import Address, Completion
+from synapse_tui.dataclass import dataclass
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.themes import agent_colour

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -12,6 +11,8 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
+
+from synapse_tui.dataclass import dataclass
 
 _MARKED = "option-list--option-highlighted"
 

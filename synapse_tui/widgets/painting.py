@@ -12,7 +12,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -23,6 +22,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.driver import SynapseDriver
 from synapse_tui.terminal import Line, Scroll
 

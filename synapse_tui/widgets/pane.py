@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import ExitStatus
 from synapse_tui.themes import agent_colour
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -16,6 +15,8 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
+
+from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
 from .text import shorten

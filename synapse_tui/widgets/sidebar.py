@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -20,6 +20,7 @@ from textual.reactive import var
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
 from synapse_tui.themes import agent_colour

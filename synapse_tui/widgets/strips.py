@@ -8,7 +8,6 @@ of each piece, cuts by these, and positions the outer cursor explicitly after ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -24,6 +23,7 @@ from textual.color import Color
 from textual.strip import Strip
 from textual.widget import Widget
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.terminal import DEFAULT_STYLE, RGB, Line, Style
 from synapse_tui.terminal.cells import WIDE_TAIL, cut_cells, places
 from synapse_tui.terminal.render import (

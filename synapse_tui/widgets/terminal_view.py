@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from textual import events
@@ -15,6 +14,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.mention import ComposerView, Mention, MentionView
 from synapse_tui.terminal import Line, Terminal

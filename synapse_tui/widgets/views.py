@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.agents.watch import WatchState
+from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import (
     IN_INBOX,

@@ -13,13 +13,14 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from dataclasses import field as attribute
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HandoverError
 from synapse_tui.files import check_safe, private_folder, write_private
 from synapse_tui.terminal import newest_lines
@@ -80,6 +81,8 @@ class SavedAgent:
         order: Its position among the agents, from 0.
         told_as: Agent id under which its conversation was instructed; empty if it was not yet.
         began: Start of its conversation in seconds since the epoch; 0 if unknown.
+        command: The program that was started instead of the profile's `command`; empty for the profile's.
+        allowed: Whether a person has allowed messages to a program without a profile.
     """
 
     profile: str
@@ -91,6 +94,8 @@ class SavedAgent:
     order: int = 0
     told_as: str = ""
     began: float = 0.0
+    command: tuple[str, ...] = ()
+    allowed: bool = False
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
@@ -104,6 +109,8 @@ class SavedAgent:
             order=optional(content, "order", 0),
             told_as=optional(content, "told_as", ""),
             began=optional(content, "began", 0.0),
+            command=strings(content, "command") if "command" in content else (),
+            allowed=optional(content, "allowed", False),
         )
 
 

@@ -1,9 +1,12 @@
 """How many modules a message runs through, and how long that takes: `python -m tests.bench.modules`.
 
-Counted while it happens, in all threads of a host with two built-in agents: from Enter on `@agent message`
-until the text stands in the other agent's composer, and from a call of `Host.send` until its receipt.
-Timed without counting: from Enter on `@agent message` to the first byte typed into the other, idle agent, and
-from a plain key to the byte that the agent in focus gets.
+Timed in a host with two built-in agents, with its garbage collector as in the daemon: from Enter on
+`@agent message` to the first byte typed into the other, idle agent (also the CPU time of the main thread),
+and from a plain key to the byte that the agent in focus gets.
+
+Counted while it happens, in all threads of a second such host: from a call of `Host.send` until its receipt,
+and from Enter on `@agent message` until the text is written to the other agent's PTY, and until it is on its
+screen.
 """
 
 from __future__ import annotations
@@ -14,16 +17,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from textual.events import Key
 from textual.pilot import Pilot
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.app import SynapseApp
+from synapse_tui.collector import Collector
+from synapse_tui.host import Host
 from synapse_tui.model import AgentState
 from tests.integration.host_kit import make_host, open_ready, running
 from tests.waiting import until
@@ -34,6 +41,10 @@ NAMES = {"@": "at", " ": "space"}
 SAMPLES = 7
 
 
+OURS: ContextVar[bool] = ContextVar("OURS", default=False)
+"""True in what a counted call runs, in tasks that it creates too."""
+
+
 class Counter:
     """Notes the modules whose functions are called while it is on."""
 
@@ -41,29 +52,25 @@ class Counter:
         self.on = False
         self.modules: dict[str, int] = {}
         self.own: set[str] = set()
-        """Those that the caller itself runs, and the thread that writes for it."""
-        self._loop = asyncio.get_running_loop()
-        self._caller = asyncio.current_task()
+        """Those that the call itself runs, and the thread that writes for it."""
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
         if self.on and event == "call":
             path = frame.f_code.co_filename
             if path.startswith(PACKAGE):
                 self.modules[path] = self.modules.get(path, 0) + 1
-                if threading.current_thread() is threading.main_thread():
-                    own = asyncio.current_task(self._loop) is self._caller
-                else:
-                    own = threading.current_thread().name.startswith("history_")
-                if own:
+                if OURS.get() or threading.current_thread().name.startswith("history_"):
                     self.own.add(path)
 
     @contextmanager
     def counting(self) -> Iterator[dict[str, int]]:
         self.modules, self.own = {}, set()
         self.on = True
+        token = OURS.set(True)
         try:
             yield self.modules
         finally:
+            OURS.reset(token)
             self.on = False
 
 
@@ -79,26 +86,27 @@ def report(what: str, modules: dict[str, int], idle: dict[str, int]) -> None:
 
 
 class FirstByte:
-    """Notes when bytes go to an agent's process."""
+    """Calls back when bytes go to an agent's process."""
 
     def __init__(self, agent: AgentSession) -> None:
-        self.at: list[float] = []
-        process = agent.console.process
+        self.written: Callable[[bytes], object] = lambda _: None
+        process: Any = agent.console.process
         write = process.write
 
         def noted(data: bytes) -> None:
-            self.at.append(time.perf_counter())
+            self.written(data)
             write(data)
 
         process.write = noted
 
-    async def after(self, act: Callable[[], object]) -> float:
-        """Return the seconds from the start of an action to the first byte."""
-        self.at.clear()
-        begun = time.perf_counter()
+    async def after(self, act: Callable[[], object]) -> tuple[float, float]:
+        """Return the seconds, and the CPU seconds of this thread, from an action to the first byte."""
+        at: list[tuple[float, float]] = []
+        self.written = lambda _: at.append((time.perf_counter(), time.thread_time()))
+        begun, used = time.perf_counter(), time.thread_time()
         act()
-        await until(lambda: bool(self.at))
-        return self.at[0] - begun
+        await until(lambda: bool(at))
+        return at[0][0] - begun, at[0][1] - used
 
 
 def key(app: SynapseApp, name: str, character: str | None) -> Callable[[], None]:
@@ -121,49 +129,83 @@ async def time_local(app: SynapseApp, pilot: Pilot[None], alice: AgentSession, b
         await pilot.press("backspace")
         await until(lambda: alice.reading().empty)
         await pilot.pause(1)
-        await pilot.press(*(NAMES.get(each, each) for each in f"@bob say {'abcdefghij'[number]}"))
-        await pilot.pause(1)
+        await write_mention(pilot, f"say {'abcdefghij'[number]}")
         messages.append(await typed.after(key(app, "enter", "\r")))
         await until(shows(bob, f"say {'abcdefghij'[number]}"))
-    key_ms, message_ms = (1000 * statistics.median(each) for each in (keys, messages))
+    key_ms = 1000 * statistics.median(wall for wall, _ in keys)
+    wall_ms, cpu_ms = ([1000 * each for each in column] for column in zip(*messages, strict=True))
     print(
         f"A key until it is typed: {key_ms:.1f} ms; '@bob ...' from Enter to the first byte:"
-        f" {message_ms:.1f} ms (best {1000 * min(messages):.1f}), {message_ms / key_ms:.1f} times a key"
+        f" {statistics.median(wall_ms):.1f} ms (best {min(wall_ms):.1f}), of it CPU of the main thread"
+        f" {statistics.median(cpu_ms):.1f} ms (best {min(cpu_ms):.1f})"
     )
 
 
-async def main() -> None:
-    counter = Counter()
-    threading.setprofile(counter)
-    sys.setprofile(counter)
+async def write_mention(pilot: Pilot[None], text: str) -> None:
+    """Type `@bob TEXT` without Enter and wait until the host is idle again."""
+    await pilot.press(*(NAMES.get(each, each) for each in f"@bob {text}"))
+    await pilot.pause(1)
+
+
+@asynccontextmanager
+async def two_agents() -> AsyncIterator[tuple[Host, AgentSession, AgentSession]]:
     with tempfile.TemporaryDirectory() as folder:
         async with running(make_host(Path(folder))) as host:
             alice, bob = await open_ready(host, "alice", "bob")
             for agent in (alice, bob):
                 await host.published(agent.agent_id)
-            with counter.counting() as idle:
-                await asyncio.sleep(2)
-            with counter.counting() as sending:
-                await host.send("bob", TEXT, sender=alice.agent_id)
-            own = sorted(path.removeprefix(PACKAGE + "/") for path in counter.own)
-            await until(lambda: bob.report.state is AgentState.READY)
-            app = SynapseApp(host)
-            async with app.run_test(size=(120, 40)) as pilot:
-                await pilot.pause(1)
-                await pilot.press(*(NAMES.get(each, each) for each in "@bob count the files"))
-                await pilot.pause(1)
-                with counter.counting() as typed:
-                    await pilot.press("enter")
-                    await until(shows(bob, "count the files"))
-                sys.setprofile(None)
-                threading.setprofile(None)
+            yield host, alice, bob
+
+
+async def measure_time() -> None:
+    async with two_agents() as (host, alice, bob):
+        app = SynapseApp(host)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.pause(1)
+            with Collector():
                 await time_local(app, pilot, alice, bob)
-    sys.setprofile(None)
+
+
+async def count(counter: Counter) -> None:
+    async with two_agents() as (host, alice, bob):
+        with counter.counting() as idle:
+            await asyncio.sleep(2)
+        with counter.counting() as sending:
+            await host.send("bob", TEXT, sender=alice.agent_id)
+        own = sorted(path.removeprefix(PACKAGE + "/") for path in counter.own)
+        await until(lambda: bob.report.state is AgentState.READY)
+        app = SynapseApp(host)
+        at_write: dict[str, int] = {}
+
+        def note(_: bytes) -> None:
+            if not at_write:
+                at_write.update(counter.modules)
+
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.pause(1)
+            await write_mention(pilot, "count the files")
+            FirstByte(bob).written = note
+            with counter.counting() as typed:
+                await pilot.press("enter")
+                await until(shows(bob, "count the files"))
     report("Idle for 2 s", idle, {})
     report("Host.send until its receipt", sending, idle)
     print(f"  {len(own)} in the call itself, not in the delivery that begins meanwhile: {', '.join(own)}")
+    report("Enter on '@bob ...' until the text is written to the other PTY", at_write, idle)
     report("Enter on '@bob ...' until the text stands in the other terminal", typed, idle)
 
 
+def main() -> None:
+    asyncio.run(measure_time())
+    counter = Counter()
+    threading.setprofile(counter)
+    sys.setprofile(counter)
+    try:
+        asyncio.run(count(counter))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

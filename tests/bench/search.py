@@ -20,7 +20,8 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
+from synapse_tui.messages.records import TaskQuery
 
 TEXT = "the parser of a test fails when it reads Japanese text in the terminal please mend review add"
 WORDS = TEXT.split()
@@ -50,14 +51,14 @@ QUERIES = (
     "日 無い",
 )
 FILTERS = (
-    Wanted(project="/big"),
-    Wanted(project="/small"),
-    Wanted(project="/none"),
-    Wanted(agent="claude"),
-    Wanted(agent="seldom"),
-    Wanted(agent="seldom", states=("failed",)),
-    Wanted(until=START + timedelta(days=1)),
-    Wanted(since=START + timedelta(days=1), until=START + timedelta(days=2)),
+    TaskQuery(project="/big"),
+    TaskQuery(project="/small"),
+    TaskQuery(project="/none"),
+    TaskQuery(agent="claude"),
+    TaskQuery(agent="seldom"),
+    TaskQuery(agent="seldom", states=("failed",)),
+    TaskQuery(until=START + timedelta(days=1)),
+    TaskQuery(since=START + timedelta(days=1), until=START + timedelta(days=2)),
 )
 ROUNDS = 9
 AGENTS = [("synapse-claude-8100", "claude")] * 6 + [("synapse-codex-8120", "codex")] * 3
@@ -77,15 +78,15 @@ def main(words: list[str]) -> None:
             fill_index(archive)
         print(f"{count} tasks, {path.stat().st_size >> 20} MB")
         for query in QUERIES:
-            ask(repr(query), lambda: archive.select(Wanted(query=query)))  # noqa: B023 - called at once
+            ask(repr(query), lambda: archive.select(TaskQuery(query=query)))  # noqa: B023 - called at once
         for wanted in FILTERS:
             ask(f"list {told(wanted)}", lambda: archive.select(wanted))  # noqa: B023
             for query in ("parser", "日", "rare 日"):
                 asked = dataclasses.replace(wanted, query=query)
                 ask(f"{query!r} {told(wanted)}", lambda: archive.select(asked))  # noqa: B023
-        last = archive.page(Wanted(until=START + timedelta(days=3))).after
-        ask("a page in the middle", lambda: archive.page(Wanted(after=last)).records)
-        ask("statistics", lambda: [archive.stats(Wanted())])
+        last = archive.page(TaskQuery(until=START + timedelta(days=3))).cursor
+        ask("a page in the middle", lambda: archive.page(TaskQuery(cursor=last)).items)
+        ask("statistics", lambda: [archive.stats(TaskQuery())])
         archive.close()
 
 
@@ -114,7 +115,7 @@ def ask(name: str, work: Callable[[], Sequence[object]]) -> None:
     print(f"{name:64} {len(found):3} found  median {typical:6.1f} ms  worst {worst:6.1f}", flush=True)
 
 
-def told(wanted: Wanted) -> str:
+def told(wanted: TaskQuery) -> str:
     values = ((each.name, getattr(wanted, each.name)) for each in dataclasses.fields(wanted))
     return " ".join(f"{name}={value}" for name, value in values if value and name != "limit")
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
 
-from .crash import PATIENCE, ROOT, Victim
+from .crash import LIMIT, ROOT, Victim
 
 STEPS = ("paste", "submit", "turn-end")
 COMMAND = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
@@ -43,7 +43,7 @@ def _host(*options: str) -> Iterator[Victim]:
 
 def _wait(victim: Victim, event: str, text: str) -> float:
     """When the dummy logged an event with a text, in seconds since the epoch."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         for record in victim.events(event):
             if record["text"].endswith(text):
@@ -77,10 +77,10 @@ def _print(what: str, milliseconds: list[float]) -> None:
 
 def work_off(count: int) -> None:
     with _host() as victim:
-        client = Client(timeout=PATIENCE)
+        client = Client(timeout=LIMIT)
         for number in range(count):
             client.call(victim.endpoint, calls.send(f"message {number}."))
-        deadline = time.monotonic() + PATIENCE + count
+        deadline = time.monotonic() + LIMIT + count
         while len(victim.events("turn-end")) < count:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{len(victim.events('turn-end'))} of {count} messages")

@@ -1,8 +1,9 @@
 """How long a session takes to begin and to be shown again, and what an idle host costs.
 
 `python -m tests.bench.sessions [ROUNDS]`; targets: first start to first frame 700 ms, attach to full frame
-200 ms (medians, from process start); a host with ten idle agents under 1 % CPU and 120 MB, attached and idle
-under 2 %.
+200 ms (medians, from process start); CPU of host and client until the first frame 0.8 s, also in multiples of
+`python -c pass`, since that hardly depends on what else runs; a host with ten idle agents under 1 % CPU and
+100 MB, attached and idle under 2 %.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -84,15 +86,34 @@ def cpu(process: psutil.Process, client: PtyClient | None = None) -> float:
     return 100 * spent / (time.monotonic() - began)
 
 
+def used(process: psutil.Process) -> float:
+    """CPU seconds of a process so far."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def bare_python() -> float:
+    """CPU seconds of `python -c pass`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def main() -> None:
     """Measure and print."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     with tempfile.TemporaryDirectory(prefix="syn-") as name:
         bench = Bench(Path(name))
         starts, attaches = [], []
+        host_cpu, client_cpu, bare = [], [], []
         for _ in range(rounds):
+            bare.append(statistics.median(bare_python() for _ in range(5)))
             client = bench.client("dummy", "dummy", "dummy")
             starts.append(client.wait(lambda: "F10" in client.text, "the first frame"))  # noqa: B023
+            started = psutil.Process(client.pid)
+            host_cpu.append(used(started.children()[0]))
+            client_cpu.append(used(started))
             client.wait(lambda: "❯" in client.text, "the agents")  # noqa: B023
             for _ in range(4):
                 leave(client)
@@ -102,6 +123,10 @@ def main() -> None:
             leave(client)
             bench.run("synapse-tui", "kill")
         print(f"first start to first frame: median {statistics.median(starts) * 1000:.0f} ms")
+        ratio = statistics.median((a + b) / c for a, b, c in zip(host_cpu, client_cpu, bare, strict=True))
+        host_ms, client_ms = (1000 * statistics.median(each) for each in (host_cpu, client_cpu))
+        print(f"CPU until then: host {host_ms:.0f} ms (best {1000 * min(host_cpu):.0f}), ", end="")
+        print(f"client {client_ms:.0f} ms, together {ratio:.0f} times `python -c pass`")
         print(f"attach to full frame: median {statistics.median(attaches) * 1000:.0f} ms")
         for _ in range(AGENTS):
             bench.run("synapse", "start", "dummy")

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synapse_tui.database.location import TeamDatabase
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
+from synapse_tui.messages.records import TaskQuery
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import Holder
@@ -100,10 +101,10 @@ def search(server: Server, tasks: int, *, trigrams: bool) -> None:
         fill_index(archive)
         server.sql("VACUUM ANALYZE", database=database)
         for query in QUERIES:
-            ask(repr(query), lambda: archive.select(Wanted(query=query)))  # noqa: B023 - called at once
-        ask("list", lambda: archive.select(Wanted()))
-        ask("list agent=seldom", lambda: archive.select(Wanted(agent="seldom")))
-        ask("statistics", lambda: [archive.stats(Wanted())])
+            ask(repr(query), lambda: archive.select(TaskQuery(query=query)))  # noqa: B023 - called at once
+        ask("list", lambda: archive.select(TaskQuery()))
+        ask("list agent=seldom", lambda: archive.select(TaskQuery(agent="seldom")))
+        ask("statistics", lambda: [archive.stats(TaskQuery())])
         archive.close()
 
 

@@ -20,13 +20,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.ports import free_ports
+from tests.profiles import shipped
 
 ROOT = Path(__file__).parents[2]
 QUICK_TURNS = ("--pace", "0.2")
@@ -41,7 +42,7 @@ QUICK = ("--word-delay", "0")
 
 def profiles() -> ProfileSet:
     """The shipped profiles and the scripted agent's, which looks like the dummy and answers by script."""
-    found = load_profiles(shipped_profiles())
+    found = shipped()
     first = free_ports(201)
     dummy = dataclasses.replace(found.find("dummy"), ports=(first, first + 200))
     scripted = dataclasses.replace(

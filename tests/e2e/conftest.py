@@ -16,19 +16,22 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.paths import shipped_profiles
+from tests.command_line import call
 from tests.e2e.tmux_terminal import TmuxTerminal
 from tests.ports import free_ports
 
 Launch = Callable[..., TmuxTerminal]
 Ready = Callable[[TmuxTerminal, int], list[str]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+"""Runs a command; one that starts no process in this process."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = shutil.which("tmux") is None
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/e2e/"):
             item.add_marker("e2e")
-            if shutil.which("tmux") is None:
+            if missing:
                 item.add_marker(pytest.mark.skip(reason="tmux is not installed"))
 
 
@@ -76,16 +79,25 @@ def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(environ: dict[str, str], project: Path) -> Run:
-    def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            words, env=environ, cwd=cwd or project, capture_output=True, text=True, check=False, timeout=60
-        )
+    def run(program: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        if program not in ("synapse", "synapse-tui") or words[0] == "start":
+            return subprocess.run(
+                (program, *words),
+                env=environ,
+                cwd=cwd or project,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
+        result = call(program, *words, environ=environ, folder=cwd or project)
+        return subprocess.CompletedProcess((program, *words), result.code, result.out, result.err)
 
-    return call
+    return run
 
 
 @pytest.fixture
-def launch(project: Path, environ: dict[str, str]) -> Iterator[Launch]:
+def launch(project: Path, environ: dict[str, str], run: Run) -> Iterator[Launch]:
     """Start `synapse-tui` with arguments in a pane; all panes are closed at the end."""
     opened: list[TmuxTerminal] = []
 
@@ -111,9 +123,7 @@ def launch(project: Path, environ: dict[str, str]) -> Iterator[Launch]:
     yield start
     for terminal in opened:
         terminal.close()
-    subprocess.run(
-        ["synapse-tui", "kill", "--all", "--yes"], env=environ, cwd=project, capture_output=True, check=False
-    )
+    run("synapse-tui", "kill", "--all", "--yes")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Launch, Ready
+from tests.e2e.test_signals import assert_clean
 
 Log = Callable[..., list[dict[str, object]]]
 
@@ -36,12 +37,6 @@ def test_without_agents_alice_and_bob_open_side_by_side_and_the_readme_example_w
     (entry,) = dummy_log("submit")
     assert str(entry["text"]).endswith(f"synapse-{first}] hello")
     terminal.wait_for("says: hello", *(["→ bob: done"] if columns > 80 else []))
-
-
-def test_the_hint_of_the_first_run_can_be_dismissed(launch: Launch, agents: Ready) -> None:
-    terminal = launch()
-    agents(terminal, 2)
-    terminal.wait_for("Try it")
     terminal.keys("C-]", ".")
     terminal.wait_gone("Try it")
 
@@ -141,7 +136,7 @@ def test_poor_terminals(launch: Launch, agents: Ready, term: str, extra: dict[st
 
 
 def test_bad_arguments_say_what_to_do(launch: Launch) -> None:
-    terminal = launch(command=("bash", "--norc"))
+    terminal = launch(command=("true",))
     for number, (arguments, said) in enumerate(
         (
             ("nothing-like-it", "there is no profile"),
@@ -157,6 +152,7 @@ def test_bad_arguments_say_what_to_do(launch: Launch) -> None:
         told = terminal.screen.replace(f"synapse-tui {arguments}", "")
         assert said in told
         assert "Traceback" not in told
+    assert_clean(terminal)
 
 
 def test_no_terminal(environ: dict[str, str], project: Path) -> None:

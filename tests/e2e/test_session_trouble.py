@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.command_line import call
 from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_sessions import alive, host_of, programs_of, sessions
 
@@ -22,14 +25,17 @@ def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch,
     terminal.wait_for("--no-such-option", "exited")
 
 
-def test_a_host_that_is_stuck_is_told(run: Run) -> None:
+def test_a_host_that_is_stuck_is_told(
+    run: Run, environ: dict[str, str], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapse_tui.sessions.client.START_SECONDS", 1.0)
     assert run("synapse", "start", "dummy").returncode == 0
     host = host_of(run)
     host.send_signal(signal.SIGSTOP)
     try:
-        started = run("synapse", "start", "dummy")
-        assert (started.returncode, started.stdout) == (10, "")
-        assert "does not answer" in started.stderr
+        started = call("synapse", "start", "dummy", environ=environ, folder=project)
+        assert (started.code, started.out) == (10, "")
+        assert "does not answer" in started.err
         assert "(does not answer)" in run("synapse-tui", "ls").stdout
     finally:
         host.send_signal(signal.SIGCONT)

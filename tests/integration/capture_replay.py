@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal, TerminalEvent
+from tests.profiles import shipped
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
 SHARED = Path(os.environ.get("SYNAPSE_SHARED") or Path(__file__).parents[3] / "shared")
@@ -81,7 +80,7 @@ class Replay:
 
 @cache
 def profile(agent: str) -> Profile:
-    return load_profiles(shipped_profiles()).profiles[agent]
+    return shipped().profiles[agent]
 
 
 @cache

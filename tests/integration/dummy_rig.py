@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading, read_composer
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState, ExitStatus
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.events import TerminalEvent
 from tests.integration.pty_harness import until
+from tests.profiles import shipped
 
 PASTE = "\x1b[200~{}\x1b[201~"
 
@@ -28,7 +27,7 @@ class DummyRig:
 
     def __init__(self, folder: Path, *args: str, columns: int = 80, lines: int = 24) -> None:
         self.log_file = folder / "dummy.jsonl"
-        self.profile = load_profiles(shipped_profiles()).find("dummy")
+        self.profile = shipped().find("dummy")
         self.signals: list[TerminalEvent] = []
         self.output = bytearray()
         self.terminal = Terminal(columns, lines, listener=self._signal)

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.ports import free_ports
+from tests.profiles import shipped
 from tests.waiting import until
 
 
@@ -29,7 +30,7 @@ def make_host(tmp_path: Path, project: str = "project") -> Host:
 
 def profiles_with_free_ports() -> ProfileSet:
     """The shipped profiles; the built-in agent has ports that other programs on this machine do not use."""
-    found = load_profiles(shipped_profiles())
+    found = shipped()
     first = free_ports(21)
     dummy = dataclasses.replace(found.profiles["dummy"], ports=(first, first + 20))
     return dataclasses.replace(found, profiles={**found.profiles, "dummy": dummy})

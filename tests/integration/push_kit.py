@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from typing import Any
 from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
-from synapse_tui.a2a.push.worker import Backoff
+from synapse_tui.backoff import Backoff
 from synapse_tui.events import AgentAdded
-from synapse_tui.messages.history import History, HistoryPushJournal
+from synapse_tui.messages.history import History, PushJournal
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
 
@@ -141,15 +142,17 @@ async def telling(
     settled: bool = True,
     **options: Any,
 ) -> AsyncIterator[PushService]:
-    """A desk that hears of an agent; what it knows is kept in a history when there is a path."""
+    """The push service of an agent's host, with a history at a path."""
+    scratch = tempfile.TemporaryDirectory()
+    path = path or Path(scratch.name) / "h" / "history.db"
     policy = policy or TargetPolicy(Resolver())
-    history = History(path, owner=owner, alive=alive, busy=0.1) if path is not None else None
+    history = History(path, owner=owner, alive=alive, busy=0.1)
     sending = {key: options.pop(key) for key in ("certificates", "timeout") if key in options}
     agent.spec = AgentSpec(agent.agent_type, restore=goes_on)
     desk = PushService(
         agent.events,
         send=PushSender(policy, **sending),
-        journal=HistoryPushJournal(history, "/project") if history is not None else None,
+        journal=PushJournal(history, "/project"),
         policy=policy,
         agents={agent.agent_id: agent},  # type: ignore[dict-item]
         **({"backoff": QUICK} | options),
@@ -162,5 +165,5 @@ async def telling(
         yield desk
     finally:
         await desk.stop()
-        if history is not None:
-            await history.close()
+        await history.close()
+        scratch.cleanup()

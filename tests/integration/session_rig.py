@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.environment import child_environment
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import Event, EventBus, TaskChanged
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, Task
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.paths import UserPaths
 from synapse_tui.pty import ReadScheduler
+from tests.profiles import shipped
 from tests.waiting import until
 
 PEER = Sender("synapse-claude-8100", "claude", "http://127.0.0.1:8100", verified=True)
@@ -35,7 +35,7 @@ class Rig:
         self.events = EventBus()
         self.heard: list[Event] = []
         self.events.subscribe(self.heard.append)
-        self.profile = profile or load_profiles(shipped_profiles()).find("dummy")
+        self.profile = profile or shipped().find("dummy")
         self.scheduler = ReadScheduler()
         environ = child_environment(
             os.environ,
@@ -153,4 +153,10 @@ async def open_rig(
 
 
 def with_profile(**changes: Any) -> Profile:
-    return dataclasses.replace(load_profiles(shipped_profiles()).find("dummy"), **changes)
+    return dataclasses.replace(shipped().find("dummy"), **changes)
+
+
+def verified_in(seconds: float) -> Profile:
+    """The dummy's profile; whether Enter was taken shows within so many seconds."""
+    profile = with_profile()
+    return dataclasses.replace(profile, submit=dataclasses.replace(profile.submit, verify=seconds))

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
-import json
 import os
 import sys
-import threading
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
-from synapse_tui.cli.group import synapse
-from synapse_tui.cli.output import run_command
 from synapse_tui.registry import Record, Registry
+from tests.command_line import Result, call
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 
 SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
 TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, object]:
-        value: dict[str, object] = json.loads(self.out)
-        return value
 
 
 class Shell:
@@ -42,8 +24,6 @@ class Shell:
     Commands run in a thread of this process, which takes a tenth of the time; in processes where `apart`,
     where a test names the program, and where it holds on to a command that runs.
     """
-
-    _one_at_a_time = threading.Lock()
 
     def __init__(self, home: Path, folder: Path, *, apart: bool = False) -> None:
         self.home, self.folder, self.apart = home, folder, apart
@@ -93,23 +73,8 @@ class Shell:
         return Result(process.returncode, out.decode(), err.decode())
 
     def call(self, *words: str | bytes, stdin: bytes = b"") -> Result:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        code = 0
-        with (
-            self._one_at_a_time,
-            mock.patch.dict(os.environ, self.environ, clear=True),
-            mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")),
-            contextlib.chdir(self.folder),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
-            try:
-                run_command(synapse, [os.fsdecode(word) for word in words], name="synapse")
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-        said, told = (_written(stream) for stream in (out, err))
-        assert "Traceback" not in told, told
-        return Result(code, said, told)
+        command = [os.fsdecode(word) for word in words]
+        return call("synapse", *command, environ=self.environ, folder=self.folder, stdin=stdin)
 
     def enter(self, agent: FakeAgent, token: str = "secret") -> None:
         self.environ |= {
@@ -131,12 +96,6 @@ class Shell:
             project=str(self.folder),
         )
         return self.registry.register(replace(record, **fields))  # type: ignore[arg-type]
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    stream.seek(0)
-    return stream.read()
 
 
 async def opened(

@@ -14,16 +14,15 @@ import pytest
 from synapse_tui.a2a import calls
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client, PlainConnection
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host.host import Tokens
 from synapse_tui.host.spool import Spools
 from synapse_tui.model import Sender
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.spool.client import SpoolClient
 from synapse_tui.spool.files import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
+from tests.profiles import shipped
 from tests.waiting import until
 
 OFFLINE = """
@@ -57,7 +56,7 @@ class SpoolRig:
         self.agents: list[FakeAgent] = []
         self.client = AsyncClient(token_of=self.tokens)
         self.environs: dict[str, dict[str, str]] = {}
-        self.profile = load_profiles(shipped_profiles()).find("codex")
+        self.profile = shipped().find("codex")
         self._stack = stack
         self.keeper = self.new_keeper()
 

@@ -13,6 +13,7 @@ import pytest
 
 from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.addresses import identity_of
+from synapse_tui.cli import sending
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import TOOL, Shell, opened
 from tests.waiting import PATIENCE
@@ -232,7 +233,9 @@ async def test_two_of_a_type_are_ambiguous(shell: Shell, stack: AsyncExitStack) 
     assert second.requests
 
 
-async def test_all(shell: Shell, stack: AsyncExitStack) -> None:
+async def test_all(shell: Shell, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FIRST_LOOK", 0.2)
+    monkeypatch.setattr(sending, "OVERDUE", 0.5)
     gemini, codex = await opened(stack, shell), await opened(stack, shell, "codex")
     other = await opened(stack, shell, "claude", project="/other")
     shell.enter(codex)

@@ -138,7 +138,10 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
         assert told["error"]["message"] == "it is gone"
 
 
-def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sessions_are_stopped_though_one_hangs(
+    runtime: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "ANSWER_SECONDS", 2.0)
     with ExitStack() as stack:
         stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), kill={"is": "done"}).close)
         stack.callback(Host(socket_of(runtime, "hung"), None).close)

@@ -119,3 +119,21 @@ async def test_an_agent_does_not_read_that_of_another(shell: Shell, gemini: Fake
     assert (result.code, result.out) == (5, "")
     assert "agents read their own inbox" in result.err
     assert gemini.outbox.is_unread(info.id)
+
+
+async def test_how_the_composer_is_read(shell: Shell, gemini: FakeAgent) -> None:
+    gemini.screen = "an answer\n\n> a draft"
+    result = await shell.run("status", "gemini", "--composer")
+    assert result.code == 0
+    assert "'a draft'" in result.out
+    assert next(line for line in result.out.splitlines() if line.endswith("> a draft")).split()[0] == "3▸▌"
+    found = json.loads((await shell.run("status", "gemini", "--composer", "--json")).out)["composer"]
+    assert (found["visible"], found["empty"], found["draft"]) == (True, False, "a draft")
+    assert found["draft_at"] == {"row": 3, "column": 3}
+    assert [row["part"] for row in found["rows"]] == ["", "", "draft"]
+    gemini.screen = "an answer\n\nroot@host:~$ "
+    result = await shell.run("status", "gemini", "--composer")
+    assert "looks like a shell's" in result.out
+    found = json.loads((await shell.run("status", "gemini", "--composer", "--json")).out)["composer"]
+    assert (found["visible"], found["refused"]["row"]) == (False, 3)
+    assert "composer" not in json.loads((await shell.run("status", "gemini", "--json")).out)

@@ -64,7 +64,7 @@ def test_of_things_that_there_are_not(shell: Shell, words: str) -> None:
 @pytest.mark.parametrize("words", [words for words in LEAVES if "--json" in options(LEAVES[words])])
 def test_errors_as_json_are_one_document(shell: Shell, words: str) -> None:
     for arguments in ([], plausible(LEAVES[words])):
-        result = shell.call(*words.split()[1:], *arguments, "--json")
+        result = shell.call(*words.split()[1:], "--json", *arguments)
         sound(result)
         if result.out or result.code:
             told = json.loads(result.out)
@@ -78,7 +78,7 @@ def test_an_option_with_a_slip_is_told_with_the_one_that_is_meant(shell: Shell, 
     if option is None or words == "synapse config set":
         pytest.skip("has no option, or takes any word for a value")
     slip = option[:-1] + "xx"
-    result = shell.call(*words.split()[1:], *plausible(LEAVES[words]), slip)
+    result = shell.call(*words.split()[1:], slip, *plausible(LEAVES[words]))
     assert result.code == 2
     assert option in result.err
 

@@ -144,6 +144,13 @@ def test_bash_is_given_what_follows_its_last_break(shell: Shell) -> None:
     assert found == "plain\ttabs\t\n"
 
 
+@pytest.mark.parametrize("line", ["synapse-tui ./my-a", "synapse start claude ./my-a"])
+def test_paths_of_programs_are_completed_by_the_shell(shell: Shell, line: str) -> None:
+    *words, typed = line.split(" ")[1:]
+    find = tui.completed_by if line.startswith("synapse-tui") else group.completed_by
+    assert [(item.value, item.type) for item in offers(find, words, typed)] == [("./my-a", "file")]
+
+
 @pytest.mark.parametrize(
     ("kind", "line"),
     [

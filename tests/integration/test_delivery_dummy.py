@@ -5,7 +5,7 @@ import pytest
 from synapse_tui.errors import MessageError
 from synapse_tui.events import Event, TaskChanged
 from synapse_tui.model import AgentState, DeliveryState, Reply, TaskState
-from tests.integration.session_rig import open_rig, until
+from tests.integration.session_rig import open_rig, until, verified_in
 
 
 async def test_a_message_is_submitted_worked_on_and_answered(tmp_path):
@@ -109,7 +109,7 @@ async def test_a_swallowed_enter_is_repeated(tmp_path):
 
 
 async def test_a_message_that_cannot_be_sent_is_held_and_told(tmp_path):
-    async with open_rig(tmp_path, "--swallow-enter", "99") as rig:
+    async with open_rig(tmp_path, "--swallow-enter", "99", profile=verified_in(1.0)) as rig:
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
         assert "left in the composer" in task.reason
         assert "stuck" in rig.session.reading().draft
@@ -221,7 +221,7 @@ async def test_a_question_makes_the_task_wait_for_input(tmp_path):
 
 
 async def test_a_message_left_in_the_composer_is_submitted_when_it_is_released(tmp_path):
-    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+    async with open_rig(tmp_path, "--swallow-enter", "2", profile=verified_in(1.0)) as rig:
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
         rig.session.control.release(task.id)
         await rig.done(task)
@@ -230,7 +230,7 @@ async def test_a_message_left_in_the_composer_is_submitted_when_it_is_released(t
 
 
 async def test_a_message_left_in_the_composer_that_a_person_sends(tmp_path):
-    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+    async with open_rig(tmp_path, "--swallow-enter", "2", profile=verified_in(1.0)) as rig:
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
         rig.type("\r")
         assert (await rig.done(task)).state is TaskState.COMPLETED
@@ -238,7 +238,7 @@ async def test_a_message_left_in_the_composer_that_a_person_sends(tmp_path):
 
 
 async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
-    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+    async with open_rig(tmp_path, "--swallow-enter", "2", profile=verified_in(1.0)) as rig:
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
         rig.type("\x15")
         await rig.delivery(task, DeliveryState.HELD, "uncertain whether it was sent")
@@ -262,11 +262,11 @@ async def test_a_queue_does_not_wait_between_turns_for_an_agent_that_tells_its_s
 
 
 async def test_a_queue_waits_between_turns_for_an_agent_whose_screen_alone_tells(tmp_path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.agents.turns.SETTLED_SIGNAL", 3.0)
+    monkeypatch.setattr("synapse_tui.agents.turns.SETTLED_SIGNAL", 1.5)
     async with open_rig(tmp_path, "--no-status") as rig:
         await rig.until_ended(rig.send("first"), rig.send("second"))
         ended, pasted = rig.records("turn-end")[0]["t"], rig.records("paste")[1]["t"]
-        assert pasted - ended >= 3.0
+        assert pasted - ended >= 1.5
 
 
 async def test_an_agent_that_answers_before_it_was_seen_to_take_the_message(tmp_path):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from synapse_tui.model import AgentState, DeliveryState, TaskState
-from tests.integration.session_rig import open_rig, until, with_profile
+from tests.integration.session_rig import open_rig, until, verified_in, with_profile
 
 
 @pytest.mark.parametrize("turn", ["%%slow:60%%", "%%hang:60%%"])
@@ -99,9 +99,7 @@ async def test_an_agent_that_starts_gets_no_interrupt_key(tmp_path):
 
 @pytest.mark.parametrize("left", [False, True])
 async def test_priority_5_passes_a_message_that_the_agent_did_not_take_into_its_turn(tmp_path, left):
-    profile = with_profile()
-    verify = 2.0 if left else 6.0  # long enough for the urgent message on a busy machine
-    profile = dataclasses.replace(profile, submit=dataclasses.replace(profile.submit, verify=verify))
+    profile = verified_in(1.0 if left else 3.0)  # long enough for the urgent message on a busy machine
     async with open_rig(tmp_path, "--while-working", "ignore", profile=profile) as rig:
         await rig.ready()
         running = rig.send("%%hang:60%%")

@@ -4,6 +4,9 @@ import asyncio
 import os
 import signal
 
+import pytest
+
+from synapse_tui.agents.delivery import typist
 from synapse_tui.agents.delivery.gate import UNREAD
 from synapse_tui.model import DeliveryState, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
@@ -27,11 +30,18 @@ async def in_the_middle(rig: Rig) -> None:
     await until(lambda: process.pending or process.unread, "the middle of the message")
 
 
-async def unread(rig: Rig, text: str) -> Task:
+async def unread(rig: Rig, text: str, keys: str = "") -> Task:
+    """Send a message, and type keys, to an agent that reads nothing; wait until that is noticed."""
     await rig.ready()
     os.kill(rig.session.pid, signal.SIGSTOP)
-    task = rig.send(text)
-    await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typist, "APPEAR", 0.5)
+        patch.setattr(typist, "TAKES_IN", 2.0)
+        task = rig.send(text)
+        for key in keys:
+            await asyncio.sleep(0.02)
+            rig.type(key)
+        await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
     return task
 
 
@@ -87,13 +97,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
 
 async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
-        await rig.ready()
-        os.kill(rig.session.pid, signal.SIGSTOP)
-        task = rig.send("short")
-        for key in "mine\r":
-            await asyncio.sleep(0.02)
-            rig.type(key)
-        await until(lambda: rig.session.tasks.get(task.id).reason == UNREAD, "that it does not read")
+        await unread(rig, "short", "mine\r")
         await asyncio.sleep(0.5)  # in which it might be typed again
         os.kill(rig.session.pid, signal.SIGCONT)
         await until(lambda: len(rig.submitted) == 2, "both")

@@ -103,7 +103,7 @@ async def test_idle_connections_make_room(hosts: list[Host], tmp_path: Path, ask
     holders = [asyncio.create_task(hold(host.port, asks)) for _ in range(80)]
     try:
         await until(lambda: host.descriptors > 30, "connections", ANSWER)
-        assert [await host.post() for _ in range(5)] == [200] * 5
+        assert [await host.post() for _ in range(2)] == [200] * 2
         # What needs descriptors besides: records, the history, commands.
         record = host.shell.home / ".a2a/registry" / f"{host.agent_id}.json"
         record.unlink()

@@ -59,7 +59,7 @@ async def test_everything_holds_for_the_dummy_and_nothing_is_left(shell: Shell) 
     assert [line.split(":")[1].strip() for line in result.err.splitlines()] == list(NAMES)
     assert not (shell.home / ".a2a").exists()
     assert not (shell.home / ".synapse" / "history.db").exists()
-    assert [path.name for path in (shell.home / ".synapse" / "doctor" / "dummy").iterdir()] == ["lock"]
+    assert not (shell.home / ".synapse" / "doctor" / "dummy").exists()
 
 
 async def test_its_advice_heals_profiles_that_are_broken(shell: Shell) -> None:
@@ -103,7 +103,7 @@ async def test_ctrl_c_ends_the_agent_and_cleans_up(shell: Shell) -> None:
     _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert (process.returncode, err.decode().strip()) == (130, "synapse: interrupted")
     assert processes_with("DOCTOR_TEST_MARK", mark) == ()
-    assert [path.name for path in (shell.home / ".synapse" / "doctor" / "dummy").iterdir()] == ["lock"]
+    assert not (shell.home / ".synapse" / "doctor" / "dummy").exists()
 
 
 async def test_nobody_pays_unasked_and_what_is_wrong_is_told_before_anything_starts(shell: Shell) -> None:

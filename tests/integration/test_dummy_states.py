@@ -27,7 +27,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize(("options", "size"), VARIANTS.values(), ids=VARIANTS.keys())
 async def test_every_state_is_seen(tmp_path, options, size):
-    rig = DummyRig(tmp_path, "--word-delay", "40", *options, **size)
+    rig = DummyRig(tmp_path, "--word-delay", "15", *options, **size)
     try:
         await rig.reaches(AgentState.READY)
         assert rig.reading.empty

@@ -74,7 +74,10 @@ async def test_a_conversation_goes_on_from_command_to_command(shell):
         await shell.run("external", "add", server.url, "--alias", "old")
         first = await shell.run("external", "send", "old", "hello")
         assert (first.code, first.out) == (0, "heard: hello\n")
-        assert 'old asks a question; answer it: synapse send old "..."' in first.err
+        asks = 'old asks a question; answer it: synapse send old "..."\n'
+        assert asks in first.err
+        task_id = first.err.split("(task ")[1][:8]
+        assert asks in (await shell.run("result", task_id)).err
         second = await shell.run("external", "send", "old", "more")
         assert second.out == "done: more\n"
 
@@ -97,6 +100,8 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
         short = sent.out.split("(task ")[1][:8]
         open_still = await shell.run("result", short)
         assert (open_still.code, "still open" in open_still.err) == (7, True)
+        late = await shell.run("result", short, "--wait-timeout", "0.5")
+        assert (late.code, "echo did not answer in 0.5 s" in late.err) == (7, True)
         done = await shell.run("external", "send", "echo", "hello", "--json")
         told = await shell.run("result", str(done.json["task_id"]))
         assert (told.code, told.out) == (0, "hello\n")

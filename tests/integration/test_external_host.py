@@ -16,7 +16,6 @@ from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.a2a.external import conversation as conversation_module
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.registry import AddRequest
-from synapse_tui.a2a.external.service import at_rest
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.host import Host
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
@@ -38,7 +37,7 @@ async def add(host: Host, url: str, alias: str = "echo") -> None:
 
 async def rested(host: Host, task: Task) -> Task:
     async with asyncio.timeout(PATIENCE):
-        while not at_rest(task):
+        while not task.state.at_rest:
             task = await host.externals.wait(
                 task.target, task.id, seen=task.updated_at.isoformat(), seconds=20
             )
@@ -126,7 +125,7 @@ async def test_the_answer_reaches_the_hosted_agent_that_asked(host, echo):
     assert told.text.startswith("[external agent @echo, not verified")
     assert told.text.endswith("\nhello")
     assert told.metadata["in_reply_to"] == task.id
-    assert host.externals.task("echo", task.id).reply is ReplyState.TOLD
+    await until(lambda: host.externals.task("echo", task.id).reply is ReplyState.GIVEN)
 
 
 async def test_conversations_outlive_the_host_and_go_on(tmp_path, echo):
@@ -316,7 +315,7 @@ async def test_an_agent_that_waits_gets_the_answer_once(host, echo):
     task = await call(calls.external_send("echo", "hello", response_expected=True))
     while not task.state.final:
         task = await call(calls.external_task("echo", task, 10))
-    await until(lambda: host.externals.task("echo", task.task_id).reply is ReplyState.TOLD)
+    await until(lambda: host.externals.task("echo", task.task_id).reply is ReplyState.GIVEN)
     await client.close()
 
     assert task.text == "hello"

@@ -198,7 +198,7 @@ def lines(*values: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-def stored_task(state: str = "working", delivery: str = "submitted") -> dict[str, Any]:
+def stored_task(state: str = "working", delivery: str = "submitted", second: int = 1) -> dict[str, Any]:
     return {
         "id": "0000000a-0000-4000-8000-000000000000",
         "context_id": "c1",
@@ -206,7 +206,7 @@ def stored_task(state: str = "working", delivery: str = "submitted") -> dict[str
         "sender": {"sender_id": "user", "sender_type": "user", "sender_endpoint": "", "verified": True},
         "text": "hello",
         "created_at": "2026-01-02T00:00:00+00:00",
-        "updated_at": "2026-01-02T00:00:01+00:00",
+        "updated_at": f"2026-01-02T00:00:0{second}+00:00",
         "state": state,
         "delivery": delivery,
         "reason": "",
@@ -269,7 +269,7 @@ async def test_files_of_earlier_versions_become_rows_once(tmp_path, monkeypatch)
     # A host of the earlier version is still running, and goes on with its conversation.
     file.write_bytes(
         lines(
-            {"task": stored_task("completed", "done"), "owner": "9:9"},
+            {"task": stored_task("completed", "done", 2), "owner": "9:9"},
             {"entry": stored_entry("kkk", "answer", "5")},
         )
     )
@@ -281,3 +281,23 @@ async def test_files_of_earlier_versions_become_rows_once(tmp_path, monkeypatch)
         assert len(list(folder.iterdir())) == 2
         await store.forget("docs")
         assert not list(folder.iterdir())
+
+
+async def test_a_file_that_cannot_be_renamed_does_not_replace_what_followed(tmp_path, monkeypatch):
+    folder = conversation_folder(tmp_path / "external", PROJECT)
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "docs.jsonl").write_bytes(EARLIER)
+    monkeypatch.setattr(conversations, "_imported", lambda _path: tmp_path)
+    async with opened(tmp_path, "1:1") as store:
+        conversation = talk()
+        conversation.restore(found(await store.load(claim=True)))
+        conversation.fail(conversation.tasks[0].id, "it broke")
+        conversation.opened = False
+        store.note(conversation)
+        await store.commit()
+    async with opened(tmp_path, "2:2") as store:
+        saved = found(await store.load(claim=True))
+    assert list((tmp_path / "external").glob("*/*")) == [folder / "docs.jsonl"]
+    assert saved.tasks == tuple(conversation.tasks)
+    assert set(saved.entries) == set(conversation.entries)
+    assert (saved.tasks[0].state, saved.opened) == (TaskState.FAILED, False)

@@ -13,18 +13,19 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
 from synapse_tui.agents.session import AgentSession, resumed_spec
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
 from synapse_tui.instructions.compose import UNTRUSTED
 from synapse_tui.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from synapse_tui.workspace import Handover, SavedAgent
 from tests.integration.session_rig import until
 from tests.ports import free_ports
+from tests.profiles import shipped
 
 
 class Rig:
@@ -74,7 +75,7 @@ class Rig:
 
 def talking_dummy(delay: float) -> ProfileSet:
     """The built-in agent with instructions, ready after a while, on ports that nothing else here uses."""
-    found = load_profiles(shipped_profiles())
+    found = shipped()
     first = free_ports(21)
     dummy = found.profiles["dummy"]
     startup = dataclasses.replace(dummy.startup, delay=delay)

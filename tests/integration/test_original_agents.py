@@ -224,7 +224,7 @@ async def test_the_answer_of_our_agent_ends_the_task_of_the_sender(host: Host, o
     await until(lambda: original.tasks[own]["status"] == "completed", lambda: original.tasks[own])
     (artifact,) = original.tasks[own]["artifacts"]
     assert "what is it?" in artifact["data"]["content"]
-    await until(lambda: alice.tasks.get(given).reply is ReplyState.TOLD, "the note of that")
+    await until(lambda: alice.tasks.get(given).reply is ReplyState.GIVEN, "the note of that")
 
 
 async def test_a_failure_of_our_agent_is_one_of_the_senders_task(host: Host, original: Original) -> None:

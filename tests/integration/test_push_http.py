@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,14 +15,17 @@ import pytest
 
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.network import bind_loopback
-from synapse_tui.a2a.push import PushService
+from synapse_tui.a2a.push import PushService, service
 from synapse_tui.a2a.server import AgentServer
-from synapse_tui.model import AgentSpec
+from synapse_tui.errors import HistoryError
+from synapse_tui.messages.history import READING, PushJournal
+from synapse_tui.model import USER, AgentSpec, MessageRequest, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.host_kit import make_host, running
 from tests.integration.push_kit import answer, receiving, telling
 from tests.integration.shell_kit import Shell
 from tests.unit.dialect_kit import message, signer
+from tests.waiting import until
 
 TOKENS = {"synapse-codex-8120": "codex-secret", "user": "user-secret"}
 EVENTS = ["task.completed", "task.failed"]
@@ -184,3 +188,34 @@ async def test_a_host_tells_what_becomes_of_a_task_and_of_its_agent(tmp_path):
             got = await receiver.until(3)
         assert [each.json["event"] for each in got] == ["task.submitted", "task.working", "task.completed"]
         assert "hello" in got[-1].json["data"]["artifacts"][0]["data"]
+
+
+async def test_nothing_is_delivered_before_the_webhooks_of_the_agent_are_read(tmp_path, monkeypatch):
+    """Otherwise a task that ends before, in a host that is then killed, would never be reported."""
+    read, release = PushJournal.webhooks, asyncio.Event()
+
+    async def slow(*args: Any, **options: Any) -> Any:
+        await release.wait()
+        return await read(*args, **options)
+
+    monkeypatch.setattr(PushJournal, "webhooks", slow)
+    async with running(make_host(tmp_path)) as host:
+        await host.history.unfinished()  # opens the database
+        session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        await session.tasks.journal.restored(0.5)
+        task = session.accept(MessageRequest("hello", USER))
+        assert session.tasks.journal.problem == READING
+        release.set()
+        await until(lambda: session.tasks.get(task.id).state is TaskState.COMPLETED)
+
+
+async def test_webhooks_that_cannot_be_read_hold_no_messages_for_long(tmp_path, monkeypatch):
+    async def broken(*_: Any, **__: Any) -> None:
+        raise HistoryError("history cannot be read: a damaged row")
+
+    monkeypatch.setattr(PushJournal, "webhooks", broken)
+    monkeypatch.setattr(service, "LOAD_AGAIN", 0.1)
+    async with running(make_host(tmp_path)) as host:
+        session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        task = session.accept(MessageRequest("hello", USER))
+        await until(lambda: session.tasks.get(task.id).state is TaskState.COMPLETED)

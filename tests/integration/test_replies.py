@@ -178,7 +178,7 @@ async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_pers
         _, given = await Person(alice).ask(bob, WORKS)
         await works_on(bob, given)
         await Person(bob).reply("you had asked")
-        await until(lambda: bob.tasks.get(given.id).reply is ReplyState.TOLD, "the answer has come")
+        await until(lambda: bob.tasks.get(given.id).reply is ReplyState.GIVEN, "the answer has come")
         port = alice.port
     async with running(make_host(tmp_path, "one")) as one:
         again = await one.open(AgentSpec("dummy", port=port), columns=80, lines=24)
@@ -236,6 +236,6 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
     assert late.metadata["in_reply_to"] == given.id
     assert "are you there?" in late.text
     assert (late.sender.sender_id, late.sender.verified) == (bob.agent_id, True)
-    assert alice.tasks.get(own.id).reply is ReplyState.TOLD
+    assert alice.tasks.get(own.id).reply is ReplyState.GIVEN
     await until(lambda: alice.tasks.get(late.id).state is TaskState.COMPLETED, "alice has read it")
     assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"

@@ -284,7 +284,7 @@ PROCESSES: dict[int, str] = {}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the kernel's word on sockets")
-@pytest.mark.parametrize("shell", ["CALL", "setsid -w CALL; true", "(CALL &) ; sleep 3", "exec CALL"])
+@pytest.mark.parametrize("shell", ["CALL", "setsid -w CALL; true", "(CALL &) ; sleep 1", "exec CALL"])
 async def test_an_unsigned_call_from_inside_an_agent_is_that_agents(shell: str) -> None:
     PROCESSES.clear()
     both = Services(access=Access(AccessRules()), processes=lambda: PROCESSES)

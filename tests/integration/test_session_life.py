@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from blockbuster import blockbuster_ctx
 
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import (
@@ -22,10 +21,10 @@ from synapse_tui.events import (
     ClipboardRequested,
 )
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from synapse_tui.terminal import Damage
 from tests.integration.session_rig import open_rig, until, with_profile
+from tests.profiles import shipped
 
 
 async def test_states_are_published_in_order(tmp_path):
@@ -286,7 +285,7 @@ input("$ ")
 
 
 async def test_what_a_shell_draws_by_itself_is_nothing_to_be_looked_at(tmp_path):
-    shell = load_profiles(shipped_profiles()).find("shell")
+    shell = shipped().find("shell")
     shell = dataclasses.replace(shell, command=sys.executable, args=("-c", PROMPTS))
     async with open_rig(tmp_path, profile=shell) as rig:
         await until(lambda: "$" in rig.session.console.tail(), "its prompt")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from synapse_tui.database.sqlite import open_engine
 from synapse_tui.events import EventBus
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.records import AgentKey, TaskQuery
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
@@ -61,7 +61,7 @@ def be_commands(folder: Path) -> None:
     """Open both databases, search, lock, note, remove: each time anew, as commands do."""
     for count in range(ROUNDS):
         archive = Archive(folder / "history.db")
-        archive.select(Wanted(query="message"))
+        archive.select(TaskQuery(query="message"))
         archive.close()
         safety = LockDatabase(folder / "safety.db", alive=is_alive)
         lock_something(safety, "user", count)

@@ -13,7 +13,8 @@ from sqlalchemy import text
 
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
+from synapse_tui.messages.records import TaskQuery
 from tests.integration.shell_kit import Shell
 from tests.postgres_kit import PASSWORD, Server
 
@@ -49,7 +50,7 @@ class Shelf:
         return str(row["id"])
 
     def found(self, query: str, **wanted: object) -> list[str]:
-        return [each.task.text for each in self.archive.select(Wanted(query=query, **wanted))]  # type: ignore[arg-type]
+        return [each.task.text for each in self.archive.select(TaskQuery(query=query, **wanted))]  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.archive.close()

@@ -16,9 +16,9 @@ import pytest
 from synapse_tui.database.connect import backend_of
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.errors import HistoryError
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.history import AgentJournal, History
-from synapse_tui.messages.records import AgentKey
+from synapse_tui.messages.records import AgentKey, TaskQuery
 from synapse_tui.safety.database import opened_file_safety
 from synapse_tui.safety.handler import LockStore
 from tests.integration.team_kit import Machine
@@ -222,7 +222,7 @@ def test_who_may_only_read_can_read(postgres: Server, database: str, team_url: s
     )
     location = TeamDatabase(postgres.url(database, "reader", "reader"), "m", tmp_path)
     archive = Archive(location)
-    assert archive.select(Wanted()) == []
+    assert archive.select(TaskQuery()) == []
     archive.close()
     with opened_file_safety(location, alive=lambda _: True) as safety:
         assert [lock.file for lock in safety.locks()] == ["a"]

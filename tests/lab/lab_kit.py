@@ -1,4 +1,4 @@
-"""One real agent in a session, offline, and what its fake model logged of it."""
+"""One real agent in a session, offline (see `run`), and what its fake model logged of it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler
+from tests.lab.agents import AGENTS as LAB_AGENTS
+from tests.lab.fake_model import APPENDED, CLOSED
 
 LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
-DUMP = os.environ.get("FAKE_DUMP", "")
-AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
+PROFILES = load_profiles(shipped_profiles())
+AGENTS = [name for name in LAB_AGENTS if name in PROFILES.profiles]
+HOOKED = [name for name in AGENTS if PROFILES.find(name).hooks]
 PEER = Sender("synapse-tester-8200", "tester", verified=True)
 SLOW = 60.0
+START = 180.0  # some load hundreds of megabytes
 _TAKEN_IN = re.compile(
     r"\AThe user sent a new message while you were working:\n(.*)\n\nIMPORTANT: .*\Z", re.DOTALL
 )
@@ -57,21 +61,19 @@ class JsonLines:
 
 
 class ModelLog:
-    """What the model was asked since this object was made.
-
-    Of every request the log names the last text of the user. Where the model also dumps whole requests
-    (FAKE_DUMP), those of several prompts that an agent sends in one are known too.
-    """
+    """What the model was asked since this object was made."""
 
     def __init__(self) -> None:
         self._log = JsonLines(Path(LOG))
-        self._dump = JsonLines(Path(DUMP)) if DUMP else None
         self._entries: list[dict[str, Any]] = []
         self._texts: list[str] = []
         self._counts: Counter[str] = Counter()
 
     def entries(self) -> list[dict[str, Any]]:
-        self._entries += self._log.more()
+        for entry in self._log.more():
+            self._entries.append(entry)
+            if entry.get("prompt"):
+                self._note(user_texts(entry["body"]))
         return self._entries
 
     def last_prompts(self) -> list[str]:
@@ -79,16 +81,12 @@ class ModelLog:
         return [
             str(entry["last_user"])
             for entry in self.entries()
-            if entry.get("last_user") and entry.get("tools") and not entry.get("tool_result")
+            if entry.get("last_user") and entry.get("prompt") and not entry.get("tool_result")
         ]
 
     def prompts(self) -> list[str]:
         """Everything that was submitted, as often as it was, and what agents put in as the user's."""
-        if self._dump is None:
-            return self.last_prompts()
-        for request in self._dump.more():
-            if request.get("tools"):
-                self._note(user_texts(request))
+        self.entries()
         return self._texts
 
     def _note(self, texts: list[str]) -> None:
@@ -108,12 +106,11 @@ class ModelLog:
         return [prompt for prompt in self.prompts() if token in prompt]
 
     def dumped(self, text: str) -> bool:
-        """Whether any request held a text, wherever; only where the model dumps whole requests."""
-        quoted = json.dumps(text)[1:-1].encode()
-        return not DUMP or quoted in Path(DUMP).read_bytes()
+        """Whether any request held a text, wherever."""
+        return json.dumps(text, ensure_ascii=False)[1:-1].encode() in Path(LOG).read_bytes()
 
     def closed_streams(self) -> int:
-        return sum("closed stream early" in str(entry.get("note", "")) for entry in self.entries())
+        return sum(entry.get("note") == CLOSED for entry in self.entries())
 
 
 def user_texts(request: dict[str, Any]) -> list[str]:
@@ -126,7 +123,7 @@ def user_texts(request: dict[str, Any]) -> list[str]:
         elif message.get("role") != "user":
             continue
         parts = [{"text": content}] if isinstance(content, str) else content or ()
-        texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
+        texts += [APPENDED.split(part["text"])[0] for part in parts if isinstance(part.get("text"), str)]
     return texts
 
 
@@ -136,7 +133,8 @@ class Lab:
     def __init__(
         self, agent: str, folder: Path, *, cwd: Path | None = None, journal: Journal | None = None
     ) -> None:
-        self.profile = load_profiles(shipped_profiles()).find(agent)
+        self.profile = PROFILES.find(agent)
+        self.asks = LAB_AGENTS[agent].asks
         self.events = EventBus()
         self.states: list[tuple[float, str, str]] = []
         self.model = ModelLog()
@@ -210,6 +208,10 @@ class Lab:
     def type(self, text: str) -> None:
         self.session.user_input(text.encode())
 
+    def deny(self) -> None:
+        for key in self.profile.deny:
+            self.session.user_input(key)
+
     async def clear_draft(self) -> None:
         for key in self.profile.clear:
             self.session.user_input(key)
@@ -230,7 +232,7 @@ async def open_lab(
     lab = Lab(agent, folder, cwd=cwd, journal=journal)
     lab.session.start(*size)
     try:
-        await lab.until(lambda: lab.session.report.state is AgentState.READY, "READY")
+        await lab.until(lambda: lab.session.report.state is AgentState.READY, "READY", START)
         lab.note("ready")
         yield lab
     except BaseException:

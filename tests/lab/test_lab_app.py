@@ -1,8 +1,4 @@
-"""The whole application with the real agents, offline, against a fake model that logs what was submitted.
-
-Run inside a lab that has put the agents on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab -m lab
-"""
+"""The whole application with the real agents, offline, against a fake model that logs what was submitted."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.tmux_terminal import TmuxTerminal
+from tests.lab.fake_model import CLOSED
 
 LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
 SLOW = 90.0
@@ -25,7 +22,7 @@ SLOW = 90.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 
@@ -36,7 +33,7 @@ def submitted(text: str) -> list[dict[str, object]]:
     return [
         entry
         for entry in entries
-        if text in str(entry.get("last_user", "")) and entry.get("tools") and not entry.get("tool_result")
+        if text in str(entry.get("last_user", "")) and entry.get("prompt") and not entry.get("tool_result")
     ]
 
 
@@ -157,7 +154,7 @@ def test_priority_5_closes_a_stream_and_the_agent_answers_afterwards(app: TmuxTe
     time.sleep(2)
 
     def interrupts() -> int:
-        return Path(LOG).read_text().count("closed stream early")
+        return Path(LOG).read_text().count(CLOSED)
 
     before = interrupts()
     began = time.monotonic()

@@ -1,8 +1,4 @@
-"""`synapse` in the shells of the real agents, offline, where the person's start-up files set PATH anew.
-
-Run inside a lab that has put the agent on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_command.py -m lab -k codex
-"""
+"""`synapse` in the shells of the real agents, offline, where the person's start-up files set PATH anew."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ STARTUP_FILES = (".bash_profile", ".bashrc", ".profile")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -1,8 +1,7 @@
 """Claude and Codex hold a conversation by `synapse send` and `synapse reply`, offline, against a fake model.
 
-Run inside a lab that has put both on PATH and exported the log, once with CODEX_MODE=danger-full-access and
-once with CODEX_MODE=workspace-write, from whose sandbox Codex reaches others through its spool only:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_conversation.py -m lab
+Run it once with CODEX_MODE=danger-full-access and once with CODEX_MODE=workspace-write, from whose sandbox
+Codex reaches others through its spool only.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MARK = "p=$(printf '\\45\\45')"
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

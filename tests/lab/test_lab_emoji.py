@@ -1,10 +1,8 @@
 """Messages full of joined emoji to the real agents: each arrives once, whole, and was typed only once.
 
-Agents and terminals disagree on how wide such emoji are, and so on where they wrap. Run inside a lab that has
-put the agents on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_emoji.py -m lab -k codex
-The texts are decided by a seed, which is printed; SYNAPSE_LAB_SEED repeats it. SYNAPSE_LAB_MESSAGES changes
-how many are sent to an agent in a terminal of each size.
+Agents and terminals disagree on how wide such emoji are, and so on where they wrap. The texts are decided by
+a seed, which is printed; SYNAPSE_LAB_SEED repeats it. SYNAPSE_LAB_MESSAGES changes how many are sent to an
+agent in a terminal of each size.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ MESSAGES = int(os.environ.get("SYNAPSE_LAB_MESSAGES", "30"))
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -1,8 +1,4 @@
-"""Instructions reach the real agents once a conversation, offline, against a fake model.
-
-Run inside a lab that has put the agents on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_instructions.py -m lab
-"""
+"""Instructions reach the real agents once a conversation, offline, against a fake model."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ SLOW = 90.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -1,8 +1,4 @@
-"""Messages of priority 4 to real agents that work: some queue them, Codex is steered, for opencode they wait.
-
-Run inside a lab that has put the agents on PATH, exported the model's log and has whole requests dumped:
-    SYNAPSE_LAB_LOG=<log> FAKE_DUMP=<dump> pytest tests/lab/test_lab_into_turn.py -m lab
-"""
+"""Messages of priority 4 to real agents at work: some queue them, Codex is steered, others let them wait."""
 
 from __future__ import annotations
 
@@ -14,14 +10,12 @@ import pytest
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.paths import shipped_profiles
-from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        not (LOG and DUMP), reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG, FAKE_DUMP)"
-    ),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 HOLDS = [agent for agent in AGENTS if load_profiles(shipped_profiles()).find(agent).working_input == "hold"]

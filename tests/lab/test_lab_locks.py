@@ -1,8 +1,4 @@
-"""File locks between two real agents of one project, offline, against a fake model.
-
-Run inside a lab that has put the agents on PATH and exported the log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_locks.py -m lab -k codex
-"""
+"""File locks between two real agents of one project, offline, against a fake model."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ from synapse_tui.safety.locks import Lock, ModificationQuery
 from synapse_tui.safety.service import Enforcement
 from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import asking, need_agents, open_host
-from tests.lab.lab_kit import AGENTS, LOG, ModelLog
+from tests.lab.lab_kit import HOOKED, LOG, ModelLog
 
 SLOW = 150.0
 SOON = 2.0
@@ -36,7 +32,7 @@ SOON = 2.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 
@@ -151,7 +147,7 @@ def written(name: str) -> str:
     return file.read_text().strip() if file.exists() else ""
 
 
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", HOOKED)
 async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) -> None:
     other = "codex" if kind == "claude" else "claude"
     name = f"shared-{uuid.uuid4().hex[:8]}.txt"
@@ -189,7 +185,7 @@ async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) ->
             assert here.host.safety.enforcement(session.agent_id) is Enforcement.ON
 
 
-@pytest.mark.parametrize("kind", AGENTS)
+@pytest.mark.parametrize("kind", HOOKED)
 async def test_locks_end_with_a_refused_dialog_an_interrupt_and_a_killed_agent(kind: str) -> None:
     async with shop(kind) as here:
         session = await here.open(kind)

@@ -1,7 +1,6 @@
 """Codex in its sandbox, without a network: messages out of it, offline, against a fake model.
 
-Run inside a lab that has put the agents on PATH, exported the model's log and set Codex to `workspace-write`:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_spool.py -m lab
+Run it with CODEX_MODE=workspace-write.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ SLOW = 90.0
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 

@@ -1,8 +1,4 @@
-"""States and composers of the real agents, offline: drafts, turns, dialogs, interrupts, wide and narrow.
-
-Run inside a lab that has put the agents on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_states.py -m lab
-"""
+"""States and composers of the real agents, offline: drafts, turns, dialogs, interrupts, wide and narrow."""
 
 from __future__ import annotations
 
@@ -25,19 +21,18 @@ from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty import PtyProcess, ReadScheduler
 from synapse_tui.terminal import Terminal
 from tests.integration.pty_harness import until
+from tests.lab.agents import AGENTS as LAB_AGENTS
+from tests.lab.lab_kit import AGENTS, LOG
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 PATIENCE = 60.0
 SIZES = {"wide": (100, 32), "narrow": (44, 16)}
-AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
 LONG = "\n".join(f"line {number} of a long message" for number in range(62))
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(
-        not os.environ.get("SYNAPSE_LAB_LOG"), reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"
-    ),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 
@@ -146,17 +141,18 @@ async def test_the_day_of_an_agent(rig: AgentRig) -> None:
     await rig.reaches(WORKING)
     await rig.reaches(READY)
 
-    await rig.send("%%run:touch made-by-agent; id -un%% %%esc%%")
-    await rig.reaches(WAITING)
-    await until(lambda: rig.reading.dialog, rig.told)
-    seen = len(rig.detector.timeline)
-    await asyncio.sleep(1.5)
-    assert not rig.reading.visible
-    assert {report.state for report in rig.detector.timeline[seen:]} <= {WAITING}
-    for key in rig.profile.deny:
-        rig.press(key)
-    await rig.reaches(READY)
-    await until(lambda: rig.reading.empty, rig.told)  # told before it is drawn
+    if LAB_AGENTS[rig.profile.name].asks:
+        await rig.send("%%run:touch made-by-agent; id -un%% %%esc%%")
+        await rig.reaches(WAITING)
+        await until(lambda: rig.reading.dialog, rig.told)
+        seen = len(rig.detector.timeline)
+        await asyncio.sleep(1.5)
+        assert not rig.reading.visible
+        assert {report.state for report in rig.detector.timeline[seen:]} <= {WAITING}
+        for key in rig.profile.deny:
+            rig.press(key)
+        await rig.reaches(READY)
+        await until(lambda: rig.reading.empty, rig.told)  # told before it is drawn
 
     await rig.send("%%slow:30%%")
     await rig.reaches(WORKING)

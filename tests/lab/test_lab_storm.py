@@ -1,11 +1,7 @@
 """Fifty messages over each real agent while its user works with it: each arrives once, whole, in order.
 
-Run inside a lab that has put the agents on PATH and exported the model's log:
-    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_storm.py -m lab -k claude
 What happens is decided by a seed, which is printed; SYNAPSE_LAB_SEED repeats it. SYNAPSE_LAB_MESSAGES changes
-how many messages are sent, SYNAPSE_LAB_PHASES (names joined by commas) what the user does. Only where the
-model dumps whole requests (FAKE_DUMP) the user presses Enter without a look: agents may send that prompt
-and a message in one request, of which the log names the last.
+how many messages are sent, SYNAPSE_LAB_PHASES (names joined by commas) what the user does.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import AgentState
 from synapse_tui.process_times import is_alive, process_name
-from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab
+from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
 from tests.lab.storm import Storm
 from tests.lab.storm_person import Person
 from tests.lab.storm_texts import message_texts
@@ -37,7 +33,7 @@ SIZES = [(80, 24), (100, 32), (120, 40)]
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+    pytest.mark.skipif(not LOG, reason="needs real agents: python -m tests.lab.run"),
 ]
 
 
@@ -121,7 +117,7 @@ class Day:
         if await self.storm.a_message_is_typed(30):
             self.lab.note("the user types into a message")
         await asyncio.sleep(self.chance.uniform(0, 0.6))
-        if DUMP and self.chance.random() < 0.5:
+        if self.chance.random() < 0.5:
             await self._blind()
         else:
             await self.person.begin()

@@ -4,8 +4,19 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import textual.app
+import textual.pilot
 
 from synapse_tui.widgets import bars
+from tests.ui.idle import wait_for_idle
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _idle_is_known() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (textual.app, textual.pilot):
+            patch.setattr(module, "wait_for_idle", wait_for_idle)
+        yield
 
 
 @pytest.fixture(autouse=True)

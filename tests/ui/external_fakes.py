@@ -7,9 +7,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from synapse_tui.a2a.external.conversation import Conversation
-from synapse_tui.a2a.external.peer import Update
-from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, Interface
-from synapse_tui.a2a.external.service import external_address
+from synapse_tui.a2a.external.peer import TaskUpdate
+from synapse_tui.a2a.external.registry import (
+    AddRequest,
+    Candidate,
+    ExternalAgent,
+    Interface,
+    external_address,
+)
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.events import ExternalsChanged, ExternalTalked, TaskChanged
@@ -53,7 +58,7 @@ class FakeExternals:
         return self._agents[alias]
 
     def addresses(self) -> list[Address]:
-        return [external_address(agent) for agent in self._agents.values()]
+        return [external_address(agent.alias, agent.url) for agent in self._agents.values()]
 
     def conversation(self, alias: str) -> Conversation | None:
         return self._talks.get(alias)
@@ -100,7 +105,7 @@ class FakeExternals:
         self.told(alias, task)
         return task
 
-    def say(self, alias: str, update: Update) -> Task:
+    def say(self, alias: str, update: TaskUpdate) -> Task:
         talk = self._talks[alias]
         task = talk.apply(talk.tasks[-1].id, update)
         self.told(alias, task)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from textual.pilot import Pilot
 
-from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
+from synapse_tui.a2a.external.peer import TaskUpdate, artifact_of, piece_of
 from synapse_tui.a2a.external.registry import Candidate, ExternalAgent, Interface
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part, TaskMessage
@@ -35,9 +35,7 @@ def talk(host: FakeHost, alias: str = "docs") -> None:
     task = conversation.begin("review src/lexer.rs, please: does it drop bytes?", USER, expected=False)
     reading = said("reading src/lexer.rs", "p1")
     conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.WORKING, reading))
-    conversation.apply(
-        task.id, ArtifactChunk("r1", "c1", artifact_of((Part(text=REPORT),), artifact_id="a1"))
-    )
+    conversation.apply(task.id, piece_of("r1", "c1", artifact_of((Part(text=REPORT),), artifact_id="a1")))
     conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED))
     codex = Sender("synapse-codex-8120", "codex", verified=True)
     failed = conversation.begin("and the parser?", codex, expected=True)
@@ -54,7 +52,7 @@ def streaming(host: FakeHost, alias: str = "docs") -> None:
     conversation = host.externals.add(alias, name="Docs Agent")
     task = conversation.begin("tell me of the lexer", USER, expected=False)
     begun = artifact_of((Part(text="It reads bytes, and"),), artifact_id="a")
-    conversation.apply(task.id, ArtifactChunk("r1", "c1", begun))
+    conversation.apply(task.id, piece_of("r1", "c1", begun))
     conversation.opened = True
     host.externals.told(alias, conversation.get(task.id))
 
@@ -85,7 +83,7 @@ async def _open(pilot: Pilot[None], alias: str = "docs") -> SynapseApp:
     assert isinstance(app, SynapseApp)
     await until(lambda: app.begun and app.main.deck.pane(alias) is not None)
     app.main.go_to(alias)
-    await pilot.pause(0.1)
+    await pilot.pause()
     return app
 
 
@@ -96,13 +94,13 @@ async def _talk(pilot: Pilot[None]) -> None:
 async def _typing(pilot: Pilot[None]) -> None:
     await _open(pilot)
     await pilot.press(*"pytest", "shift+enter", *"and 日本語")
-    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def _choosing(pilot: Pilot[None]) -> None:
     await _open(pilot)
     await pilot.press("f7", "up", "up")
-    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def _empty(pilot: Pilot[None]) -> None:
@@ -112,13 +110,13 @@ async def _empty(pilot: Pilot[None]) -> None:
     app.host.externals.add("docs", name="Docs Agent")  # type: ignore[attr-defined]
     app.perform("open_external", "docs")
     await until(lambda: app.main.active == "docs")
-    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def _sidebar(pilot: Pilot[None]) -> None:
     await _open(pilot)
     await pilot.press("f6")
-    await pilot.pause(0.15)
+    await pilot.pause()
 
 
 async def _dialog(pilot: Pilot[None]) -> None:
@@ -129,19 +127,19 @@ async def _dialog(pilot: Pilot[None]) -> None:
     await pilot.press(LEADER, "e")
     await pilot.press(*"https://docs.example", "enter")
     await until(lambda: app.screen.query_one("#found").display)
-    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def _card(pilot: Pilot[None]) -> None:
     await _open(pilot)
     await pilot.press(LEADER, "w")
-    await pilot.pause(0.1)
+    await pilot.pause()
 
 
 async def _tasks(pilot: Pilot[None]) -> None:
     app = await _open(pilot)
     app.perform("external_tasks", "docs")
-    await pilot.pause(0.15)
+    await pilot.pause()
 
 
 SCENES: dict[str, tuple[Callable[[FakeHost], None] | None, Run]] = {

@@ -87,6 +87,10 @@ class FakeControl:
     def __init__(self, host: FakeHost, outbox: FakeOutbox) -> None:
         self._host = host
         self._outbox = outbox
+        self.allowed = False
+
+    def allow(self) -> None:
+        self.allowed = True
 
     def hold(self, task_id: str) -> Task:
         self._outbox.parked.add(task_id)
@@ -260,7 +264,9 @@ class FakeSession:
             self.unseen = False
 
     def reading(self) -> SimpleNamespace:
-        return SimpleNamespace(visible=self.composer, draft="", placeholder=False, dialog=False)
+        return SimpleNamespace(
+            visible=self.composer, draft="", placeholder=False, dialog=False, vi_normal=False
+        )
 
     def become(
         self,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.messages.records import Change, Page, Record, Story, Wanted
+from synapse_tui.messages.records import Change, Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import folded, terms_of
 from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
 
@@ -22,26 +22,26 @@ class FakeHistory:
     def __init__(self, project: Path) -> None:
         self.project = str(project)
         self.records: list[Record] = []
-        self.asked: list[Wanted] = []
+        self.asked: list[TaskQuery] = []
         self.left = 0
         self.fail: HistoryError | None = None
         self.gate = asyncio.Event()
         """Answers wait for it."""
         self.gate.set()
-        self.exported: list[tuple[Wanted, str, Path]] = []
+        self.exported: list[tuple[TaskQuery, str, Path]] = []
 
     @property
     def reader(self) -> FakeHistory:
         return self
 
-    async def page(self, wanted: Wanted) -> Page:
+    async def page(self, wanted: TaskQuery) -> Page[Record]:
         self.asked.append(wanted)
         await self.gate.wait()
         if self.fail is not None:
             raise self.fail
         found = [each for each in reversed(self.records) if _is_wanted(each, wanted)]
         ids = [each.task.id for each in found]
-        begin = ids.index(wanted.after) + 1 if wanted.after else 0
+        begin = ids.index(wanted.cursor) + 1 if wanted.cursor else 0
         some = found[begin : begin + wanted.limit]
         more = begin + wanted.limit < len(found)
         return Page(some, some[-1].task.id if more else "", self.left if wanted.query else 0)
@@ -59,7 +59,7 @@ class FakeHistory:
             steps.append(Change(task.id, record.finished_at, state, delivery, task.reason or "answered"))
         return Story(record, steps)
 
-    async def export(self, wanted: Wanted, form: str, path: Path) -> int:
+    async def export(self, wanted: TaskQuery, form: str, path: Path) -> int:
         self.exported.append((wanted, form, path))
         return len([each for each in self.records if _is_wanted(each, wanted)])
 
@@ -102,7 +102,7 @@ class FakeHistory:
         return task
 
 
-def _is_wanted(record: Record, wanted: Wanted) -> bool:
+def _is_wanted(record: Record, wanted: TaskQuery) -> bool:
     task = record.task
     words = folded(f"{task.text} {task.answer}")
     return (

@@ -96,7 +96,7 @@ def press(*keys: str) -> Run:
     async def run(pilot: Pilot[None]) -> None:
         await _all_shown(pilot)
         await pilot.press(*keys)
-        await pilot.pause(0.15)
+        await pilot.pause()
 
     return run
 
@@ -104,21 +104,21 @@ def press(*keys: str) -> Run:
 async def _all_shown(pilot: Pilot[None]) -> None:
     app = _app(pilot)
     await until(lambda: app.begun and len(app.main.deck.panes) == len(app.host.agents))
-    await pilot.pause(0.05)
+    await pilot.pause()
 
 
 async def _ended(pilot: Pilot[None]) -> None:
     await _all_shown(pilot)
     host = _app(pilot).host
     next(iter(host.agents.values())).end(ExitStatus(code=3))  # type: ignore[attr-defined]
-    await pilot.pause(0.15)
+    await pilot.pause()
 
 
 async def _delivery(pilot: Pilot[None]) -> None:
     app = _app(pilot)
     await _all_shown(pilot)
     app.messages.send_mention("synapse-claude-8100", "alice", "look at the diff, please", 3)
-    await pilot.pause(0.1)
+    await pilot.pause()
     sent = app.host.tasks[-1]
     app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]
     app.host.events.publish(Notice("codex: the port 8120 is taken; it was opened on 8121", "warning"))

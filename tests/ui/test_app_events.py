@@ -1,6 +1,7 @@
 """What the host tells, and how the application shows it."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from synapse_tui.events import AgentBell, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
-from synapse_tui.screens.palette import offers
+from synapse_tui.screens.palette import Offer, offers
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -198,12 +199,15 @@ async def test_a_waiting_message_is_held_and_released():
         await until(lambda: "Hold (h)" in text_of(app))
         await pilot.press("h")
         await until(lambda: newest(host, task).reason == "held by you")
-        offered = {offer.title: offer for offer in offers(app, app.messages.recipients())}
-        assert "Waiting for codex: look" in offered
+
+        def offered() -> dict[str, Offer]:
+            return {offer.title: offer for offer in offers(app, app.messages.recipients())}
+
+        await until(lambda: {"Waiting for codex: look", "Release messages to codex"} <= offered().keys())
         app.perform("show", task.id)
         await until(lambda: "Release (h)" in text_of(app))
         await pilot.press("escape")
-        app.perform(*offered["Release messages to codex"].action)
+        app.perform(*offered()["Release messages to codex"].action)
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
 
 
@@ -327,9 +331,11 @@ async def test_a_waiting_message_is_moved_from_the_sidebar():
         await until(lambda: waiting == [first.id, third.id, second.id])
 
 
-async def test_broken_profiles_are_told_and_can_be_read(tmp_path):
+async def test_broken_profiles_are_told_and_can_be_read():
     host = three_agents()
-    host.profiles.problems.append(ProfileError(tmp_path / "bad.yaml", 7, "'ports' [must] be two numbers"))
+    host.profiles.problems.append(
+        ProfileError(Path("/profiles/bad.yaml"), 7, "'ports' [must] be two numbers")
+    )
     async with running(host) as (app, _pilot):
         await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
         app.perform("problems")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from textual.events import Key, Paste
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, OptionList, TextArea
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound
@@ -14,7 +14,7 @@ from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.dialog import Confirm, Report
-from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.screens.new_agent import COMMAND, NewAgent
 from synapse_tui.screens.palette import Palette
 from tests.ui.app_kit import LEADER, at_main, exit_bar, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
@@ -158,6 +158,21 @@ async def test_new_agent_is_asked_for_and_gets_the_focus():
         spec = AgentSpec("codex", "bob", host.folder / "lib", ("--fast", "a b"), port=8127, prompt="go")
         assert ("open", spec) in host.calls
         assert active(app) == "synapse-codex-8127"
+
+
+async def test_a_new_agent_may_be_any_command_line():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        choices = app.screen.query_one("#profile", OptionList)
+        choices.highlighted = choices.get_option_index(COMMAND)
+        await until(lambda: "Command line" in text_of(app))
+        await pilot.press("tab", *"bob", "tab", "tab", "enter")
+        await until(lambda: "there is no command line" in text_of(app))
+        await pilot.press(*"./my-bot.py --fast 'a b'", "enter")
+        await until(lambda: host.opened)
+        command = ("./my-bot.py",)
+        assert host.opened[-1] == AgentSpec("my-bot", "bob", args=("--fast", "a b"), command=command)
 
 
 async def test_closing_asks_only_while_the_agent_works():

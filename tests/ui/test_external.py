@@ -9,7 +9,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
+from synapse_tui.a2a.external.peer import TaskUpdate, artifact_of, piece_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
@@ -47,10 +47,8 @@ def working(task_id: str = "r1") -> TaskUpdate:
     return TaskUpdate(task_id, "c1", TaskState.WORKING)
 
 
-def piece(text: str, *, append: bool = False, last: bool = False) -> ArtifactChunk:
-    return ArtifactChunk(
-        "r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last
-    )
+def piece(text: str, *, append: bool = False, last: bool = False) -> TaskUpdate:
+    return piece_of("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
 
 
 def ended(task_id: str = "r1") -> TaskUpdate:

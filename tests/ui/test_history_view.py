@@ -15,6 +15,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentSpec, DeliveryState, TaskState
+from synapse_tui.screens.dialog import Pick
 from synapse_tui.screens.history import OFF, HistoryExport, HistoryView
 from synapse_tui.widgets.history_list import HistoryList
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
@@ -61,8 +62,8 @@ async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_fo
         await until(lambda: len(view.rows) == 3)
         asked = len(host.history.asked)
         await pilot.press(*"parser")
+        await until(lambda: host.history.asked[-1].query == "parser")
         await until(lambda: texts(view) == ["fix the parser"])
-        assert host.history.asked[-1].query == "parser"
         assert len(host.history.asked) - asked <= len("parser")
         await pilot.press("z", "z")
         await until(lambda: "nothing found; p searches all projects" in text_of(app))
@@ -97,21 +98,30 @@ async def test_filters_are_chosen_by_keys_and_buttons() -> None:
     host.history.put("failed", state=TaskState.FAILED)
     host.history.put("elsewhere", project="/home/me/code/other")
     async with shown(host) as (app, pilot, view):
+
+        async def pick(*keys: str) -> None:
+            await until(lambda: isinstance(app.screen, Pick) and app.screen.focused)
+            await pilot.press(*keys)
+
         await until(lambda: texts(view) == ["failed", "to codex", "old"])
         await pilot.press("tab", "p")
         await until(lambda: texts(view) == ["elsewhere", "failed", "to codex", "old"])
         await until(lambda: "all projects (p)" in text_of(app))
         await pilot.press("p", "g")
         await until(lambda: "every codex" in text_of(app))
-        await pilot.press("down", "down", "enter")
+        await pick("down", "down", "enter")
         await until(lambda: texts(view) == ["to codex"])
-        await pilot.press("g", "home", "enter")
+        await pilot.press("g")
+        await pick("home", "enter")
         await until(lambda: len(view.rows) == 3)
         await pilot.click("#by-state")
-        await until(lambda: "open" in text_of(app))
-        await pilot.press("down", "down", "down", "enter")
+        await pick("home", "down", "down", "down", "enter")
         await until(lambda: texts(view) == ["failed"])
-        await pilot.press("s", "home", "enter", "t", "down", "down", "down", "enter")
+        await pilot.press("s")
+        await pick("home", "enter")
+        await until(lambda: len(view.rows) == 3)
+        await pilot.press("t")
+        await pick("down", "down", "down", "enter")
         await until(lambda: texts(view) == ["failed", "to codex"])
         await pilot.press("t", "escape")
         assert texts(view) == ["failed", "to codex"]

@@ -40,7 +40,7 @@ def compare(
 
     async def run(pilot: Pilot[None]) -> None:
         await until(lambda: app.begun and len(app.main.deck.panes) == len(host.agents))
-        await pilot.pause(0.05)
+        await pilot.pause()
         await pilot.press(LEADER, ",")
         await until(lambda: isinstance(app.screen, SettingsScreen) and app.screen._shown)
         screen = app.screen
@@ -50,7 +50,7 @@ def compare(
         if key:
             await pilot.press("enter")
             await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
-        await pilot.pause(0.15)
+        await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)
 
@@ -79,6 +79,6 @@ def test_chosen_colours(snap_compare, files, name):
     async def run(pilot: Pilot[None]) -> None:
         await until(lambda: app.begun and len(app.main.deck.panes) == len(host.agents))
         await pilot.press("f6")
-        await pilot.pause(0.15)
+        await pilot.pause()
 
     assert snap_compare(app, terminal_size=USUAL, run_before=run)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from textual.pilot import Pilot
 
+from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.app import SynapseApp
 from synapse_tui.hooks.install import Consent
-from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.questions import HookQuestion, RestoreOffer, RestoreQuestion
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
@@ -199,3 +200,45 @@ async def test_a_message_typed_at_the_start_is_sent_as_one():
         await until(lambda: any(call[0] == "send" for call in host.calls), SHOWN)
         assert [call[2] for call in host.calls if call[0] == "send"] == ["hello"]
         assert bytes(claude.typed) == b"early\r"
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the application opens", "while it is open"])
+async def test_messages_to_a_program_without_a_profile_are_allowed_once(early: bool):
+    host = three_agents()
+
+    async def send() -> None:
+        (receipt,) = await host.send("claude", "run the tests", sender=GEMINI)
+        host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{NO_PROFILE}: no profile")
+
+    if early:
+        await send()
+    async with running(host) as (app, pilot):
+        if not early:
+            await send()
+        await until(lambda: "Type messages into claude?" in text_of(app), SHOWN)
+        at_rest(app)
+        await pilot.press("tab", "y")
+        await until(lambda: host.agents[CLAUDE].control.allowed)
+        await until(lambda: at_main(app))
+        await send()
+        await pilot.pause()
+        assert at_main(app), "asked once"
+
+
+@pytest.mark.parametrize("end", ["allowed elsewhere", "canceled", "agent closed"])
+async def test_a_question_that_is_no_longer_needed_closes(end: str):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for _ in range(2):
+            (receipt,) = await host.send("claude", "run the tests", sender=GEMINI)
+            host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{NO_PROFILE}: no profile")
+            await until(lambda: "Type messages into claude?" in text_of(app), SHOWN)
+            if end == "agent closed":
+                await host.close(CLAUDE)
+                await until(lambda: at_main(app))
+                break
+            delivery = DeliveryState.QUEUED if end == "allowed elsewhere" else DeliveryState.CANCELED
+            host.change(receipt.task_id, delivery=delivery, reason="")
+            await until(lambda: at_main(app))
+        assert not host.agents.get(CLAUDE) or not host.agents[CLAUDE].control.allowed
+        await pilot.pause()

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import StateDetector, Timeline
 from synapse_tui.model import StateReport
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
+from tests.profiles import shipped
 
 DIM, OFF = "\x1b[2m", "\x1b[22m"
 GREY, NORMAL = "\x1b[38;2;153;153;153m", "\x1b[39m"
 WIDE = 60
 
 
-@cache
 def profile(name: str) -> Profile:
-    return load_profiles(shipped_profiles(), environ={}).profiles[name]
+    return shipped().profiles[name]
 
 
 def osc(text: str) -> str:

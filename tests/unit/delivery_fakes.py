@@ -106,6 +106,10 @@ class FakeAgent:
             self.visible and not self.dialog, self.draft if not self.dialog else "", dialog=self.dialog
         )
 
+    @property
+    def allowed(self) -> bool:
+        return True
+
     def empty_for(self) -> float:
         return self.time - self.empty_since if self.visible and not self.dialog and not self.draft else 0.0
 

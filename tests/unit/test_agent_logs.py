@@ -15,20 +15,12 @@ from synapse_tui.recording.log_reader import LogCast, LogFile, LogItem, Output, 
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.unit.clock import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 ALL = 10**9

@@ -130,6 +130,15 @@ def test_an_echo_whose_beginning_never_was_on_the_screen():
     assert after_echo(rows, text) == ["", "● fine", "  line 39"]
 
 
+def test_an_echo_whose_rows_a_line_editor_left_behind_their_prompts():
+    lines = [TEXT, *(f"line {number} of the message" for number in range(40))]
+    shown = ["Tokens: 7 sent", "diff> "]
+    collector = AnswerCollector("\n".join(lines), lambda: shown, row=re.compile(r"^[\w-]*> "))
+    collector.begin()
+    shown[1:] = [*(f"diff> {line}" for line in lines), "", "fine", "> quoted", "Tokens: 8 sent", "diff> "]
+    assert collector.finish().text == "fine\n> quoted"
+
+
 def test_a_quote_is_no_echo_when_the_end_of_the_real_one_stands_above():
     text = TEXT + " word" * 200 + " the very end of it all"
     quote = ["● you said:", f"  {TEXT} word word", "fine"]
@@ -211,6 +220,10 @@ def test_the_frame_is_what_stood_there_before():
     assert without_frame(
         ["answer", "────", "> ", "────", " 17 tokens"], ["", "────", "> ", "────", " 3 tokens"]
     ) == ["answer"]
+
+
+def test_a_bullet_drawn_as_text_is_taken_off():
+    assert tidy(["  ◆\ufe0e one", "    two"]) == "one\ntwo"
 
 
 def test_side_borders_and_bullets_are_taken_off():

@@ -21,6 +21,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFile
 from synapse_tui.settings.keys import digest_of, read_keys
+from tests.unit.clock import Clock
 
 SECRET = "correct-horse-battery-staple"
 HASHED = f"sha256:{digest_of(SECRET)}"
@@ -220,14 +221,6 @@ def test_keys_of_one_name_are_one_caller() -> None:
     """A key can be replaced while the old one is still in use."""
     both = rules(keys="ci=old-key,ci=new-key")
     assert judged(both, showing(REMOTE, "old-key")) == judged(both, showing(REMOTE, "new-key")) == CI
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_keys_cannot_be_guessed_fast() -> None:

@@ -19,8 +19,9 @@ from sqlalchemy import Connection, text
 
 from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.messages import search_sqlite
-from synapse_tui.messages.archive import Archive, Wanted
+from synapse_tui.messages.archive import Archive
 from synapse_tui.messages.quick import listed_tasks
+from synapse_tui.messages.records import TaskQuery
 from synapse_tui.messages.search import Count, folded, terms_of
 from synapse_tui.messages.search_sqlite import words_of
 
@@ -90,7 +91,7 @@ class Shelf:
         self.archive = Archive(self.path, busy=0.5)
 
     def found(self, query: str, **fields: object) -> list[str]:
-        wanted = Wanted(query=query, **fields)  # type: ignore[arg-type]
+        wanted = TaskQuery(query=query, **fields)  # type: ignore[arg-type]
         records = self.archive.select(wanted)
         assert listed_tasks(self.path, wanted) == (None if query else records), "commands read the same"
         return [record.task.text for record in records]
@@ -120,20 +121,20 @@ def test_tasks_are_listed_the_newest_first_by_what_is_asked(shelf: Shelf) -> Non
     assert shelf.found("", sender="synapse-codex-8120") == ["three"]
     assert shelf.found("", since=NOW + timedelta(minutes=2)) == ["three", "two"]
     assert shelf.found("", until=NOW + timedelta(minutes=2)) == ["one"]
-    assert len(list(shelf.archive.walk(Wanted(limit=1)))) == 3
+    assert len(list(shelf.archive.walk(TaskQuery(limit=1)))) == 3
 
 
 def test_commands_read_only_tables_that_they_know(shelf: Shelf) -> None:
     shelf.put("one", metadata='{"a": 1}', messages='[{"role": "user", "parts": [], "message_id": "m"}]')
-    found = listed_tasks(shelf.path, Wanted())
+    found = listed_tasks(shelf.path, TaskQuery())
     assert found
-    assert found == shelf.archive.select(Wanted())
+    assert found == shelf.archive.select(TaskQuery())
     with closing(sqlite3.connect(shelf.path)) as connection, connection:
         connection.execute("UPDATE schema_version SET version = version + 1")
-    assert listed_tasks(shelf.path, Wanted()) is None
-    assert listed_tasks(shelf.path.with_name("none.db"), Wanted()) == []
+    assert listed_tasks(shelf.path, TaskQuery()) is None
+    assert listed_tasks(shelf.path.with_name("none.db"), TaskQuery()) == []
     shelf.path.with_name("broken.db").write_bytes(b"no database" * 1000)
-    assert listed_tasks(shelf.path.with_name("broken.db"), Wanted()) is None
+    assert listed_tasks(shelf.path.with_name("broken.db"), TaskQuery()) is None
 
 
 @pytest.mark.parametrize("query", ["", "text", "の"])
@@ -142,13 +143,13 @@ def test_pages_follow_one_another_whatever_comes_meanwhile(shelf: Shelf, query: 
     for number in (3, 0, 6, 1, 5, 2, 4):
         shelf.put(every[number], id=f"{number * 77 % 10}", minutes=number + 1)
     shelf.archive.index()
-    page = shelf.archive.page(Wanted(query=query, limit=3))
-    seen = [record.task.text for record in page.records]
-    while page.after:
+    page = shelf.archive.page(TaskQuery(query=query, limit=3))
+    seen = [record.task.text for record in page.items]
+    while page.cursor:
         shelf.put(f"text の {len(every)}", minutes=100)
         shelf.archive.index()
-        page = shelf.archive.page(Wanted(query=query, limit=3, after=page.after))
-        seen += [record.task.text for record in page.records]
+        page = shelf.archive.page(TaskQuery(query=query, limit=3, cursor=page.cursor))
+        seen += [record.task.text for record in page.items]
     assert seen == every[::-1], "the newest first, in whatever order they were written and indexed"
 
 
@@ -204,12 +205,12 @@ def test_every_way_of_reading_the_indices_finds_the_same(
                     for some, (of, place) in texts.items()
                     if all(word in some for word in asked) and agent in ("", of) and project in ("", place)
                 ][::-1]
-                query = Wanted(query=" ".join(asked), agent=agent, project=project)
+                query = TaskQuery(query=" ".join(asked), agent=agent, project=project)
                 page = shelf.archive.page(replace(query, limit=3))
-                assert [each.task.text for each in page.records] == wanted[:3], query
-                if page.after:
-                    page = shelf.archive.page(replace(query, limit=3, after=page.after))
-                    assert [each.task.text for each in page.records] == wanted[3:6], query
+                assert [each.task.text for each in page.items] == wanted[:3], query
+                if page.cursor:
+                    page = shelf.archive.page(replace(query, limit=3, cursor=page.cursor))
+                    assert [each.task.text for each in page.items] == wanted[3:6], query
 
 
 def test_tasks_that_are_not_kept_are_never_indexed(shelf: Shelf) -> None:
@@ -225,7 +226,7 @@ def test_a_query_is_ended_by_another_thread(shelf: Shelf) -> None:
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     begun, ended = threading.Event(), threading.Event()
 
-    def count(connection: Connection, _wanted: Wanted) -> list[Count]:
+    def count(connection: Connection, _wanted: TaskQuery) -> list[Count]:
         begun.set()
         connection.execute(text(endless))
         return []
@@ -239,7 +240,7 @@ def test_a_query_is_ended_by_another_thread(shelf: Shelf) -> None:
     other = threading.Thread(target=interrupt)
     other.start()
     with pytest.raises(HistoryError, match="interrupted"):
-        shelf.archive.stats(Wanted())
+        shelf.archive.stats(TaskQuery())
     ended.set()
     other.join()
     assert shelf.found("") == [], "the next one is answered"
@@ -299,7 +300,7 @@ def test_who_opens_the_file_while_an_index_of_before_goes_waits(shelf: Shelf) ->
     def open_archive() -> None:
         archive = Archive(shelf.path)
         archive.index()
-        found.append(archive.select(Wanted(query="parse")))
+        found.append(archive.select(TaskQuery(query="parse")))
         archive.close()
 
     others = [threading.Thread(target=open_archive) for _ in range(6)]
@@ -326,7 +327,7 @@ def test_what_is_of_no_use_in_the_index_is_removed(shelf: Shelf) -> None:
     assert shelf.ask(indexed) == [(6,)]
     assert shelf.ask(WASTE) == []
     assert shelf.found("text") == [f"text {number}" for number in range(19, 13, -1)]
-    assert shelf.archive.page(Wanted(query="text")).left == 0
+    assert shelf.archive.page(TaskQuery(query="text")).left == 0
 
 
 def test_texts_that_changed_often_are_removed_at_the_next_opening(shelf: Shelf) -> None:
@@ -404,11 +405,11 @@ def test_one_task_is_found_by_its_beginning(shelf: Shelf) -> None:
 
 
 def test_tasks_are_counted(shelf: Shelf) -> None:
-    assert shelf.archive.stats(Wanted())["tasks"] == 0
+    assert shelf.archive.stats(TaskQuery())["tasks"] == 0
     shelf.put("one")
     shelf.put("two", status="failed")
     shelf.put("three", agent_name="synapse-codex-8120", agent_type="codex")
-    stats = shelf.archive.stats(Wanted())
+    stats = shelf.archive.stats(TaskQuery())
     assert stats["tasks"] == 3
     assert stats["states"] == {"completed": 2, "failed": 1}
     assert stats["agents"]["synapse-claude-8100"] == {"completed": 1, "failed": 1}

@@ -20,23 +20,21 @@ from synapse_tui.recording.asciicast import GAP, CastEncoder, Header, ScreenReco
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
 from tests.terminal.test_vt_properties import streams
+from tests.unit.clock import Clock
 
+BEGUN = 1_700_000_000.5
 ENVIRON = {"TERM": "xterm-256color", "SHELL": "/bin/zsh", "HOME": "/home/me", "TOKEN": "secret"}
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.5
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def make(path: Path, clock: Clock | None = None, *, overwrite: bool = False) -> ScreenRecorder:
     return ScreenRecorder(
-        path, 80, 24, environ=ENVIRON, title="漢 <b>", clock=clock or Clock(), overwrite=overwrite
+        path,
+        80,
+        24,
+        environ=ENVIRON,
+        title="漢 <b>",
+        clock=clock or Clock(BEGUN),
+        overwrite=overwrite,
     )
 
 
@@ -46,7 +44,7 @@ def written(path: Path, *lines: object) -> Path:
 
 
 async def test_a_recording_has_header_and_events(tmp_path):
-    clock = Clock()
+    clock = Clock(BEGUN)
     recorder = make(tmp_path / "a.cast", clock)
     recorder.output(b"\x1b[1mhello\r\n")
     clock.now += 0.25

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ WITHOUT_JSON = {
     "synapse config set": "prints no data",
     "synapse config unset": "prints no data",
     "synapse config edit": "prints no data",
+    "synapse profile edit": "prints no data",
     "synapse history export": "has --format json",
     "synapse-tui": "shows a screen",
     "synapse-tui attach": "shows a screen",
@@ -36,6 +38,11 @@ PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 _TEXT = (DOCS / "cli.md").read_text(encoding="utf-8")
 _PARTS = re.split(r"^## (.+)$", _TEXT, flags=re.MULTILINE)
 SECTIONS = dict(zip(_PARTS[1::2], _PARTS[2::2], strict=True))
+
+
+def options_in(code: str) -> list[str]:
+    """The options of our commands: not those of programs, which are in quotes or follow `--`."""
+    return OPTION.findall(re.sub(r"'[^']*'|(^| )-- .*", "", code))
 
 
 # -- help ---
@@ -128,7 +135,7 @@ def test_the_part_of_a_command_names_no_option_that_there_is_not(head: str) -> N
     for code in codes:  # options of other commands
         if re.match(r"synapse(-tui)? ", code):
             known |= known_options(called(next(alternatives(code)))[0])
-    assert {option for code in codes for option in OPTION.findall(code)} <= known
+    assert {option for code in codes for option in options_in(code)} <= known
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -148,7 +155,9 @@ def test_documents_name_no_command_and_no_option_that_there_is_not(path: Path) -
     for line in lines_of(path):
         for each in alternatives(line):
             name, command, arguments = called(each)
-            given = set(OPTION.findall(" ".join(arguments).partition(" -- ")[0]))
+            if command.context_settings.get("allow_interspersed_args") is False:  # the rest is a program's
+                arguments = list(takewhile(lambda word: word.startswith("-"), arguments))
+            given = set(options_in(" ".join(arguments)))
             known = known_options(name) if isinstance(command, click.Group) else {*options(command), "--help"}
             assert given <= known, f"{path.name}: {line}: {given - known}"
 
@@ -254,6 +263,19 @@ def test_a_quick_command_loads_nothing_that_weighs(tmp_path: Path, words: list[s
     modules = loaded(tmp_path, *words)
     assert "synapse_tui.cli.group" in modules
     assert within(modules, HEAVY | also) == set()
+
+
+def test_the_client_of_a_session_loads_no_profiles(tmp_path: Path) -> None:
+    modules = loaded(tmp_path, "ls", program=("-c", RUN.replace("synapse_tui.cli", "synapse_tui.cli.tui")))
+    assert "synapse_tui.agents.profiles.programs" in modules
+    unneeded = {
+        "synapse_tui.agents.profiles.profile",
+        "synapse_tui.hooks",
+        "synapse_tui.settings",
+        "textual",
+        "yaml",
+    }
+    assert within(modules, unneeded) == set()
 
 
 @pytest.mark.parametrize("words", [["outbox"], ["history", "list"], ["file-safety", "locks"]], ids=" ".join)

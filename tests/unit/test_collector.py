@@ -121,10 +121,11 @@ class Knot:
 
 @pytest.fixture
 def real_collector():
-    """The real garbage collector, as it was afterwards."""
-    enabled = gc.isenabled()
-    yield gc
+    """The real garbage collector, with nothing excluded from it; as it was afterwards."""
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.unfreeze()
+    yield gc
+    (gc.freeze if frozen else gc.unfreeze)()
     (gc.enable if enabled else gc.disable)()
 
 

@@ -10,14 +10,13 @@ import pytest
 from synapse_tui.agents.composer import (
     Choices,
     ComposerReading,
-    end_of_conversation,
-    find_box,
     find_choices,
     read_composer,
     screen_rows,
 )
+from synapse_tui.agents.composer_box import end_of_conversation, find_box
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import ComposerRules, Profile
 from tests.unit.agent_screens import (
     CLAUDE_DIALOG,
     CODEX_DIALOG,
@@ -473,6 +472,55 @@ def test_the_conversation_ends_over_the_hints_of_the_composer(agent: str, hints:
     kept = [row.rstrip() for row in shown[: end_of_conversation(shown, box, rules)]]
     assert kept[:2] == said
     assert not any(row.strip("▄╻─") for row in kept[2:])
+
+
+# -- rows that begin with a prompt of their own, and padding ---
+
+SIMPLE = re.compile("^diff> ")
+
+
+def simple(rows: list[str], cursor: tuple[int, int], **rules: object) -> ComposerReading:
+    composer = ComposerRules(**{"prompt": SIMPLE, "row": re.compile(r"^\s*"), **rules})  # type: ignore[arg-type]
+    screen = Screen(Profile("mine", "Mine", "mine", composer=composer))
+    screen.show(rows, cursor)
+    return read_composer(screen.terminal, screen.profile)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor", "draft"),
+    [
+        (["diff> "], (6, 0), ""),
+        (["diff> one", "diff> two"], (9, 1), "one\ntwo"),
+        (["diff> one", "diff> "], (6, 1), "one\n"),  # a draft, though its last row is empty
+        (["diff> ", "diff> "], (6, 1), ""),  # Enter was pressed in an empty one
+        (["an answer", "diff> one"], (9, 1), "one"),
+    ],
+)
+@pytest.mark.parametrize("row", [r"^\s*", "^diff> "])
+def test_a_prompt_on_every_row(rows: list[str], cursor: tuple[int, int], draft: str, row: str) -> None:
+    found = simple(rows, cursor, row=re.compile(row))
+    assert found.visible
+    assert any(text.strip() == draft.strip() for text in (found.draft, *found.others))
+    assert found.empty is (not draft)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor", "empty"),
+    [
+        (["┌───┐", "│ >     │", "│       │", "└───┘"], (4, 1), True),
+        (["┌───┐", "│       │", "│ >     │", "│       │", "└───┘"], (4, 2), True),
+        (["┌───┐", "│ >     │", "│       │", "└───┘"], (4, 2), False),  # a line feed was typed
+        (["┌───┐", "│ >     │", "│   x   │", "└───┘"], (4, 1), False),  # the cursor went back up
+        (["┌───┐", "│ a     │", "│ >     │", "└───┘"], (4, 2), False),
+    ],
+)
+@pytest.mark.parametrize("right", [re.compile(" *│ *$"), None])
+def test_blank_rows_in_a_frame_are_padding(
+    rows: list[str], cursor: tuple[int, int], empty: bool, right: re.Pattern[str] | None
+) -> None:
+    frame = {"above": re.compile("^┌"), "below": re.compile("^└"), "right": right}
+    found = simple(rows, cursor, prompt=re.compile("^│ > ?"), row=re.compile("^│ (  )?"), **frame)
+    assert found.empty is empty
 
 
 # -- Lists of choices that no profile describes, told from composers and conversations that loo ---

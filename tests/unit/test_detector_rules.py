@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.generic import profile_of
+from synapse_tui.agents.state import TURN_ENDED
+from synapse_tui.hooks import HookKind
 from tests.unit.agent_screens import (
     CLAUDE_QUESTION,
     COMPOSERS,
@@ -433,3 +437,96 @@ def test_an_agent_that_never_says_that_it_works_is_not_ready_while_its_output_fl
         assert screen.state == WORKING
     screen.wait(2)
     assert screen.state == READY
+
+
+def generic(*command: str) -> Screen:
+    screen = Screen(profile_of(ProfileSet({}), command or ("./agent",)))
+    screen.show(["hello", "", "> "], (2, 2))
+    screen.wait(3)
+    return screen
+
+
+def test_a_program_without_a_profile_is_ready_when_its_composer_rests() -> None:
+    screen = generic()
+    assert (screen.state, screen.rule) == (READY, "composer rests")
+    screen.show(["hello", "", "working on it"], (13, 2))
+    assert screen.state == WORKING
+    screen.wait(30)
+    assert screen.state == UNKNOWN, "silence alone proves nothing"
+
+
+@pytest.mark.parametrize(
+    ("signal", "state"),
+    [
+        ("7501;state=working", WORKING),
+        ("7501;state=blocked:kind=permission", WAITING),
+        ("9;4;3", WORKING),
+        ("9;4;1;40", WORKING),
+        ("9;4;0", READY),
+        ("133;C", WORKING),
+        ("133;A", READY),
+        ("0;⠋ thinking", WORKING),
+        ("0;Action required", WAITING),
+    ],
+)
+def test_what_a_program_reports_itself_counts_before_its_screen(signal: str, state: str) -> None:
+    screen = generic()
+    screen.feed(osc(signal))
+    screen.wait(5)
+    assert screen.state == state
+
+
+def test_prompt_marks_count_once_the_program_marks_its_output(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("command: x\nstates: [{state: processing, screen: never}]\n")
+    screen = Screen(load_profiles(tmp_path).profiles["x"])
+    screen.feed(osc("133;A"))
+    screen.wait(5)
+    assert screen.state != READY, "some programs mark every earlier message so"
+    screen.feed(osc("133;C"))
+    assert screen.state == WORKING
+    screen.feed(osc("133;D;0") + osc("133;A"))
+    screen.wait(1)
+    assert (screen.state, screen.rule) == (READY, "prompt mark")
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        (["Overwrite notes.txt? [y/N] "], WAITING),
+        (["Edit it?", "Proceed? (Y)es/(N)o [Yes]: "], WAITING),
+        (["Overwrite notes.txt? [y/N] y", "", "done", "> "], READY),
+    ],
+)
+def test_a_question_at_the_end_of_the_screen_is_a_dialog(rows: list[str], state: str) -> None:
+    screen = Screen(profile_of(ProfileSet({}), ("./agent",)))
+    screen.show(rows, (len(rows[-1]), len(rows) - 1))
+    screen.wait(3)
+    assert screen.state == state
+
+
+@pytest.mark.parametrize("command", ["vim", "sh", "python3"])
+def test_a_shell_or_editor_has_no_dialogs(command: str) -> None:
+    screen = generic(command)
+    screen.show(["Really quit? [y/n] "], (19, 0))
+    screen.wait(3)
+    assert (screen.state, screen.rule) == (READY, "output rests")
+
+
+def test_the_end_of_a_turn_by_a_hook_replaces_rules_that_no_longer_match() -> None:
+    screen = idle("claude")
+    ended = replace(screen.profile, states=tuple(r for r in screen.profile.states if r.state.value != READY))
+    screen = Screen(ended, report=screen.detector.report, age=0)
+    screen.show(*claude())
+    screen.wait(4)
+    assert screen.state == UNKNOWN
+    for kind in (HookKind.PROMPT, HookKind.IDLE):
+        screen.detector.hooked(kind, "", screen.now)
+    screen.feed("")
+    screen.wait(1)
+    assert (screen.state, screen.rule) == (READY, TURN_ENDED)
+    screen.show(DIALOGS["claude"])
+    assert screen.state == WAITING, "a dialog on the screen counts before any hook"
+    screen.show(*claude())
+    screen.detector.hooked(HookKind.PRE, "", screen.now)
+    screen.wait(9)
+    assert screen.state == UNKNOWN

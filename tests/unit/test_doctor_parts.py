@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules
+from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules, Profile
 from synapse_tui.agents.state import decide
-from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
+from synapse_tui.doctor.checks import _approve
+from synapse_tui.doctor.examination import GENERAL, Examination, Prompts, Sample, how_much
 from synapse_tui.doctor.report import suggest_dialog, suggest_rule
 from synapse_tui.doctor.runner import Scratch
-from synapse_tui.doctor.versions import read_version
+from synapse_tui.doctor.versions import installed_version, read_version
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
-from tests.unit.doctor_kit import profile_of, rule_of, signals
+from tests.unit.doctor_kit import profile_of, rule_of, shipped, signals
 
 
 def prompts(
@@ -160,3 +165,48 @@ def test_a_dialog_rule_matches_its_dialog_and_no_composer(tmp_path: Path, rows: 
     (rule,) = profile_of(tmp_path, f"dialogs: [{suggest_dialog(sample(rows=rows))}]\n").dialogs
     assert all(pattern.search("\n".join(rows)) for pattern in rule.screen)
     assert not all(pattern.search("\n".join(FOOTER)) for pattern in rule.screen)
+
+
+# -- approval --------------------------------------------------------------------------------------------
+
+
+class Asking:
+    """An agent that reports that it asks, draws its dialog later, and goes on once it is answered."""
+
+    profile = shipped()
+    session = SimpleNamespace(report=SimpleNamespace(since=0.0))
+    state = AgentState.WAITING
+
+    def __init__(self, drawn_after: float) -> None:
+        self.now = 0.0
+        self.drawn_after = drawn_after
+
+    def screen(self) -> str:
+        return " ❯ 1. Yes\nsynapse reply AB-CD" if self.now >= self.drawn_after else "❯ AB-CD please"
+
+    async def until(self, condition: Callable[[], object], seconds: float) -> bool:
+        deadline = self.now + seconds
+        while not condition() and self.now < deadline:
+            self.now += 0.1
+        return bool(condition())
+
+    async def quiet(self, seconds: float, _limit: float) -> bool:
+        self.now += seconds
+        return True
+
+    async def press(self, *_keys: bytes) -> None:
+        assert "❯ 1. Yes" in self.screen()
+        self.state = AgentState.PROCESSING
+
+
+@pytest.mark.parametrize(("drawn_after", "approved"), [(0, True), (2, True), (60, False)])
+async def test_a_dialog_that_is_drawn_after_the_status_is_approved(drawn_after, approved) -> None:
+    assert await _approve(cast("Examination", Asking(drawn_after)), "AB-CD") is approved
+
+
+@pytest.mark.parametrize(("code", "version"), [(0, "1.2.3"), (1, "")])
+def test_the_version_in_an_error_is_not_that_of_the_agent(tmp_path: Path, code: int, version: str) -> None:
+    profile = Profile(
+        "bot", "Bot", "sh", doctor=DoctorRules(version_args=("-c", f"echo 1.2.3 >&2; exit {code}"))
+    )
+    assert installed_version(profile, os.environ, tmp_path) == version

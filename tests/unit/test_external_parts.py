@@ -19,13 +19,12 @@ from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.discovery import card_warnings, choose_interface, parse_card
 from synapse_tui.a2a.external.peer import (
-    ArtifactChunk,
     Budget,
     Outgoing,
     Pace,
     TaskUpdate,
-    Update,
     artifact_of,
+    piece_of,
 )
 from synapse_tui.a2a.external.registry import (
     ExternalAgent,
@@ -307,10 +306,8 @@ def status(state: TaskState, text: str = "", message_id: str = "") -> TaskUpdate
     return TaskUpdate("r1", "c1", state, said(text, message_id) if text else None)
 
 
-def piece(text: str, *, append: bool = True, last: bool = False) -> ArtifactChunk:
-    return ArtifactChunk(
-        "r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last
-    )
+def piece(text: str, *, append: bool = True, last: bool = False) -> TaskUpdate:
+    return piece_of("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
 
 
 def begun(conversation: Conversation, text: str = "hello", sender: Sender = USER) -> Task:
@@ -392,7 +389,7 @@ def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
     def send(to: Conversation, numbers: range) -> None:
         for number in numbers:
             text = artifact_of((Part(text="x" * size),), artifact_id=str(number))
-            to.apply(task.id, ArtifactChunk("r1", "c1", text))
+            to.apply(task.id, piece_of("r1", "c1", text))
 
     with pytest.raises(BudgetSpent):
         send(conversation, range(parts))
@@ -445,11 +442,10 @@ def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
     names = ["../../.bashrc", "a/b\\c.txt", "", "x" * 300, "a/b\\c.txt"]
     for number, name in enumerate(names):
         part = Part("file", data=bytes([number]), name=name, metadata={"size": 1})
-        update = ArtifactChunk("r", "c", artifact_of((part,)))
+        update = piece_of("r", "c", artifact_of((part,)))
         assert kept.has_work(update)
         changed = kept.save(update)
-        assert isinstance(changed, ArtifactChunk)
-        path = Path(changed.artifact.parts[0].path)
+        path = Path(changed.artifacts[0].parts[0].path)
         assert path.parent == tmp_path / "files"
         assert path.read_bytes() == bytes([number])
         assert not path.name.startswith(".")
@@ -502,17 +498,17 @@ class ScriptedPeer:
 
     streaming = True
 
-    def __init__(self, *said: Update | Exception) -> None:
-        self._said: Sequence[Update | Exception] = said
+    def __init__(self, *said: TaskUpdate | Exception) -> None:
+        self._said: Sequence[TaskUpdate | Exception] = said
         self.asked = 0
 
-    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[TaskUpdate, None]:
         for update in self._said:
             if isinstance(update, Exception):
                 raise update
             yield update
 
-    async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+    async def subscribe(self, task_id: str) -> AsyncGenerator[TaskUpdate, None]:
         return
         yield  # a stream that ends at once
 
@@ -527,10 +523,10 @@ class ScriptedPeer:
         pass
 
 
-async def sent(peer: ScriptedPeer) -> list[Update]:
-    updates: list[Update] = []
+async def sent(peer: ScriptedPeer) -> list[TaskUpdate]:
+    updates: list[TaskUpdate] = []
 
-    async def emit(update: Update) -> None:
+    async def emit(update: TaskUpdate) -> None:
         updates.append(update)
 
     await Exchange(peer, emit).send(Outgoing("hello", "m"))
@@ -552,7 +548,6 @@ async def test_a_stream_that_breaks_once_the_task_is_known_is_replaced_by_asking
     peer = ScriptedPeer(OURS, PeerRefused("Invalid JSON-RPC response", 0, ""))
     updates = await sent(peer)
     assert updates[0] == OURS
-    assert isinstance(updates[-1], TaskUpdate)
     assert updates[-1].state is TaskState.COMPLETED
     assert peer.asked
 

@@ -82,7 +82,7 @@ async def test_what_is_owed_stays_until_it_is_paid(path: Path) -> None:
         done = {"state": TaskState.COMPLETED, "delivery": DeliveryState.DONE}
         book.change(task_id, **done, reply=ReplyState.DUE)
         assert await history.forget(KEY.project, later()) == 0
-        book.change(task_id, reply=ReplyState.TOLD)
+        book.change(task_id, reply=ReplyState.GIVEN)
         await history.flush()
         with closing(sqlite3.connect(path)) as connection, connection:
             names = "id, subscription_id, task_id, event, subject, body, state, attempts, status, problem"

@@ -15,7 +15,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.errors import HistoryError, InvalidValue, TaskNotFound
 from synapse_tui.host.history import STEP, HistoryReader, IdleIndex
 from synapse_tui.messages.archive import Archive
-from synapse_tui.messages.records import Page, Wanted
+from synapse_tui.messages.records import Page, Record, TaskQuery
 from synapse_tui.model import DeliveryState, TaskState
 from tests.unit.store_kit import make_book, opened, send
 
@@ -41,9 +41,9 @@ async def filled(path: Path, *texts: str) -> list[str]:
 async def test_tasks_are_read_found_and_told_whole(path: Path) -> None:
     [first, second] = await filled(path, "fix the parser", "表の幅")
     reader = HistoryReader(path)
-    assert [each.task.id for each in (await reader.page(Wanted())).records] == [second, first]
-    found = await reader.page(Wanted(query="幅"))
-    assert ([each.task.id for each in found.records], found.left) == ([second], 0)
+    assert [each.task.id for each in (await reader.page(TaskQuery())).items] == [second, first]
+    found = await reader.page(TaskQuery(query="幅"))
+    assert ([each.task.id for each in found.items], found.left) == ([second], 0)
     story = await reader.story(first[:8])
     assert (story.record.task.answer, story.steps[-1].state) == ("FIX THE PARSER", "completed")
     with pytest.raises(TaskNotFound):
@@ -55,7 +55,7 @@ async def test_what_nobody_waits_for_any_more_is_ended(path: Path, monkeypatch: 
     await filled(path, "one")
     begun, ended = threading.Event(), threading.Event()
 
-    def endless(archive: Archive, _wanted: Wanted) -> Page:
+    def endless(archive: Archive, _wanted: TaskQuery) -> Page[Record]:
         with archive._reading() as session:
             begun.set()
             try:
@@ -69,8 +69,8 @@ async def test_what_nobody_waits_for_any_more_is_ended(path: Path, monkeypatch: 
     reader = HistoryReader(path)
     with monkeypatch.context() as patch:
         patch.setattr(Archive, "page", endless)
-        asked = asyncio.ensure_future(reader.page(Wanted()))
-        waits = asyncio.ensure_future(reader.page(Wanted(query="two")))
+        asked = asyncio.ensure_future(reader.page(TaskQuery()))
+        waits = asyncio.ensure_future(reader.page(TaskQuery(query="two")))
         await asyncio.to_thread(begun.wait)
         waits.cancel()
         while not ended.is_set():  # the query itself begins a moment after the event
@@ -79,7 +79,7 @@ async def test_what_nobody_waits_for_any_more_is_ended(path: Path, monkeypatch: 
             reader._archive.interrupt()  # type: ignore[union-attr]
         with pytest.raises(asyncio.CancelledError):
             await asked
-    assert len((await reader.page(Wanted())).records) == 1
+    assert len((await reader.page(TaskQuery())).items) == 1
     await reader.close()
 
 
@@ -87,25 +87,25 @@ async def test_tasks_are_exported_to_a_new_private_file(path: Path, tmp_path: Pa
     await filled(path, "one", "two")
     reader = HistoryReader(path)
     file = tmp_path / "tasks.json"
-    assert await reader.export(Wanted(query="two", limit=1), "json", file) == 1
+    assert await reader.export(TaskQuery(query="two", limit=1), "json", file) == 1
     assert [each["input"] for each in json.loads(file.read_text())] == ["two"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     with pytest.raises(InvalidValue, match="there already"):
-        await reader.export(Wanted(), "json", file)
+        await reader.export(TaskQuery(), "json", file)
     with pytest.raises(InvalidValue, match="cannot be written"):
-        await reader.export(Wanted(), "json", tmp_path / "no" / "folder")
+        await reader.export(TaskQuery(), "json", tmp_path / "no" / "folder")
     await reader.close()
 
 
 async def test_a_file_that_was_replaced_is_read_anew(path: Path) -> None:
     await filled(path, "before")
     reader = HistoryReader(path)
-    assert len((await reader.page(Wanted())).records) == 1
+    assert len((await reader.page(TaskQuery())).items) == 1
     for each in path.parent.glob("history.db*"):
         each.unlink()
     await filled(path, "after", "that")
     reader.renew()
-    assert len((await reader.page(Wanted())).records) == 2
+    assert len((await reader.page(TaskQuery())).items) == 2
     await reader.close()
 
 

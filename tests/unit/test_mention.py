@@ -32,6 +32,7 @@ CODEX_2 = agent("codex", 8121)
 class Composer:
     visible: bool = True
     draft: str = ""
+    vi_normal: bool = False
 
 
 class Keyboard:
@@ -254,7 +255,9 @@ def test_a_change_of_focus_gives_back(keyboard, typed):
     assert keyboard.mentions.give_back().forward == ()
 
 
-@pytest.mark.parametrize("composer", [Composer(draft="look at "), Composer(visible=False)])
+@pytest.mark.parametrize(
+    "composer", [Composer(draft="look at "), Composer(visible=False), Composer(vi_normal=True)]
+)
 def test_not_inside_a_draft_nor_without_a_composer(keyboard, composer):
     keyboard.composer = composer
     keyboard.type("@gemini hi⏎")

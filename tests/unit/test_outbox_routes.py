@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import DeliveryState, Sender
 from tests.fake_agent import FakeAgent
@@ -163,3 +164,15 @@ async def test_a_message_that_cannot_be_saved_says_so(agent, client, monkeypatch
         "held",
         "history cannot be written: database or disk is full",
     )
+
+
+@pytest.mark.parametrize("target", ["all", "the message"])
+async def test_only_a_person_allows_messages_to_a_program_without_a_profile(agent, client, target):
+    task = agent.wait("hello", CODEX)
+    agent.outbox.hold(f"{NO_PROFILE}: no profile")
+    path = f"/outbox/{task.id if target != 'all' else 'all'}/release"
+    assert (await post(client, path, CODEX.sender_id)).json()["tasks"][0]["id"] == task.id
+    assert not agent.allowed, "the agent that sent it may not"
+    (released,) = (await post(client, path)).json()["tasks"]
+    assert agent.allowed
+    assert (released["metadata"]["delivery"], released["metadata"]["reason"]) == ("queued", "")

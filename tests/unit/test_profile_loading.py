@@ -17,9 +17,14 @@ EVERY_AGENT = (
     "program status blocked",
     "program status working",
     "program status error",
+    "progress",
+    "output mark",
     "program status idle",
+    "prompt mark",
 )
-SHIPPED = ("claude", "codex", "copilot", "dummy", "gemini", "opencode", "shell")
+SHIPPED = (
+    *("aider", "claude", "cline", "codex", "copilot", "dummy", "gemini", "opencode", "pi", "qwen", "shell"),
+)
 
 
 def load(folder: Path, text: str, name: str = "probe.yaml") -> ProfileSet:
@@ -52,10 +57,15 @@ def test_shipped_interrupts_are_the_ones_that_were_seen_to_work() -> None:
         "dummy": once,
         "opencode": twice,
         "copilot": twice,
+        "qwen": once,
+        "pi": once,
+        "cline": once,
+        "aider": (b"\x03",),
         "shell": (b"\x03",),
     }
     assert profiles["opencode"].interrupt.gap == 0.25
-    assert all(profile.deny == once for name, profile in profiles.items() if name != "shell")
+    others = {name: profile.deny for name, profile in profiles.items() if profile.deny != once}
+    assert others == {"shell": (), "cline": (b"n",), "aider": (b"\x15", b"n", b"\r")}
 
 
 def test_facts_that_keep_messages_safe() -> None:
@@ -86,10 +96,10 @@ def test_a_minimal_profile_has_defaults(tmp_path: Path) -> None:
     assert profile.submit.pause == 0.4
     assert profile.startup.delay == 3
     assert [rule.name for rule in profile.states] == [
-        *EVERY_AGENT[:4],
+        *EVERY_AGENT[:6],
         "output rests",
         "output flows",
-        EVERY_AGENT[4],
+        *EVERY_AGENT[6:],
     ]
 
 
@@ -101,7 +111,7 @@ def test_rules_of_every_agent_come_first_and_idle_behind_what_tells_that_it_work
         "- {name: rests, state: ready, silence: 1}\n"
     )
     names = [rule.name for rule in load(tmp_path, text).profiles["probe"].states]
-    assert names == [*EVERY_AGENT[:4], "spinner", "footer", EVERY_AGENT[4], "rests"]
+    assert names == [*EVERY_AGENT[:6], "spinner", "footer", *EVERY_AGENT[6:], "rests"]
 
 
 def test_rules_of_its_own_for_a_dialog_or_a_status_stand_where_the_profile_puts_them(tmp_path: Path) -> None:
@@ -110,19 +120,22 @@ def test_rules_of_its_own_for_a_dialog_or_a_status_stand_where_the_profile_puts_
         "- {name: title, state: processing, title: '^x'}\n"
         "- {name: asks, state: waiting, dialog: true}\n"
         "- {name: stopped, state: error, status: [blocked, done]}\n"
-        "- {name: rests, state: ready, silence: 1}\n"
+        "- {name: bar, state: ready, progress: [set]}\n"
+        "- {name: marked, state: ready, prompt: [input]}\n"
     )
     rules = load(tmp_path, text).profiles["probe"].states
     assert [rule.name for rule in rules] == [
         "program status working",
         "program status error",
+        "output mark",
         "title",
         "asks",
         "stopped",
         "program status idle",
-        "rests",
+        "bar",
+        "marked",
     ]
-    assert rules[5].status == {"idle"}
+    assert rules[6].status == {"idle"}
 
 
 def test_keys_of_the_earlier_design(tmp_path: Path) -> None:
@@ -218,7 +231,9 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
     profile = found.profiles["probe"]
     assert (profile.submit.enter, profile.submit.pause, profile.submit.method) == (b"\r", 0.5, "typed")
     assert (profile.startup.delay, profile.args) == (8, ()), "no flag that answers dialogs is added"
-    dialog, ready, busy = [rule for rule in profile.states if not rule.status]
+    dialog, ready, busy = [
+        rule for rule in profile.states if not (rule.status or rule.progress or rule.prompt)
+    ]
     assert (ready.silence, busy.active, dialog.state) == (0.7, 0.7, AgentState.WAITING)
     assert [pattern.pattern for pattern in ready.screen] == patterns
     assert profile.interrupt.keys == (b"\x1b",)
@@ -251,6 +266,8 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
         ("command: 'x\n", 2, "invalid YAML"),
         ("command: x\n\tbad: 1\n", 2, "invalid YAML"),
         ("- a\n- b\n", 1, "must hold one mapping"),
+        (f"command: x\nargs: {'[' * 2000}{']' * 2000}\n", 2, "levels of nesting"),
+        (f"command: x\nargs:\n  {'- ' * 2000}a\n", 3, "levels of nesting"),
     ],
 )
 def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:

@@ -126,3 +126,39 @@ def test_only_the_text_itself_counts_as_put_back():
 def test_a_text_is_found_on_a_screen():
     assert Proof(TEXT).on(f"old text\n> {TEXT[:40]}\n  {TEXT[40:]}\nfooter")
     assert not Proof(TEXT).on("old text")
+
+
+@pytest.mark.parametrize(
+    ("draft", "least", "ours"),
+    [
+        ("second line", 1, True),
+        ("diff> second line\ndiff> third", 1, True),  # prompts that no rule knows
+        ("second line\nand mine", 1, False),
+        ("mine", 1, False),
+        ("", 1, False),
+        ("line", 20, False),  # too short, if somebody else may have typed
+    ],
+)
+def test_a_draft_of_which_every_row_is_a_part_of_the_text(draft: str, least: int, ours: bool) -> None:
+    assert Proof("first line\nsecond line\nthird").contains(draft, least) is ours
+
+
+@pytest.mark.parametrize(
+    ("screen", "ours"),
+    [
+        ("an answer\n> first line\nsecond line", True),
+        ("first line\nsecond line", False),  # no prompt shows where it begins
+        ("> my first line\nsecond line", False),
+        ("> first line\nsecond line and mine", False),
+    ],
+)
+def test_a_text_before_the_cursor_of_a_line_editor(screen: str, ours: bool) -> None:
+    assert Proof("first line\nsecond line").ends(screen) is ours
+
+
+def test_the_end_of_a_text_that_is_longer_than_the_screen() -> None:
+    lines = [f"line {number} of a long text that has scrolled" for number in range(40)]
+    proof = Proof("\n".join(lines))
+    assert proof.ends("\n".join(lines[20:]))
+    assert not proof.ends("\n".join(lines[-2:])), "too little of it"
+    assert not proof.ends("\n".join([*lines[20:], "mine"]))

@@ -14,7 +14,8 @@ import pytest
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.protocol.handler import within
-from synapse_tui.model import USER, MessageRequest, TaskPage
+from synapse_tui.messages.records import Page
+from synapse_tui.model import USER, MessageRequest
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, post, rpc, said
 from tests.unit.dialect_kit import served, signer
@@ -165,7 +166,7 @@ async def test_a_page_is_no_longer_than_an_answer_should_be(
         token = pages[-1]["nextPageToken"]
     assert [task["id"] for page in pages for task in page["tasks"]] == ids[::-1]
     assert [len(page["tasks"]) for page in pages] == [4, 4, 1]
-    one = TaskPage((agent.tasks.get(ids[0]),), "", 9)
+    one = Page((agent.tasks.get(ids[0]),), "", 9)
     assert within(one, most=1) == one, "a task that is longer than a page is a page"
 
 

@@ -17,10 +17,18 @@ from synapse_tui.a2a.push import worker
 from synapse_tui.a2a.push.policy import Allowed, Reach, Resolver, TargetPolicy, destination_of, reach_of
 from synapse_tui.a2a.push.sender import retry_after
 from synapse_tui.a2a.push.subscriptions import Subscriptions
-from synapse_tui.a2a.push.worker import CROWDED, SUPERSEDED, Attempt, Backoff, PushWorker, ReceiverQueue
+from synapse_tui.a2a.push.worker import CROWDED, RETRY, SUPERSEDED, Attempt, PushWorker, ReceiverQueue
+from synapse_tui.backoff import Backoff
 from synapse_tui.errors import ConfigError, TargetRefused
-from synapse_tui.messages.history import History, HistoryPushJournal
-from synapse_tui.messages.records import MAX_NOTED, Delivery, PushNotes, PushState, Subscription
+from synapse_tui.messages.history import History, PushJournal
+from synapse_tui.messages.records import (
+    MAX_PUSHES,
+    Batch,
+    Delivery,
+    PushProtocol,
+    PushState,
+    PushSubscription,
+)
 from synapse_tui.model import DeliveryState, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 from tests.waiting import until
@@ -30,21 +38,22 @@ FINE = Attempt(200)
 HANGING = "http://hanging.example/"
 
 
-def subscription(name: str = "s", url: str = "http://h.example/") -> Subscription:
-    return Subscription(name, "synapse-dummy-8190", "1.0", url, T0, task_id="t")
+def subscription(name: str = "s", url: str = "http://h.example/") -> PushSubscription:
+    return PushSubscription("synapse-dummy-8190", PushProtocol.V1, url, name, T0, task_id="t")
 
 
 def delivery(name: str, about: str = "s", task: str = "t", **fields: Any) -> Delivery:
     return replace(Delivery(name, about, task, "task.working", T0, T0, body="{}", subject=name), **fields)
 
 
-def test_pauses_double_up_to_a_limit_and_to_what_the_receiver_asks():
-    low, high = Backoff(jitter=lambda: 0.0), Backoff(jitter=lambda: 1.0, attempts=3)
-    assert [high.pause(n) for n in (1, 2, 3, 9, 10, 99)] == [1, 2, 4, 256, 300, 300]
-    assert [low.pause(n) for n in (1, 2, 3)] == [0.5, 1, 2]
-    assert [high.pause(1, 30), high.pause(6, 3), high.pause(1, 1e9)] == [30, 32, 3600]
-    assert [high.exhausted(n, T0, T0) for n in (2, 3)] == [False, True]
-    assert high.exhausted(1, T0, T0 + timedelta(hours=24))
+def test_delays_double_up_to_a_limit_and_to_what_the_receiver_asks():
+    low, high = replace(RETRY, jitter=lambda: 0.0), replace(RETRY, jitter=lambda: 1.0, attempts=100)
+    assert [high.delay(n) for n in (1, 2, 3, 9, 10, 99)] == [1, 2, 4, 256, 300, 300]
+    assert [low.delay(n) for n in (1, 2, 3)] == [0.5, 1, 2]
+    assert [high.delay(1, asked=30), high.delay(6, asked=3), high.delay(1, asked=1e9)] == [30, 32, 3600]
+    assert [low.delay(n) is None for n in (9, 10)] == [False, True]
+    day = 24 * 3600.0
+    assert [high.delay(9, day - 5), high.delay(1, day)] == [5, None]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +79,7 @@ def test_retry_after_is_a_number_or_a_date(value, seconds):
 
 
 def due(queue: ReceiverQueue, now: datetime = T0) -> str:
-    found = queue.due(now)
+    found = queue.claim(now)
     return found.id if found is not None else ""
 
 
@@ -79,15 +88,17 @@ def test_a_task_keeps_its_order_and_other_tasks_and_subscriptions_go_on():
     for each in (delivery("a1", task="a"), delivery("a2", task="a"), delivery("b1", task="b")):
         queue.add(each)
     queue.add(delivery("c1", about="other", task="a"))
-    queue.update(delivery("a1", task="a", due_at=T0 + timedelta(seconds=9)))
+    assert due(queue) == "a1"
+    queue.retry(delivery("a1", task="a", due_at=T0 + timedelta(seconds=9)), hold=False)
     for expected in ("b1", "c1"):
         assert due(queue) == expected
         queue.remove(expected)
-    assert (due(queue), queue.wait(T0)) == ("", timedelta(seconds=9))
+    assert (due(queue), queue.wait(T0)) == ("", 9)
     queue.remove("a1")
     assert due(queue) == "a2"
-    queue.pause(T0 + timedelta(seconds=30))
-    assert (due(queue), queue.wait(T0)) == ("", timedelta(seconds=30))
+    queue.retry(delivery("a2", task="a", due_at=T0 + timedelta(seconds=30)), hold=True)
+    queue.add(delivery("d1", task="d"))
+    assert (due(queue), queue.wait(T0)) == ("", 30)
     assert due(queue, T0 + timedelta(seconds=30)) == "a2"
 
 
@@ -107,9 +118,9 @@ def test_a_queue_is_bounded_in_bytes_and_keeps_what_is_being_sent(monkeypatch):
     monkeypatch.setattr(worker, "MAX_BYTES", 10)
     queue = ReceiverQueue()
     queue.add(delivery("a", body="x" * 8))
-    queue.current = "a"
+    assert due(queue) == "a"
     assert [each.id for each, _ in queue.add(delivery("b", body="x" * 8))] == ["b"]
-    queue.current = ""
+    queue.retry(delivery("a", body="x" * 8), hold=False)
     assert [each.id for each, _ in queue.add(delivery("c", body="x" * 20))] == ["a"]
     assert [each.id for each in queue] == ["c"]
 
@@ -124,7 +135,7 @@ class Rig:
         self.answers = list(answers)
         self.go = asyncio.Event()
         self.got: list[str] = []
-        self.known: dict[str, Subscription] = {}
+        self.known: dict[str, PushSubscription] = {}
         self.noted: list[Delivery] = []
         self.worker = PushWorker(
             self._send,
@@ -133,7 +144,7 @@ class Rig:
             backoff=Backoff(first=0.001, longest=0.002, attempts=4, jitter=lambda: 1.0),
         )
 
-    async def _send(self, subscription: Subscription, delivery: Delivery) -> Attempt:
+    async def _send(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
         self.got.append(delivery.id)
         if subscription.url == HANGING:
             await self.go.wait()
@@ -142,7 +153,7 @@ class Rig:
             raise answer
         return answer
 
-    def put(self, whom: Subscription, *deliveries: Delivery) -> None:
+    def put(self, whom: PushSubscription, *deliveries: Delivery) -> None:
         self.known[whom.id] = whom
         for each in deliveries:
             self.worker.put(whom, replace(each, created_at=datetime.now(UTC)))
@@ -193,7 +204,7 @@ async def test_dropped_notifications_are_stored_as_given_up(monkeypatch):
 
 
 def test_a_replaced_configuration_keeps_what_waits():
-    noted: dict[str, Subscription | None] = {}
+    noted: dict[str, PushSubscription | None] = {}
     subscriptions = Subscriptions(noted.__setitem__)
     first = subscriptions.add(replace(subscription("first"), config_id="c"))
     again = subscriptions.add(replace(subscription("again", "http://new.example/"), config_id="c"))
@@ -206,11 +217,13 @@ def test_a_replaced_configuration_keeps_what_waits():
 
 
 AGENT = KEY.agent_id
-CONFIG = Subscription(
-    "s1", AGENT, "1.0", "https://h.example/p?k=v", T0, task_id="t1", config_id="c", token="tok",
+CONFIG = PushSubscription(
+    AGENT, PushProtocol.V1, "https://h.example/p?k=v", "s1", T0, task_id="t1", config_id="c", token="tok",
     scheme="Bearer", credentials="cred",
 )  # fmt: skip
-WEBHOOK = Subscription("w1", AGENT, "dialect", "https://h.example/w", T0, events=("task.failed",), secret="x")
+WEBHOOK = PushSubscription(
+    AGENT, PushProtocol.DIALECT, "https://h.example/w", "w1", T0, events=("task.failed",), secret="x"
+)
 DELIVERY = Delivery("d1", "s1", "t1", "task.working", T0, T0, body='{"a": "é"}', subject="task")
 
 
@@ -219,11 +232,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "home" / "history.db"
 
 
-def journal_of(history: History, project: str = KEY.project) -> HistoryPushJournal:
-    return HistoryPushJournal(history, project)
+def journal_of(history: History, project: str = KEY.project) -> PushJournal:
+    return PushJournal(history, project)
 
 
-async def written(path: Path, *subscriptions: Subscription, deliveries: tuple[Delivery, ...] = ()) -> None:
+async def written(
+    path: Path, *subscriptions: PushSubscription, deliveries: tuple[Delivery, ...] = ()
+) -> None:
     async with opened(path, owner="1:1") as (history, _):
         journal = journal_of(history)
         for each in subscriptions:
@@ -335,14 +350,14 @@ async def test_old_deliveries_are_removed_and_what_waits_is_kept(path):
 
 
 def test_notes_that_cannot_be_written_are_bounded_and_what_was_delivered_goes_first():
-    notes = PushNotes()
-    notes.put(DELIVERY)
-    notes.put(replace(DELIVERY, id="done", state=PushState.DELIVERED))
-    for n in range(MAX_NOTED):
-        notes.put(replace(DELIVERY, id=f"n{n}"))
-    assert len(notes.deliveries) == MAX_NOTED
-    assert "done" not in notes.deliveries
-    assert "d1" not in notes.deliveries
+    notes = Batch()
+    notes.push(DELIVERY)
+    notes.push(replace(DELIVERY, id="done", state=PushState.DELIVERED))
+    for n in range(MAX_PUSHES):
+        notes.push(replace(DELIVERY, id=f"n{n}"))
+    assert len(notes.pushes) == MAX_PUSHES
+    assert "done" not in notes.pushes
+    assert "d1" not in notes.pushes
 
 
 # -- Which URLs may be told of tasks: addresses, names that change their mind, URLs with two me ---

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from synapse_tui.a2a.calls import Call, PeerTask
+from synapse_tui.backoff import Backoff
 from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
 from synapse_tui.events import AgentAdded, Event, EventBus, Notice
 from synapse_tui.host import replies as module
 from synapse_tui.host.replies import Replies
+from synapse_tui.messages.history import READING
 from synapse_tui.messages.records import AgentKey, Owed
+from synapse_tui.messages.tasks import Journal
 from synapse_tui.model import (
     USER,
     AgentSpec,
@@ -27,6 +30,7 @@ from synapse_tui.model import (
     TaskState,
 )
 from tests.fake_agent import FakeAgent
+from tests.waiting import until
 
 CLAUDE = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)
 OWN = "11111111-2222"
@@ -149,9 +153,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
-    monkeypatch.setattr(module, "LONGEST_RETRY", 0.002)
-    monkeypatch.setattr(module, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(module, "RETRY", Backoff(first=0.001, longest=0.002, attempts=10))
     rig = Rig()
     yield rig
     await rig.replies.stop()
@@ -168,18 +170,37 @@ async def test_the_sender_is_told_of_an_end_without_an_answer(rig, state):
     rig.open()
     task = rig.given(sender_task_id=OWN)
     rig.agent.tasks.change(task.id, state=state, delivery=DeliveryState.FAILED, reason="agent exited")
-    assert await rig.settled(task) is ReplyState.TOLD
+    assert await rig.settled(task) is ReplyState.GIVEN
     reply = rig.client.answers[0][2]
     assert (reply.state, reply.text, reply.reason) == (state, "agent exited", "agent exited")
 
 
+async def test_a_question_that_is_asked_while_another_is_brought_is_brought_too(rig):
+    async def ask_again() -> None:
+        rig.client.meanwhile = None
+        rig.agent.service.reply(task.id, Reply("and which size?", TaskState.INPUT_REQUIRED))
+
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.client.meanwhile = ask_again
+    rig.agent.service.reply(task.id, Reply("which colour?", TaskState.INPUT_REQUIRED))
+    await until(lambda: len(rig.client.answers) == 2)
+    assert [reply.text for _, _, reply, _ in rig.client.answers] == ["which colour?", "and which size?"]
+    assert await rig.settled(task) is ReplyState.GIVEN
+
+
 async def test_it_is_tried_again_until_it_succeeds(rig):
-    rig.client.problems = [UNREACHABLE, PeerRefused("its server failed", 500), AgentExited("it has ended")]
+    rig.client.problems = [
+        UNREACHABLE,
+        PeerRefused("its server failed", 500),
+        PeerRefused("too many requests", 429),
+        AgentExited("it has ended"),
+    ]
     rig.open()
     task = rig.given(sender_task_id=OWN)
     rig.agent.finish(task.id, "x")
-    assert await rig.settled(task) is ReplyState.TOLD
-    assert (rig.client.tries, len(rig.client.answers), rig.notices) == (4, 1, [])
+    assert await rig.settled(task) is ReplyState.GIVEN
+    assert (rig.client.tries, len(rig.client.answers), rig.notices) == (5, 1, [])
 
 
 async def test_it_is_given_up_some_time_and_a_person_told(rig):
@@ -207,7 +228,7 @@ async def test_what_is_refused_is_not_tried_again(rig, problem):
 
 
 @pytest.mark.parametrize(
-    ("state", "told"), [(TaskState.COMPLETED, ReplyState.FAILED), (TaskState.FAILED, ReplyState.TOLD)]
+    ("state", "told"), [(TaskState.COMPLETED, ReplyState.FAILED), (TaskState.FAILED, ReplyState.GIVEN)]
 )
 async def test_an_agent_of_another_life_is_told_nothing(rig, state, told):
     """Who knows no such task has asked for nothing; a person is told of an answer that is lost by that."""
@@ -238,7 +259,7 @@ async def test_what_changes_while_it_is_told_is_told_too(rig):
 
     rig.client.meanwhile = reply
     rig.agent.finish(task.id, "text of the turn")
-    assert await rig.settled(task) is ReplyState.TOLD
+    assert await rig.settled(task) is ReplyState.GIVEN
     assert [each[2].text for each in rig.client.answers] == ["text of the turn", "in my words"]
 
 
@@ -249,7 +270,7 @@ async def test_each_question_to_an_agent_of_this_host_is_a_message(rig):
     task = rig.given(expected=False)
     for question in ("which?", "and when?"):
         rig.agent.service.reply(task.id, Reply(question, TaskState.INPUT_REQUIRED))
-        assert await rig.settled(task) is ReplyState.TOLD
+        assert await rig.settled(task) is ReplyState.GIVEN
     texts = [told.text.partition("\n")[0] for told in sender.tasks]
     assert texts == ["(input_required) which?", "(input_required) and when?"]
 
@@ -297,7 +318,7 @@ async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):
     rig.open()
     task = asked(rig)
     rig.agent.service.answered(task.id, Reply("no", TaskState.FAILED), verified=False)
-    assert await rig.settled(task) is ReplyState.TOLD
+    assert await rig.settled(task) is ReplyState.GIVEN
     assert rig.agent.requests[0].text == "(failed) no"
     assert not rig.agent.requests[0].sender.verified
 
@@ -326,7 +347,7 @@ async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(r
     if here:
         rig.agents[CLAUDE.sender_id] = sender
     rig.replies.start()
-    assert await noted(rig) is (ReplyState.TOLD if here else ReplyState.FAILED)
+    assert await noted(rig) is (ReplyState.GIVEN if here else ReplyState.FAILED)
     assert [told.text for told in sender.tasks] == (["by the way"] if here else [])
     assert not rig.client.messages, "an agent of this host is told by a call"
 
@@ -344,7 +365,7 @@ async def test_an_answer_from_before_is_given_to_the_agent_when_it_is_open(rig, 
     if first == "history":
         await asyncio.sleep(0)
         rig.open(session)
-    assert await noted(rig) is ReplyState.TOLD
+    assert await noted(rig) is ReplyState.GIVEN
     [message] = session.outbox
     assert message.text == "42"
     assert (message.reason == "from before the restart") is not restore
@@ -365,5 +386,41 @@ async def test_an_agent_of_this_host_is_told_again_when_that_failed(rig, monkeyp
     rig.open()
     task = rig.given(expected=False)
     rig.agent.service.reply(task.id, Reply("by the way"))
-    assert await rig.settled(task) is ReplyState.TOLD
+    assert await rig.settled(task) is ReplyState.GIVEN
     assert [told.text for told in sender.tasks] == ["by the way"]
+
+
+@pytest.mark.parametrize(
+    ("state", "text"), [(TaskState.COMPLETED, "42"), (TaskState.FAILED, "(failed) the host ended")]
+)
+async def test_an_agent_that_is_being_restored_gets_its_reply_afterwards(rig, state, text):
+    earlier, sender = FakeAgent(8101, "claude"), FakeAgent(8101, "claude")
+    own = earlier.service.open(MessageRequest("do it", CLAUDE), rig.agent.agent_id)
+    own = earlier.tasks.change(own.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED)
+    journal = sender.tasks.journal = Reading()
+    rig.agents[CLAUDE.sender_id] = sender
+    rig.open()
+    task = rig.given(sender_task_id=own.id)
+    if state is TaskState.COMPLETED:
+        rig.agent.finish(task.id, text)
+    else:
+        rig.agent.tasks.change(task.id, state=state, reason="the host ended")
+    await until(lambda: journal.asked > 1)
+    assert rig.agent.tasks.get(task.id).reply is ReplyState.DUE
+    sender.tasks.adopt(own)
+    journal.over = True
+    assert await rig.settled(task) is ReplyState.GIVEN
+    assert [message.text for message in sender.tasks if not message.outgoing] == [text]
+    assert rig.notices == []
+
+
+class Reading(Journal):
+    """The journal of an agent whose earlier tasks are being read."""
+
+    over = False
+    asked = 0
+
+    @property
+    def problem(self) -> str:
+        self.asked += 1
+        return "" if self.over else READING

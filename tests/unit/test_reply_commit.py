@@ -44,7 +44,7 @@ async def exchange(path: Path) -> None:
         task = answerer.tasks.create(request)
         await asyncio.sleep(random.uniform(0, 0.004))
         answerer.finish(task.id, "done")
-        assert answerer.tasks.get(task.id).reply is ReplyState.TOLD
+        assert answerer.tasks.get(task.id).reply is ReplyState.GIVEN
         assert asker.tasks.get(own.id).state is TaskState.COMPLETED
         assert not replies._work
         await asyncio.sleep(random.uniform(0, 0.002))

@@ -223,6 +223,18 @@ async def test_a_message_that_its_sender_sends_again_is_one_task(client, agent):
     ]
     assert first == again
     assert len({first, other, another}) == len(agent.requests) == 3
+    changed = await post(client, "/tasks/send", "do something else", **mine)
+    assert (changed.status_code, changed.json()["error"]["code"]) == (409, "origin_id_reused")
+    answers = [
+        await post(client, "/tasks/send", text, **mine, in_reply_to="T") for text in ("done", "done, at last")
+    ]
+    assert [answer.status_code for answer in answers] == [409, 409], "its id is another message's"
+    answers = [
+        await post(client, "/tasks/send", text, origin_id="a3", in_reply_to="T")
+        for text in ("done", "it is done")
+    ]
+    assert len({answer.json()["task"]["id"] for answer in answers}) == 1
+    assert len(agent.requests) == 4
 
 
 async def test_a_message_is_not_taken_again_while_nobody_can_look_whether_it_came(client, agent, monkeypatch):

@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.agents.composer import ComposerReader, ScreenText, read_composer
-from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
+from tests.profiles import shipped
 
-CLAUDE = load_profiles(shipped_profiles()).profiles["claude"]
+CLAUDE = shipped().profiles["claude"]
 FRAME = "─" * 40
 COMPOSER = f"\x1b[2J\x1b[5;1H{FRAME}\x1b[6;1H❯ \x1b[7;1H{FRAME}\x1b[8;1H  ? for shortcuts\x1b[6;3H"
 

@@ -23,6 +23,7 @@ from synapse_tui.a2a.signing import (
     signature_headers,
 )
 from tests.fake_agent import FakeAgent
+from tests.unit.clock import Clock
 from tests.unit.dialect_kit import Doorkeeper, message, served, signer
 
 
@@ -427,17 +428,9 @@ TOKENS = {"synapse-claude-8100": "secret-1", "synapse-codex-8120": "secret-2", "
 REQUEST = SignedRequest("POST", 8110, "/tasks/send-priority?priority=3", b'{"a": 1}')
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000.0)
 
 
 @pytest.fixture

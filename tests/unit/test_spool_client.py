@@ -55,7 +55,7 @@ class Clock:
 
 def client_of(spool: SpoolFolder, clock: Clock) -> SpoolClient:
     return SpoolClient(
-        spool.path, TOKEN, patience=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep
+        spool.path, TOKEN, pickup_timeout=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep
     )
 
 
@@ -321,7 +321,7 @@ def test_of_taking_back_and_taking_exactly_one_wins(spool: SpoolFolder) -> None:
         for number in range(200):
             name = f"{number:032x}"
             patience = chance.random() * 0.002
-            client = SpoolClient(spool.path, TOKEN, patience=patience, make_id=partial(str, name))
+            client = SpoolClient(spool.path, TOKEN, pickup_timeout=patience, make_id=partial(str, name))
             try:
                 answered = client.exchange(REQUEST).status == 200
             except PeerUnreachable as error:

@@ -150,7 +150,7 @@ async def test_senders_that_wait_for_what_was_under_way_are_to_be_told(path):
             book.change(task_id, delivery=DeliveryState.SUBMITTED)
             outbox.take(task_id)
         book.change(told, state=TaskState.COMPLETED, artifacts=(Artifact("answer"),), replied=True)
-        book.change(told, reply=ReplyState.TOLD)
+        book.change(told, reply=ReplyState.GIVEN)
         own = book.create_outgoing(MessageRequest("question", Sender(KEY.agent_id)), "synapse-x-1")
         await book.flush()
     async with opened(path, owner="2:2") as (history, _):

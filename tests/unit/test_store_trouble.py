@@ -210,6 +210,28 @@ def test_a_file_of_an_older_version_takes_the_steps_it_lacks(path):
     assert rows(path, "SELECT version FROM schema_version") == [(len(steps),)]
 
 
+async def test_an_older_host_uses_a_file_after_additive_steps_only(path):
+    extra = (
+        "ALTER TABLE tasks ADD COLUMN note VARCHAR NOT NULL DEFAULT 'none'",
+        "CREATE TABLE extra (x INTEGER)",
+    )
+    newer = (*schema.STEPS, schema.Additive(extra))
+    for _ in range(2):
+        open_engine(path, steps=newer)[0].dispose()
+        async with opened(path) as (history, told):
+            book, outbox, _ = make_book(history)
+            send(book, outbox, "hello")
+            await history.flush(PATIENCE)
+        assert not told.texts
+    assert rows(path, "SELECT input, note FROM tasks") == [("hello", "none")] * 2
+    assert rows(path, "SELECT MAX(version) FROM schema_version") == [(len(newer),)]
+
+    open_engine(path, steps=(*newer, ("DROP TABLE extra",), schema.Additive(())))[0].dispose()
+    for steps in (schema.STEPS, newer):
+        with pytest.raises(HistoryError, match="newer synapse-tui"):
+            open_engine(path, steps=steps)
+
+
 def test_a_step_that_fails_leaves_the_file_as_it_was(path):
     engine, _ = open_engine(path)
     engine.dispose()

@@ -309,7 +309,7 @@ def test_the_question_of_the_other_is_told_once_and_its_answer_still_comes(rig):
     assert asked is not None
     assert (asked.reply, asked.messages[-1].parts[0].text) == (ReplyState.DUE, "which?")
     rig.service.collected(asked)
-    assert rig.tasks.get(task.id).reply is ReplyState.TOLD
+    assert rig.tasks.get(task.id).reply is ReplyState.GIVEN
     ended = rig.service.answered(task.id, Reply("done", in_reply_to="t"), verified=True)
     assert ended is not None
     assert (ended.state, ended.reply, ended.answer) == (TaskState.COMPLETED, ReplyState.DUE, "done")

@@ -20,8 +20,9 @@ from synapse_tui.errors import InvalidValue, TaskNotFound
 from synapse_tui.events import EventBus
 from synapse_tui.messages.database import _meant
 from synapse_tui.messages.history import AgentJournal
+from synapse_tui.messages.records import Page, TaskQuery
 from synapse_tui.messages.tasks import TaskStore, make_cursor, page_of, read_cursor
-from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskPage, TaskQuery, TaskState
+from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -37,15 +38,15 @@ def ticking() -> Callable[[], datetime]:
     return lambda: T0 + timedelta(seconds=next(moments))
 
 
-async def every_page(book: TaskStore, query: TaskQuery) -> list[TaskPage]:
+async def every_page(book: TaskStore, query: TaskQuery) -> list[Page[Task]]:
     pages = [await book.page(query)]
     while pages[-1].cursor:
         pages.append(await book.page(replace(query, cursor=pages[-1].cursor)))
     return pages
 
 
-def texts(*pages: TaskPage) -> list[str]:
-    return [task.text for page in pages for task in page.tasks]
+def texts(*pages: Page[Task]) -> list[str]:
+    return [task.text for page in pages for task in page.items]
 
 
 @pytest.fixture(params=["memory", "history"])
@@ -102,7 +103,7 @@ async def test_a_query_means_what_all_its_terms_mean(book):
 
     async def found(**terms: Any) -> list[str]:
         page = await book.page(TaskQuery(**terms))
-        assert page.total == len(page.tasks)
+        assert page.total == len(page.items)
         return texts(page)
 
     assert await found() == ["followed", "done", "talk", "hers", "mine"]
@@ -145,7 +146,8 @@ async def test_the_tasks_of_another_agent_are_not_found(path):
             assert (await foreign.page(TaskQuery())).total == 0
 
 
-async def test_an_unfinished_task_of_before_is_found_as_it_goes_on(path):
+async def test_an_unfinished_task_of_before_is_found_as_it_goes_on(path, monkeypatch):
+    monkeypatch.setattr("synapse_tui.messages.tasks.LOAD_TIMEOUT", 0.5)
     async with opened(path) as (history, _):
         book, outbox, _ = make_book(history)
         task = book.create(MessageRequest("waits", USER))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector, tidy
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Transcript
 from synapse_tui.agents.transcript import TAIL, AnswerReader, agrees, read_answer
 from synapse_tui.agents.turns import Conclusion, Turn
@@ -18,9 +17,9 @@ from synapse_tui.events import EventBus
 from synapse_tui.messages.follow_ups import TurnTasks
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, MessageRequest, TaskState
-from synapse_tui.paths import shipped_profiles
+from tests.profiles import shipped
 
-PROFILES = load_profiles(shipped_profiles())
+PROFILES = shipped()
 CWD = Path("/srv/my.project")
 ASKED = "[A2A:19b094bd:synapse-codex-8120] how many?"
 

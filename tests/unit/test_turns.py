@@ -9,9 +9,10 @@ import pytest
 
 from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.state import Passage, Timeline
-from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
+from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, UNREPORTED, TurnTracker
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
+from synapse_tui.hooks import HookKind
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
@@ -325,3 +326,52 @@ def test_errors_and_the_end_fail_the_task(rig, state, reason):
         DeliveryState.FAILED,
         reason,
     )
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["after the proof", "before the proof"])
+def test_a_turn_that_hooks_saw_begin_ends_when_they_say_so(rig, early):
+    rig.turns.entering()
+    if early:
+        rig.turns.on_hook(HookKind.PROMPT)
+    rig.begin()
+    if not early:
+        rig.turns.on_hook(HookKind.PROMPT)
+    rig.answer("half of it")
+    rig.turns.on_hook(HookKind.POST)
+    report = StateReport(AgentState.READY, "fake", "", rig.now)
+    rig.turns.on_report(report)
+    rig.now += UNREPORTED / 2
+    rig.turns.check(report)
+    assert not rig.task.state.final, "the screen only looks idle"
+    rig.turns.on_hook(HookKind.IDLE)
+    assert rig.turns.told_done
+    rig.turns.check(report, rests=True)
+    assert rig.task.state is TaskState.COMPLETED
+
+
+def test_a_hook_that_ends_an_earlier_turn_does_not_end_this_one(rig):
+    rig.turns.on_hook(HookKind.PROMPT)
+    rig.turns.entering()
+    rig.begin()
+    rig.turns.on_hook(HookKind.IDLE)
+    rig.answer("part")
+    assert not rig.turns.told_done
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["not reported", "stopped by the user"])
+def test_a_turn_whose_end_no_hook_reports_ends_by_the_screen(rig, stopped):
+    rig.begin()
+    rig.turns.on_hook(HookKind.PROMPT)
+    rig.report(AgentState.PROCESSING)
+    rig.answer("all of it")
+    if stopped:
+        rig.turns.on_user_stop()
+    rig.report(AgentState.READY)
+    since = rig.now
+    rig.now += SETTLED
+    report = StateReport(AgentState.READY, "fake", "", since)
+    rig.turns.check(report)
+    assert rig.task.state.final is stopped
+    rig.now += UNREPORTED
+    rig.turns.check(report)
+    assert rig.task.state.final

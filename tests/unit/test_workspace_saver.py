@@ -33,6 +33,7 @@ class FakeAgent:
     terminal: Terminal = field(default_factory=lambda: Terminal(40, 5))
     told_as: str = ""
     began: float = 0.0
+    allowed: bool = False
 
     @property
     def agent_id(self) -> str:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import resumed_spec
 from synapse_tui.model import AgentSpec
-from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.paths import UserPaths
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
+from tests.profiles import shipped
 
 AGENT = SavedAgent("claude", "synapse-claude-8100", 8100, "/srv/プロジェクト", "審査", ("--model", "x"), 0)
 OTHER = SavedAgent("codex", "synapse-codex-8120", 8120, "/srv/x", order=1)
@@ -165,7 +165,7 @@ def test_names_that_could_lead_elsewhere(tmp_path: Path, name: str) -> None:
 
 # Opening again
 
-PROFILES = load_profiles(shipped_profiles())
+PROFILES = shipped()
 
 
 def test_the_spec_of_a_saved_agent() -> None:

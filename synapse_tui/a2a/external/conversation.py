@@ -11,9 +11,9 @@ from types import MappingProxyType
 from synapse_tui.content import Artifact, TaskMessage
 from synapse_tui.errors import TaskEnded, TaskNotFound
 from synapse_tui.messages.conversations import Entry, Kind, SavedConversation
-from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import DEFAULT_PRIORITY, DeliveryState, ReplyState, Sender, Task, TaskState
 
-from .peer import ArtifactChunk, TaskUpdate, Update, joined_text, over_budget, text_of_message
+from .peer import TaskUpdate, joined_text, over_budget, text_of_message
 from .untrusted import MAX_TEXT, clean_line
 
 MAX_ENTRIES = 600
@@ -133,7 +133,7 @@ class Conversation:
             self.alias,
             sender,
             text,
-            3,
+            DEFAULT_PRIORITY,
             now,
             now,
             response_expected=expected,
@@ -177,26 +177,23 @@ class Conversation:
 
     # -- what the agent sends ---
 
-    def apply(self, task_id: str, update: Update) -> Task:
+    def apply(self, task_id: str, update: TaskUpdate) -> Task:
         if update.context_id:
             self.context_id = update.context_id
         if update.task_id:
             self._bind(task_id, update)
-        if isinstance(update, ArtifactChunk):
-            self._put_chunk(task_id, update)
-            return self._refreshed(task_id, TaskState.WORKING)
-        return self._put_task_update(task_id, update)
-
-    def _put_task_update(self, task_id: str, update: TaskUpdate) -> Task:
         for artifact in update.artifacts:
-            self._put_artifact(task_id, artifact)
+            if update.piece:
+                self._put_piece(task_id, artifact, append=update.append, last=update.last)
+            else:
+                self._put_artifact(task_id, artifact)
         if update.message is not None:
             self._put_message(task_id, _kind_of(update), update.message)
-        if not update.at_rest:
-            return self._refreshed(task_id, update.state)
-        if update.history and not self._answered(task_id):
+        if not update.state.at_rest:
+            return self._given(task_id, update.state)
+        if update.history and not self._has_answer(task_id):
             self._put_message(task_id, "answer", update.history[-1])
-        return self._at_rest(task_id, update.state, _reason(update))
+        return self._answered(task_id, update.state, _reason(update))
 
     def ask_again(self, asked: Task, reason: str) -> Task:
         """Take back an answer that could not be sent: the agent's question stands."""
@@ -208,7 +205,7 @@ class Conversation:
         self._say(task_id, "note", reason)
         return self.change(task_id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason)
 
-    def _bind(self, task_id: str, update: Update) -> None:
+    def _bind(self, task_id: str, update: TaskUpdate) -> None:
         task = self.get(task_id)
         if remote_id(task) != update.task_id:
             about = MappingProxyType({**task.metadata, REMOTE_TASK: update.task_id})
@@ -216,16 +213,16 @@ class Conversation:
         if update.context_id:
             self.change(task_id, context_id=update.context_id)
 
-    def _answered(self, task_id: str) -> bool:
+    def _has_answer(self, task_id: str) -> bool:
         return any(entry.task_id == task_id and entry.kind in _FROM_AGENT for entry in self._entries.values())
 
-    def _refreshed(self, task_id: str, state: TaskState) -> Task:
+    def _given(self, task_id: str, state: TaskState) -> Task:
         task = self.get(task_id)
         if task.state.final:  # events may arrive late
             return task
         return self.change(task_id, state=state, delivery=DeliveryState.SUBMITTED)
 
-    def _at_rest(self, task_id: str, state: TaskState, reason: str) -> Task:
+    def _answered(self, task_id: str, state: TaskState, reason: str) -> Task:
         self._settle(task_id)
         delivery = _DELIVERIES.get(state, DeliveryState.DONE)
         artifacts = tuple(
@@ -267,20 +264,20 @@ class Conversation:
             continues = before is not None and whole.startswith(before.text)
             self._say(task_id, "answer", whole if continues else artifact.text, key=key, name=artifact.name)
 
-    def _put_chunk(self, task_id: str, chunk: ArtifactChunk) -> None:
-        key = f"{task_id}:a:{chunk.artifact.artifact_id}"
+    def _put_piece(self, task_id: str, artifact: Artifact, *, append: bool, last: bool) -> None:
+        key = f"{task_id}:a:{artifact.artifact_id}"
         before = self._entries.get(key)
-        name = chunk.artifact.name or (before.name if before is not None else "")
-        if not chunk.append or before is None:
+        name = artifact.name or (before.name if before is not None else "")
+        if not append or before is None:
             self._join(key)
-            self._say(task_id, "answer", chunk.artifact.text, key=key, name=name, growing=not chunk.last)
+            self._say(task_id, "answer", artifact.text, key=key, name=name, growing=not last)
             return
         length = self._sizes[task_id][key]
-        text = chunk.artifact.text[: MAX_TEXT - length]
+        text = artifact.text[: MAX_TEXT - length]
         self._count(task_id, "answer", key, length + len(text))
         self._pieces.setdefault(key, []).append(text)
-        if (before.name, before.growing) != (name, not chunk.last):
-            self._entries[key] = dataclasses.replace(before, name=name, growing=not chunk.last)
+        if (before.name, before.growing) != (name, not last):
+            self._entries[key] = dataclasses.replace(before, name=name, growing=not last)
         self.version += 1
 
     def _say(

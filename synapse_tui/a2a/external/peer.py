@@ -9,10 +9,10 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import BudgetSpent, PeerRefused
 from synapse_tui.model import TaskState
 
@@ -54,39 +54,28 @@ class TaskUpdate:
         task_id: The agent's id of the task.
         context_id: The agent's id of the conversation.
         auth: Whether it waits for credentials (AUTH_REQUIRED) rather than an answer.
-        artifacts: Its results, if the agent sent the whole task.
+        artifacts: Its results, if the agent sent the whole task; or the one that this is a `piece` of.
         history: Earlier messages of the agent, if it sent the whole task.
+        append: Whether the piece continues the artifact's previous pieces.
+        last: Whether the piece completes the artifact.
     """
 
     task_id: str
     context_id: str
-    state: TaskState
+    state: TaskState = TaskState.WORKING
     message: TaskMessage | None = None
     auth: bool = False
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[TaskMessage, ...] = ()
-
-    @property
-    def at_rest(self) -> bool:
-        return self.state.final or self.state is TaskState.INPUT_REQUIRED
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactChunk:
-    """A piece of a result; `append` continues the artifact's previous pieces."""
-
-    task_id: str
-    context_id: str
-    artifact: Artifact
+    piece: bool = False
     append: bool = False
     last: bool = False
 
-    @property
-    def at_rest(self) -> bool:
-        return False
 
-
-Update = TaskUpdate | ArtifactChunk
+def piece_of(
+    task_id: str, context_id: str, artifact: Artifact, *, append: bool = False, last: bool = False
+) -> TaskUpdate:
+    return TaskUpdate(task_id, context_id, artifacts=(artifact,), piece=True, append=append, last=last)
 
 
 class NotOffered(PeerRefused):
@@ -104,10 +93,10 @@ class Peer(Protocol):
     def streaming(self) -> bool:
         """Whether it can stream updates."""
 
-    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[TaskUpdate, None]:
         """Send a message. Yields updates, the first as soon as the agent has accepted it."""
 
-    def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+    def subscribe(self, task_id: str) -> AsyncGenerator[TaskUpdate, None]:
         """Yield updates of a task, beginning with the whole task."""
 
     async def get(self, task_id: str) -> TaskUpdate:

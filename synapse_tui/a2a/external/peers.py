@@ -26,7 +26,7 @@ from synapse_tui.errors import CardRefused, PeerRefused, TaskNotFound
 from synapse_tui.model import TaskState
 
 from .discovery import credentials_of
-from .peer import ArtifactChunk, Budget, NotOffered, Outgoing, Peer, TaskUpdate, Update, artifact_of
+from .peer import Budget, NotOffered, Outgoing, Peer, TaskUpdate, artifact_of, piece_of
 from .registry import ExternalAgent, Interface
 from .transport import Bounds, make_client, problem_of
 from .untrusted import clean_line, clean_text
@@ -84,7 +84,7 @@ class SdkPeer:
         self._plain = _client(card, http, streaming=False)
         self._live = _client(card, http, streaming=True)
 
-    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[TaskUpdate, None]:
         message = pb.Message(
             message_id=outgoing.message_id,
             role=pb.ROLE_USER,
@@ -95,7 +95,7 @@ class SdkPeer:
         client = self._live if stream else self._plain
         return self._updates(client.send_message(pb.SendMessageRequest(message=message)), sends=True)
 
-    def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+    def subscribe(self, task_id: str) -> AsyncGenerator[TaskUpdate, None]:
         return self._updates(self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id)), sends=False)
 
     async def get(self, task_id: str) -> TaskUpdate:
@@ -116,7 +116,7 @@ class SdkPeer:
 
     async def _updates(
         self, responses: AsyncIterator[pb.StreamResponse], *, sends: bool
-    ) -> AsyncGenerator[Update, None]:
+    ) -> AsyncGenerator[TaskUpdate, None]:
         try:
             async for response in responses:
                 sends = False
@@ -144,7 +144,7 @@ def _client(card: pb.AgentCard, http: httpx.AsyncClient, *, streaming: bool) -> 
     return ClientFactory(config).create(own)
 
 
-def update_of(response: pb.StreamResponse) -> Update | None:
+def update_of(response: pb.StreamResponse) -> TaskUpdate | None:
     kind = response.WhichOneof("payload")
     if kind == "task":
         return whole_task(response.task)
@@ -156,7 +156,7 @@ def update_of(response: pb.StreamResponse) -> Update | None:
         return _with_status(event.task_id, event.context_id, event.status)
     if kind == "artifact_update":
         piece = response.artifact_update
-        return ArtifactChunk(
+        return piece_of(
             _id(piece.task_id),
             _id(piece.context_id),
             _artifact(piece.artifact),
@@ -245,7 +245,7 @@ class DialectPeer:
         self._url = interface.url.rstrip("/")
         self._http = http
 
-    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:  # noqa: ARG002
+    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[TaskUpdate, None]:  # noqa: ARG002
         body = {
             "message": {"role": "user", "parts": [{"type": "text", "text": outgoing.text}]},
             "context_id": outgoing.context_id or None,
@@ -255,7 +255,7 @@ class DialectPeer:
         call = Call("POST", "/tasks/send", calls.read_task, data)
         yield await self._call(call, sends=True)
 
-    async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+    async def subscribe(self, task_id: str) -> AsyncGenerator[TaskUpdate, None]:
         raise NotOffered("the dialect has no streams", 405)
         yield await self.get(task_id)
 

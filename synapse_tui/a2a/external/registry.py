@@ -13,12 +13,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from synapse_tui.addresses import fold, parse_agent_id
+from synapse_tui.addresses import Address, fold, parse_agent_id
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import AgentNotFound, InvalidValue
 from synapse_tui.files import check_safe, is_open, private_folder, write_private
 
@@ -169,6 +170,10 @@ class ExternalAgent:
             lines += ["", "skills"]
             lines += [f"  {name}" + (f": {text}" if text else "") for name, text in skills]
         return "\n".join(lines)
+
+
+def external_address(alias: str, url: str = "") -> Address:
+    return Address(alias, "external", "", 0, url, local=False, external=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,8 @@ class ConversationStore:
         project, alias = str(self._project), conversation.alias
         written = self._written.setdefault(alias, {})
         rows: Rows = {}
-        facts = (conversation.agent, conversation.context_id, conversation.opened)
-        if _is_new(written, "", facts):
-            rows[CONVERSATIONS, f"{project}\n{alias}"] = conversation_row(
-                project,
-                alias,
-                agent=conversation.agent,
-                context_id=conversation.context_id,
-                opened=conversation.opened,
-            )
+        if _is_new(written, "", about := _about(conversation)):
+            rows[CONVERSATIONS, f"{project}\n{alias}"] = conversation_row(project, alias, about)
         for task in conversation.tasks:
             if _is_new(written, task.id, task):
                 rows[TASKS, task.id] = external_task_row(project, task, self._history.owner)
@@ -84,7 +77,7 @@ class ConversationStore:
         for each in saved:
             values: list[Task | Entry] = [*each.tasks, *each.entries]
             written = {value.id if isinstance(value, Task) else value.key: value for value in values}
-            self._written[each.alias] = {**written, "": (each.agent, each.context_id, each.opened)}
+            self._written[each.alias] = {**written, "": _about(each)}
         return saved
 
     async def forget(self, alias: str) -> None:
@@ -93,6 +86,10 @@ class ConversationStore:
         await self._history.read(
             lambda database: database.forget_conversation(self._project, self._folder, alias)
         )
+
+
+def _about(conversation: Conversation | SavedConversation) -> dict[str, str | bool]:
+    return {name: getattr(conversation, name) for name in ("agent", "context_id", "opened")}
 
 
 def _is_new(written: dict[str, object], key: str, value: object) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import random
 import re
 import urllib.request
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass
+from itertools import count
 from urllib.parse import urlsplit
 
 import httpx
 
+from synapse_tui.backoff import Backoff
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import BudgetSpent, PeerRefused, PeerUnreachable, SynapseError
 
 from .peer import Budget, NotOffered, Pace
@@ -26,8 +27,8 @@ MAX_MESSAGE = 4 * 1024 * 1024  # maximum bytes of an answer or an event of a str
 MAX_NODES = 20_000  # maximum JSON values of an answer or event
 STREAM_PIECE = 4096
 ANSWER_PIECE = 65_536  # bytes processed before other tasks of the loop get their turn
-PAUSES = (0.3, 1.0)  # seconds before each retry of a request that did not arrive
-LONGEST_PAUSE = 10.0
+# of a request that did not arrive
+RETRY = Backoff(first=0.5, longest=1.5, growth=3.0, attempts=3, longest_asked=10.0)
 _BUSY = frozenset({429, 503})  # the server has not processed the request but may later
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # where httpx ends the lines of a stream
 _SEPARATORS = ",:{["
@@ -91,21 +92,23 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
-        for pause in PAUSES:
+        for attempts in count(1):
             try:
                 response = await self._inner.handle_async_request(request)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - not for security
-                continue
-            if response.status_code not in _BUSY:
-                return response
-            asked = response.headers.get("retry-after", "")
-            wait = (float(asked) if asked.isdigit() else 0.0) or pause
-            if wait > LONGEST_PAUSE:
-                return response
-            await response.aclose()
-            await asyncio.sleep(wait)
-        return await self._inner.handle_async_request(request)
+                if (delay := RETRY.delay(attempts)) is None:
+                    raise
+            else:
+                if response.status_code not in _BUSY:
+                    return response
+                value = response.headers.get("retry-after", "")
+                asked = float(value) if value.isdigit() else 0.0
+                delay = RETRY.delay(attempts, asked=asked)
+                if delay is None or asked > RETRY.longest_asked:
+                    return response
+                await response.aclose()
+            await asyncio.sleep(delay)
+        raise AssertionError  # count() has no end
 
     def _checked(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
         own = shown_origin(str(request.url))

@@ -25,13 +25,12 @@ from synapse_tui.model import DeliveryState, Task, TaskState
 
 from .conversation import Conversation, remote_id
 from .peer import (
-    ArtifactChunk,
     Budget,
     NotOffered,
     Outgoing,
     Pace,
     Peer,
-    Update,
+    TaskUpdate,
     artifact_of,
 )
 from .registry import ExternalAgent
@@ -39,8 +38,7 @@ from .registry import ExternalAgent
 log = logging.getLogger(__name__)
 
 LONGEST = 86_400.0  # maximum seconds to follow a task
-CANCEL_TIMEOUT = 10.0
-"""Status if the agent does not know the task that a message continues; the message was not accepted."""
+CANCEL_TIMEOUT = 10.0  # seconds
 IDLE = 60.0  # seconds without data in a stream before the task is polled
 FIRST_PAUSE = 0.3
 LONGEST_PAUSE = 8.0
@@ -103,7 +101,7 @@ class RemoteWorker:
         self._report(conversation, newest)
         return newest
 
-    def drop(self, task_id: str) -> None:
+    def forget(self, task_id: str) -> None:
         running = self._running.get(task_id)
         if running is not None:
             running.cancel()
@@ -151,7 +149,7 @@ class RemoteWorker:
             # Messages are sent one at a time until one is accepted: only then is the conversation's id known.
             await turn.enter_async_context(self._turns.setdefault(agent.alias, asyncio.Lock()))
 
-            async def apply(update: Update) -> None:
+            async def apply(update: TaskUpdate) -> None:
                 await turn.aclose()
                 await self._apply(files, conversation, task_id, update)
 
@@ -162,7 +160,7 @@ class RemoteWorker:
                 try:
                     await exchange.send(outgoing)
                 except PeerRefused as error:
-                    if exchange.accepted or error.status != HTTPStatus.NOT_FOUND or not remote:
+                    if exchange.given or error.status != HTTPStatus.NOT_FOUND or not remote:
                         raise
                     conversation.forget_remote(task_id)
                     anew = dataclasses.replace(outgoing, task_id="", context_id="")
@@ -174,7 +172,7 @@ class RemoteWorker:
             await Exchange(peer, apply).follow(remote_id(conversation.get(task_id)))
 
     async def _apply(
-        self, files: SavedFiles, conversation: Conversation, task_id: str, update: Update
+        self, files: SavedFiles, conversation: Conversation, task_id: str, update: TaskUpdate
     ) -> None:
         if files.has_work(update):
             update = await asyncio.to_thread(files.save, update)
@@ -194,11 +192,11 @@ class Exchange:
     """Follows a task at an agent until it is at rest, by streams or by polling.
 
     Attributes:
-        accepted: Whether the agent has answered the message in any way.
+        given: Whether the agent has answered the message in any way.
     """
 
-    def __init__(self, peer: Peer, emit: Callable[[Update], Awaitable[None]]) -> None:
-        self.accepted = False
+    def __init__(self, peer: Peer, emit: Callable[[TaskUpdate], Awaitable[None]]) -> None:
+        self.given = False
         self._peer = peer
         self._emit = emit
         self._streams = peer.streaming
@@ -217,12 +215,12 @@ class Exchange:
         try:
             await self._read(self._peer.send(outgoing, stream=streams))
         except NotOffered:
-            if self.accepted or not streams:
+            if self.given or not streams:
                 raise
             self._streams = False
             await self._read(self._peer.send(outgoing, stream=False))
         except PeerError:
-            if not self.accepted:
+            if not self.given:
                 raise  # unknown whether it arrived; with a known task it can be polled
         if self._at_rest:
             return
@@ -266,7 +264,7 @@ class Exchange:
             await asyncio.sleep(pause)
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
-    async def _read(self, updates: AsyncGenerator[Update, None]) -> None:
+    async def _read(self, updates: AsyncGenerator[TaskUpdate, None]) -> None:
         """Emit the updates of the first task named, until the stream ends or goes silent."""
         async with contextlib.aclosing(updates):
             while not self._at_rest:
@@ -280,9 +278,9 @@ class Exchange:
                 if update.task_id in ("", self._task_id):
                     await self._take(update)
 
-    async def _take(self, update: Update) -> None:
-        self.accepted = True
-        self._at_rest = update.at_rest
+    async def _take(self, update: TaskUpdate) -> None:
+        self.given = True
+        self._at_rest = update.state.at_rest
         await self._emit(update)
 
 
@@ -293,19 +291,14 @@ class SavedFiles:
         self._folder = folder
         self._known: dict[tuple[str, str], str] = {}
 
-    def has_work(self, update: Update) -> bool:
-        if isinstance(update, ArtifactChunk):
-            parts = [*update.artifact.parts]
-        else:
-            parts = [part for artifact in update.artifacts for part in artifact.parts]
-            messages = [*update.history, *filter(None, [update.message])]
-            parts += [part for message in messages for part in message.parts]
+    def has_work(self, update: TaskUpdate) -> bool:
+        messages = [*update.history, *filter(None, [update.message])]
+        parts = [part for message in messages for part in message.parts]
+        parts += [part for artifact in update.artifacts for part in artifact.parts]
         return any(part.kind == "file" for part in parts)
 
-    def save(self, update: Update) -> Update:
+    def save(self, update: TaskUpdate) -> TaskUpdate:
         """Write the files of an update to disk. Returns the update with their paths."""
-        if isinstance(update, ArtifactChunk):
-            return dataclasses.replace(update, artifact=self._artifact(update.artifact))
         return dataclasses.replace(
             update,
             message=self._message(update.message) if update.message is not None else None,

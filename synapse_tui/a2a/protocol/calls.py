@@ -7,7 +7,6 @@ import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from a2a.auth.user import User
@@ -25,6 +24,7 @@ from synapse_tui.a2a.agent import HostedAgent, Services
 from synapse_tui.a2a.bodies import BodyFiles
 from synapse_tui.a2a.context import Visitor, visitor_of
 from synapse_tui.a2a.problems import HttpProblem
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import DEFAULT_PRIORITY, Task, check_priority
 

@@ -7,7 +7,7 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from synapse_tui.a2a.wire import MAX_PARTS, check_media_type, check_metadata, own_metadata, sound, with_files
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError
 from synapse_tui.messages.changes import Chunk
 from synapse_tui.messages.tasks import is_asked

@@ -29,12 +29,13 @@ from google.protobuf.message import Message
 
 from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.context import Visitor, check_ring
-from synapse_tui.a2a.push import PushConfig, PushProtocol, PushService
+from synapse_tui.a2a.push import PushService
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PushNotFound, TaskEnded
 from synapse_tui.messages.changes import Chunk, Reader, TaskEvent
+from synapse_tui.messages.records import Page, PushProtocol, PushSubscription, TaskQuery
 from synapse_tui.messages.tasks import is_asked, make_cursor
-from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
+from synapse_tui.model import MessageRequest, Task, TaskState
 
 from .calls import Call, call_of, find_task, translated, translated_stream
 from .cards import extended_json, keys_demanded
@@ -175,13 +176,13 @@ class Handler(RequestHandler):
         call = self._call(params, context)
         query = query_of(params, call.visitor)
         possible = params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
-        page = within(await call.agent.tasks.page(query)) if possible else TaskPage((), "", 0)
-        files = await files_of(*page.tasks) if params.include_artifacts else NO_FILES
+        page = within(await call.agent.tasks.page(query)) if possible else Page[Task](())
+        files = await files_of(*page.items) if params.include_artifacts else NO_FILES
         history = history_length(params)
         return pb.ListTasksResponse(
             tasks=[
                 task_proto(task, files, history=history, artifacts=params.include_artifacts)
-                for task in page.tasks
+                for task in page.items
             ],
             next_page_token=page.cursor,
             page_size=query.limit,
@@ -205,7 +206,7 @@ class Handler(RequestHandler):
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
         call, push = await self._push(params, context, params.task_id)
-        return config_proto(await push.create(config_of(params, call), sender_id=call.visitor.sender_id))
+        return config_proto(await push.add(config_of(params, call), sender_id=call.visitor.sender_id))
 
     @translated
     async def on_get_task_push_notification_config(
@@ -214,14 +215,14 @@ class Handler(RequestHandler):
         if not params.id and call_of(context).version != PROTOCOL_VERSION_0_3:
             raise InvalidParamsError("id is missing", {"hint": "ListTaskPushNotificationConfigs tells it"})
         _, push = await self._push(None, context, params.task_id)
-        return config_proto(await push.get(params.task_id, params.id))
+        return config_proto((await push.subscriptions()).config(params.task_id, params.id))
 
     @translated
     async def on_list_task_push_notification_configs(
         self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> pb.ListTaskPushNotificationConfigsResponse:
         _, push = await self._push(params, context, params.task_id)
-        return page_of_configs(await push.list(params.task_id), params)
+        return page_of_configs((await push.subscriptions()).of_task(params.task_id), params)
 
     @translated
     async def on_delete_task_push_notification_config(
@@ -229,7 +230,7 @@ class Handler(RequestHandler):
     ) -> None:
         _, push = await self._push(params, context, params.task_id)
         with suppress(PushNotFound):  # already removed (section 3.1.10)
-            await push.delete(params.task_id, params.id)
+            push.remove((await push.subscriptions()).config(params.task_id, params.id))
 
     async def _push(
         self, params: Message | None, context: ServerCallContext, task_id: str
@@ -449,14 +450,14 @@ def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
     }
 
 
-def within(page: TaskPage, most: int = MAX_PAGE) -> TaskPage:
+def within(page: Page[Task], most: int = MAX_PAGE) -> Page[Task]:
     """The beginning of a page: at least one task, then as many as fit in `most` characters."""
     left = most
-    for place, task in enumerate(page.tasks):
+    for place, task in enumerate(page.items):
         left -= _length(task)
         if left < 0 and place:
-            shown = page.tasks[:place]
-            return TaskPage(shown, make_cursor((shown[-1].updated_at, shown[-1].id)), page.total)
+            shown = page.items[:place]
+            return Page(shown, make_cursor((shown[-1].updated_at, shown[-1].id)), page.total)
     return page
 
 
@@ -475,23 +476,23 @@ def push_of(call: Call) -> PushService:
     return call.services.push
 
 
-def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushConfig:
+def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushSubscription:
     if not params.url:
         raise InvalidParamsError("the push configuration has no url")
     auth = params.authentication
-    return PushConfig(
+    return PushSubscription(
         call.agent.agent_id,
-        params.task_id,
-        params.url,
-        params.id,
-        params.token,
-        auth.scheme,
-        auth.credentials,
         PushProtocol.V03 if call.version == PROTOCOL_VERSION_0_3 else PushProtocol.V1,
+        params.url,
+        task_id=params.task_id,
+        config_id=params.id,
+        token=params.token,
+        scheme=auth.scheme,
+        credentials=auth.credentials,
     )
 
 
-def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
+def config_proto(config: PushSubscription) -> pb.TaskPushNotificationConfig:
     """Convert a configuration, without its secrets."""
     found = pb.TaskPushNotificationConfig(task_id=config.task_id, id=config.config_id, url=config.url)
     if config.scheme:
@@ -500,7 +501,7 @@ def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
 
 
 def page_of_configs(
-    configs: Sequence[PushConfig], params: pb.ListTaskPushNotificationConfigsRequest
+    configs: Sequence[PushSubscription], params: pb.ListTaskPushNotificationConfigsRequest
 ) -> pb.ListTaskPushNotificationConfigsResponse:
     """A page of configurations; its token is the id of the last one on the previous page."""
     if params.page_size < 0:
@@ -525,13 +526,13 @@ async def pushed(
 
     Yields a function that removes it.
     """
-    made: PushConfig | None = None
+    made: PushSubscription | None = None
     if (config := _config_for(task_id, configuration, call)) is not None:
-        made = await push_of(call).create(config, sender_id=call.visitor.sender_id)
+        made = await push_of(call).add(config, sender_id=call.visitor.sender_id)
 
     async def undo() -> None:
         if made is not None:
-            await push_of(call).delete(task_id, made.config_id)
+            push_of(call).remove(made)
 
     try:
         yield undo
@@ -549,13 +550,15 @@ async def push_again(configuration: pb.SendMessageConfiguration, call: Call, tas
         return
     push = push_of(call)
     if not config.config_id:
-        known = await push.list(task_id)
+        known = (await push.subscriptions()).of_task(task_id)
         same = next((each.config_id for each in known if each.url == config.url), "")
         config = replace(config, config_id=same)
-    await push.create(config, sender_id=call.visitor.sender_id)
+    await push.add(config, sender_id=call.visitor.sender_id)
 
 
-def _config_for(task_id: str, configuration: pb.SendMessageConfiguration, call: Call) -> PushConfig | None:
+def _config_for(
+    task_id: str, configuration: pb.SendMessageConfiguration, call: Call
+) -> PushSubscription | None:
     if not configuration.HasField("task_push_notification_config"):
         return None
     return replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)

@@ -17,20 +17,18 @@ from synapse_tui.a2a.protocol.convert import (
     task_proto,
 )
 from synapse_tui.a2a.wire import task_json
+from synapse_tui.messages.records import PushProtocol
 
 from .notifier import Change
-from .subscriptions import PushProtocol
 
 
-class JsonEncoder:
-    def encode(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
-        return _encode(change, protocol, NO_FILES)
-
-    async def encode_with_files(self, change: Change, protocol: PushProtocol) -> Mapping[str, object]:
-        return _encode(change, protocol, await read_files(change.parts))
+async def encode_with_files(change: Change, protocol: PushProtocol) -> Mapping[str, object]:
+    """Encode a change with the contents of its files."""
+    return encode(change, protocol, await read_files(change.parts))
 
 
-def _encode(change: Change, protocol: PushProtocol, files: Files) -> Mapping[str, object]:
+def encode(change: Change, protocol: PushProtocol, files: Files = NO_FILES) -> Mapping[str, object]:
+    """Encode a change, by default with its files as paths."""
     if protocol is PushProtocol.DIALECT:
         return {"task_id": change.task.id, **task_json(change.task)}
     if protocol is PushProtocol.V03:

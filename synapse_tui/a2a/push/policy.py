@@ -13,12 +13,12 @@ import re
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, TargetRefused
 
 IPAddress = IPv4Address | IPv6Address

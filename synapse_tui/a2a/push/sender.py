@@ -20,11 +20,11 @@ from email.utils import parsedate_to_datetime
 import httpcore
 
 from synapse_tui import __version__
+from synapse_tui.backoff import is_transient_status
 from synapse_tui.errors import TargetRefused
-from synapse_tui.messages.records import Delivery, Subscription
+from synapse_tui.messages.records import Delivery, PushProtocol, PushSubscription
 
 from .policy import Destination, TargetPolicy, destination_of
-from .subscriptions import PushProtocol
 from .worker import Attempt
 
 TIMEOUT = 15.0  # seconds for an attempt (A2A section 4.3.3 asks for 10 to 30)
@@ -33,7 +33,6 @@ ONE_ADDRESS_TIMEOUT = 2.0  # seconds per address, if there are several
 MAX_ADDRESSES = 4
 DRAIN_TIMEOUT = 1.0
 MAX_ANSWER = 4096  # bytes of an answer that are read, and discarded
-RETRYABLE = frozenset({408, 425, 429})  # client errors worth a retry
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -52,7 +51,7 @@ class PushSender:
         self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
 
-    async def __call__(self, subscription: Subscription, delivery: Delivery) -> Attempt:
+    async def __call__(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
         try:
             destination = destination_of(subscription.url)
             headers = headers_of(subscription, delivery, datetime.now(UTC))
@@ -100,7 +99,7 @@ class PushSender:
         return Attempt(
             status,
             f"it answered {status}",
-            again=status >= 500 or status in RETRYABLE,
+            again=is_transient_status(status),
             retry_after=retry_after(asked.decode("latin-1"), datetime.now(UTC)),
         )
 
@@ -141,7 +140,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
             )
 
 
-def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) -> Headers:
+def headers_of(subscription: PushSubscription, delivery: Delivery, now: datetime) -> Headers:
     headers = {
         "Host": _authority(destination_of(subscription.url)),
         "User-Agent": f"synapse-tui/{__version__}",
@@ -156,9 +155,9 @@ def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) ->
         headers["X-A2A-Notification-Token"] = headers["A2A-Notification-Token"] = subscription.token
     if subscription.scheme and subscription.credentials:
         headers["Authorization"] = f"{subscription.scheme} {subscription.credentials}"
-    if subscription.protocol == PushProtocol.V1:
+    if subscription.protocol is PushProtocol.V1:
         headers["A2A-Version"] = PushProtocol.V1.value
-    if subscription.protocol == PushProtocol.DIALECT:
+    if subscription.protocol is PushProtocol.DIALECT:
         headers["X-Synapse-Event"] = delivery.event
         headers["X-Synapse-Event-Id"] = delivery.id
         headers["X-Synapse-Timestamp"] = delivery.created_at.isoformat()

@@ -7,34 +7,23 @@ import contextlib
 import importlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from synapse_tui.a2a.network import LOOPBACK, Network, client_context
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.backoff import Backoff
 from synapse_tui.errors import ConfigError, HistoryError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import PushJournal
-from synapse_tui.messages.records import Delivery, PushLeft, Subscription
-from synapse_tui.model import Task
+from synapse_tui.messages.records import Delivery, PushLeft, PushSubscription
 
-from .notifier import Notifier
+from .notifier import Notifier, load_encoder
 from .policy import Allowed, TargetPolicy
-from .subscriptions import (
-    PushConfig,
-    PushProtocol,
-    Subscriptions,
-    Webhook,
-    WebhookRequest,
-    check_caller,
-    check_config,
-    check_events,
-    check_header,
-    config_of,
-    webhook_of,
-)
-from .worker import Attempt, Backoff, PushWorker, Send
+from .subscriptions import Subscriptions, completed
+from .worker import RETRY, Attempt, PushWorker, Send
 
 log = logging.getLogger(__name__)
 
@@ -53,16 +42,16 @@ class PushService:
         events: EventBus,
         *,
         policy: TargetPolicy,
-        journal: PushJournal | None = None,
+        journal: PushJournal,
         agents: Mapping[str, AgentSession],
         network: Network = LOOPBACK,
         send: Send | None = None,
-        backoff: Backoff | None = None,
+        backoff: Backoff = RETRY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.policy = policy
         self._events = events
-        self._journal = journal or PushJournal()
+        self._journal = journal
         self._agents = agents
         self._network = network
         self._sender = send
@@ -71,28 +60,32 @@ class PushService:
         self._worker = PushWorker(
             self._send, find=self._subscriptions.find, note=self._note, backoff=backoff, clock=clock
         )
-        self._notifier = Notifier(self._subscriptions, self._worker.put, clock=clock, make_id=_make_id)
+        self._notifier = Notifier(self._subscriptions, self._worker.put, clock=clock)
         self._problem = ""
         self._loading = False
+        self._after: Callable[[], Awaitable[object]] | None = None
         self._ready = asyncio.Event()
-        # Snapshots that arrived before the subscriptions were loaded: of all agents (""), and by agent.
-        self._early: dict[str, list[Task]] = {"": []}
+        self._unread = asyncio.Event()
+        """Set while reading the subscriptions fails repeatedly."""
+        # Changes before the subscriptions were loaded: of all agents (""), and by agent.
+        self._early: dict[str, list[TaskChanged]] = {"": []}
+        self._attaching: dict[str, asyncio.Task[None]] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._unsubscribe = events.subscribe(self._on_event, TaskChanged, AgentAdded, AgentRemoved)
 
     # -- lifecycle ---
 
     def load(self, after: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Start loading what earlier processes left, `after` the HTTP modules are imported.
+        """Start loading what earlier processes left; called after the first frame.
 
-        Called after the first frame.
+        The A2A SDK, if it is needed, is imported `after` the HTTP modules.
         """
         if self._loading:
             return
-        self._loading = True
+        self._loading, self._after = True, after
         if self._problem:
             self._events.publish(Notice(self._problem, "error"))
-        self._begin(self._load(after), "push-load")
+        self._begin(self._load(), "push-load")
 
     def allow(self, entries: Sequence[str]) -> None:
         """Set the hosts and networks of `a2a.push_allow`; invalid entries are reported and ignored."""
@@ -122,149 +115,100 @@ class PushService:
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._worker.stop()
 
-    # -- configurations of tasks (A2A) ---
+    # -- subscriptions ---
 
-    async def create(self, config: PushConfig, *, sender_id: str = "") -> PushConfig:
-        """Add a push configuration or replace the one with its id; call it before creating the task.
+    async def subscriptions(self) -> Subscriptions:
+        """The push configurations and webhooks, once those of earlier processes are loaded."""
+        self.load()
+        try:
+            async with asyncio.timeout(LOAD_TIMEOUT):
+                await self._ready.wait()
+        except TimeoutError:
+            raise HistoryError("push notifications are not loaded yet", "try again in a moment") from None
+        return self._subscriptions
+
+    async def add(self, subscription: PushSubscription, *, sender_id: str = "") -> PushSubscription:
+        """Add a webhook, or a push configuration before its task is created; replaces one with its id.
 
         Raises:
             TargetRefused: Its URL may not be called, or the request comes from an agent.
-            InvalidValue: Its token, authentication or id is invalid.
-            PushLimit: The task has too many configurations.
+            InvalidValue: Its token, authentication, id or events are invalid.
+            PushLimit: The task or agent has too many.
             HistoryError: It cannot be stored.
         """
-        check_caller(sender_id)
-        check_config(config)
-        await self.policy.check(config.url)
-        await self._loaded()
+        subscription = completed(subscription, sender_id)
+        await self.policy.check(subscription.url)
+        subscriptions = await self.subscriptions()
         await self._load_encoder()
-        default = config.task_id if config.protocol is PushProtocol.V03 else _make_id()
-        subscription = self._subscriptions.add(
-            Subscription(
-                _make_id(),
-                config.agent_id,
-                config.protocol.value,
-                config.url,
-                self._clock(),
-                task_id=config.task_id,
-                config_id=config.config_id or default,
-                token=config.token,
-                scheme=config.scheme,
-                credentials=config.credentials,
-            )
-        )
-        await self._stored(subscription)
-        return config_of(subscription)
+        added = subscriptions.add(replace(subscription, created_at=self._clock()))
+        try:
+            await self._journal.flush()
+        except HistoryError:
+            if subscriptions.find(added.id) is not None:
+                self.remove(added)
+            raise
+        return added
 
-    async def get(self, task_id: str, config_id: str = "") -> PushConfig:
-        await self._loaded()
-        return config_of(self._subscriptions.config(task_id, config_id))
-
-    async def list(self, task_id: str) -> tuple[PushConfig, ...]:
-        await self._loaded()
-        return tuple(config_of(each) for each in self._subscriptions.of_task(task_id))
-
-    async def delete(self, task_id: str, config_id: str) -> None:
-        """Remove a configuration and its pending notifications."""
-        await self._loaded()
-        self._remove(self._subscriptions.config(task_id, config_id))
-
-    # -- webhooks of agents (the dialect) ---
-
-    async def add_webhook(self, request: WebhookRequest) -> Webhook:
-        """Add a webhook; raises the same errors as `create`."""
-        events = check_events(request.events)
-        check_header(request.secret, "secret")
-        await self.policy.check(request.url)
-        await self._loaded()
-        await self._load_encoder()
-        subscription = self._subscriptions.add(
-            Subscription(
-                _make_id(),
-                request.agent_id,
-                PushProtocol.DIALECT.value,
-                request.url,
-                self._clock(),
-                events=events,
-                secret=request.secret,
-                persist=request.persist,
-            )
-        )
-        await self._stored(subscription)
-        return webhook_of(subscription)
-
-    async def webhooks(self, agent_id: str) -> tuple[Webhook, ...]:
-        await self._loaded()
-        return tuple(webhook_of(each) for each in self._subscriptions.of_agent(agent_id))
-
-    async def remove_webhook(self, agent_id: str, webhook: str) -> Webhook:
-        """Remove a webhook by its id or full URL, with its pending notifications."""
-        await self._loaded()
-        found = self._subscriptions.webhook(agent_id, webhook)
-        self._remove(found)
-        return webhook_of(found)
-
-    async def deliveries(self, agent_id: str, webhook_id: str, limit: int) -> Sequence[Delivery]:
-        await self._loaded()
-        return await self._journal.log(self._subscriptions.webhook(agent_id, webhook_id).id, limit)
-
-    def _remove(self, subscription: Subscription) -> None:
+    def remove(self, subscription: PushSubscription) -> None:
+        """Remove a subscription and its pending notifications."""
         self._subscriptions.remove(subscription.id)
         self._worker.forget(subscription)
         self._notifier.forget(subscription)
 
-    async def _stored(self, subscription: Subscription) -> None:
-        """Wait until a subscription is stored; remove it if storing fails."""
-        try:
-            await self._journal.flush()
-        except HistoryError:
-            if self._subscriptions.find(subscription.id) is not None:
-                self._remove(subscription)
-            raise
+    async def log(self, subscription: PushSubscription, limit: int) -> Sequence[Delivery]:
+        """The newest notifications to a receiver, newest first."""
+        return await self._journal.log(subscription.id, limit)
 
     # -- events ---
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, TaskChanged):
-            self._notify(event.task)
+            self._notify(event)
         elif isinstance(event, AgentAdded):
-            agent = self._agents.get(event.agent_id)
-            for task in agent.tasks if agent is not None else ():
-                self._notifier.look(task)  # an earlier version of this program has sent this notification
             self._early.setdefault(event.agent_id, [])
-            self._begin(self._attach(event.agent_id), f"push-{event.agent_id}")
+            attaching = self._begin(self._attach(event.agent_id), f"push-{event.agent_id}")
+            self._attaching[event.agent_id] = attaching
         elif isinstance(event, AgentRemoved):
+            self._attaching.pop(event.agent_id, None)
             for webhook in self._subscriptions.of_agent(event.agent_id):
                 if not webhook.persist:
                     self._subscriptions.end(webhook, self._clock())
 
-    def _notify(self, task: Task) -> None:
-        early = self._early.get("", self._early.get(task.target))
+    def _notify(self, change: TaskChanged) -> None:
+        early = self._early.get("", self._early.get(change.task.target))
         if early is None:
-            self._notifier.notify(task)
+            self._notifier.notify(change.task, change.before)
         else:
-            early.append(task)
+            early.append(change)
             del early[:-MAX_EARLY]
 
     def _notify_early(self, agent_id: str) -> None:
-        for task in self._early.pop(agent_id, ()):
-            self._notify(task)
+        for change in self._early.pop(agent_id, ()):
+            self._notify(change)
 
     # -- state left by earlier processes ---
 
-    async def _load(self, after: Callable[[], Awaitable[object]] | None) -> None:
-        if after is not None:
-            await after()
-        while True:
-            with contextlib.suppress(HistoryError):
-                left = await self._journal.left()
-                break
-            await asyncio.sleep(LOAD_AGAIN)
-        await self._restore(left)
-        for task in left.ended:
-            self._notifier.notify(task)
-        self._ready.set()
-        self._notify_early("")
+    async def attached(self, agent_id: str) -> None:
+        """Wait until the webhooks of an agent are known, or cannot be read.
+
+        A delivery before would end without a notification if the host was killed at that moment.
+        """
+        if (attaching := self._attaching.get(agent_id)) is not None:
+            unread = asyncio.ensure_future(self._unread.wait())
+            try:
+                await asyncio.wait({attaching, unread}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                unread.cancel()
+
+    async def _load(self) -> None:
+        try:
+            left = await self._read(self._journal.left)
+            await self._restore(left)
+            for task in left.ended:
+                self._notifier.notify(task, None)
+        finally:
+            self._ready.set()
+            self._notify_early("")
         while True:
             await asyncio.sleep(SWEEP_INTERVAL)
             await self.sweep()
@@ -274,17 +218,29 @@ class PushService:
         agent = self._agents.get(agent_id)
         goes_on = agent is not None and agent.spec.restore
         try:
-            await self._restore(await self._journal.webhooks(agent_id, goes_on=goes_on))
-        except HistoryError as error:
-            log.warning("webhooks not read: %s", error.message, extra={"agent_id": agent_id})
+            await self._restore(await self._read(lambda: self._journal.webhooks(agent_id, goes_on=goes_on)))
         finally:
             self._notify_early(agent_id)
+
+    async def _read(self, read: Callable[[], Awaitable[PushLeft]]) -> PushLeft:
+        again = False
+        while True:
+            try:
+                left = await read()
+            except HistoryError as error:
+                log.warning("subscriptions not read: %s", error.message)
+            else:
+                self._unread.clear()
+                return left
+            if again:
+                self._unread.set()
+            again = True
+            await asyncio.sleep(LOAD_AGAIN)
 
     async def _restore(self, left: PushLeft) -> None:
         if left.subscriptions:
             await self._load_encoder()
-        known = {each.id for each in self._subscriptions}
-        new = {each.id: each for each in left.subscriptions if each.id not in known}
+        new = {each.id: each for each in left.subscriptions if self._subscriptions.find(each.id) is None}
         for subscription in new.values():
             self._subscriptions.restore(subscription)
         recovered = {task.id: task for task in left.recovered}
@@ -294,19 +250,11 @@ class PushService:
                 written = self._notifier.written(delivery, task) if task is not None else delivery
                 self._worker.put(new[delivery.subscription_id], written, noted=True)
 
-    async def _loaded(self) -> None:
-        self.load()
-        try:
-            async with asyncio.timeout(LOAD_TIMEOUT):
-                await self._ready.wait()
-        except TimeoutError:
-            raise HistoryError("push notifications are not loaded yet", "try again in a moment") from None
-
     async def _load_encoder(self) -> None:
         """Import what writes notifications, before the first subscription: the A2A SDK takes 20 MB."""
-        module = await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.push.encode")
-        if self._notifier.encoder is None:
-            self._notifier.encoder = module.JsonEncoder()
+        if self._after is not None:
+            await self._after()
+        await asyncio.to_thread(load_encoder)
 
     async def sweep(self) -> None:
         self._subscriptions.sweep(self._clock(), self._worker.busy)
@@ -317,12 +265,17 @@ class PushService:
 
     # -- sending ---
 
-    async def _send(self, subscription: Subscription, delivery: Delivery) -> Attempt:
+    async def _send(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
+        if not delivery.attempts:
+            with contextlib.suppress(HistoryError):  # otherwise the next process may report another end
+                await self._journal.flush()
         if self._sender is None:
             try:
                 self._sender = await asyncio.to_thread(self._make_sender)
             except ConfigError as error:
                 return Attempt(problem=error.message, again=True)
+        with suppress(HistoryError):  # otherwise a killed host has reported what the next one does not know
+            await self._journal.flush()
         return await self._sender(subscription, await self._notifier.with_files(subscription, delivery))
 
     def _make_sender(self) -> Send:
@@ -334,11 +287,8 @@ class PushService:
         self._journal.note_delivery(delivery)
         self._notifier.settled(delivery)
 
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
-
-
-def _make_id() -> str:
-    return str(uuid4())
+        return task

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from synapse_tui.messages.records import Delivery, PushState, Subscription
+from synapse_tui.backoff import Backoff
+from synapse_tui.dataclass import dataclass
+from synapse_tui.messages.records import Delivery, PushState, PushSubscription
 
 from .subscriptions import shown_url
 
@@ -42,44 +44,21 @@ class Attempt:
     retry_after: float = 0.0
 
 
-Send = Callable[[Subscription, Delivery], Awaitable[Attempt]]
+Send = Callable[[PushSubscription, Delivery], Awaitable[Attempt]]
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Exponential backoff: `first` seconds, then twice as long each time up to `longest`.
-
-    Attributes:
-        max_age: Maximum age of a notification.
-        longest_asked: Maximum delay in seconds that a receiver may request.
-        jitter: Returns a number from 0 to 1, to spread the calls to a receiver that comes back.
-    """
-
-    first: float = 1.0
-    longest: float = 300.0
-    attempts: int = 10
-    max_age: timedelta = timedelta(hours=24)
-    longest_asked: float = 3600.0
-    jitter: Callable[[], float] = random.random
-
-    def pause(self, attempts: int, retry_after: float = 0.0) -> float:
-        """Seconds until the next attempt: half to all of the step, or what the receiver requested."""
-        step = min(self.longest, self.first * 2.0 ** min(attempts - 1, 30))
-        return max(step * (0.5 + 0.5 * self.jitter()), min(retry_after, self.longest_asked))
-
-    def exhausted(self, attempts: int, created_at: datetime, now: datetime) -> bool:
-        return attempts >= self.attempts or now - created_at >= self.max_age
+RETRY = Backoff(first=1.0, longest=300.0, limit=86_400.0, attempts=10, longest_asked=3600.0)
 
 
 class ReceiverQueue:
     """The notifications waiting for one receiver, oldest first; those of a task stay in order."""
 
     def __init__(self) -> None:
-        self.current = ""
         self.changed = asyncio.Event()
         self._waiting: dict[str, Delivery] = {}
         self._bytes = 0
-        self._paused_until: datetime | None = None
+        self._claimed = ""
+        self._held_until = datetime.min.replace(tzinfo=UTC)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -101,29 +80,32 @@ class ReceiverQueue:
             self.remove(spare[0].id)
         return dropped
 
-    def update(self, delivery: Delivery) -> None:
-        if delivery.id in self._waiting:
-            self._waiting[delivery.id] = delivery
+    def claim(self, now: datetime) -> Delivery | None:
+        """The next notification that is due; it is not dropped until it is removed or to be retried."""
+        found = next((each for each in self._heads() if each.due_at <= now), None)
+        if found is None or now < self._held_until:
+            return None
+        self._claimed = found.id
+        return found
+
+    def retry(self, delivery: Delivery, *, hold: bool) -> None:
+        """Try a claimed notification again when it is due, with `hold` nothing else before."""
+        self._claimed = ""
+        self._waiting[delivery.id] = delivery
+        if hold:
+            self._held_until = delivery.due_at
 
     def remove(self, delivery_id: str) -> None:
         gone = self._waiting.pop(delivery_id, None)
         self._bytes -= len(gone.body) if gone is not None else 0
+        if delivery_id == self._claimed:
+            self._claimed = ""
         self.changed.set()
 
-    def pause(self, until: datetime) -> None:
-        self._paused_until = until
-
-    def due(self, now: datetime) -> Delivery | None:
-        if self._paused_until is not None and now < self._paused_until:
-            return None
-        return next((each for each in self._heads() if each.due_at <= now), None)
-
-    def wait(self, now: datetime) -> timedelta:
-        """Time until the next one may be due; the queue must not be empty."""
-        first = min(each.due_at for each in self._heads())
-        if self._paused_until is not None:
-            first = max(first, self._paused_until)
-        return max(first - now, timedelta())
+    def wait(self, now: datetime) -> float:
+        """Seconds until the next one may be due; the queue must not be empty."""
+        first = max(min(each.due_at for each in self._heads()), self._held_until)
+        return max((first - now).total_seconds(), 0.0)
 
     def _heads(self) -> Iterator[Delivery]:
         """The oldest notification of each subscription and task."""
@@ -139,7 +121,7 @@ class ReceiverQueue:
 
     def _spare(self) -> tuple[Delivery, str] | None:
         """The notification to drop first: one superseded by a later one, else the oldest."""
-        free = [each for each in self._waiting.values() if each.id != self.current]
+        free = [each for each in self._waiting.values() if each.id != self._claimed]
         later: set[tuple[str, str, str]] = set()
         superseded: Delivery | None = None
         for each in reversed(free):
@@ -153,7 +135,7 @@ class ReceiverQueue:
 
 
 class PushWorker:
-    """Sends notifications, retrying until they are delivered or have failed for good.
+    """Sends notifications, retrying until they are given to their receivers or have failed.
 
     `find` returns a subscription, or None if it was removed; `note` is called with each new state.
     """
@@ -162,44 +144,43 @@ class PushWorker:
         self,
         send: Send,
         *,
-        find: Callable[[str], Subscription | None],
+        find: Callable[[str], PushSubscription | None],
         note: Callable[[Delivery], None],
-        backoff: Backoff | None = None,
+        backoff: Backoff = RETRY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._send = send
         self._find = find
         self._note = note
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff
         self._clock = clock
         self._queues: dict[str, ReceiverQueue] = {}
-        self._workers: dict[str, asyncio.Task[None]] = {}
+        self._working: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
-        self._attempts: set[asyncio.Task[Attempt]] = set()
         self._stopped = False
 
     def __iter__(self) -> Iterator[Delivery]:
         for queue in tuple(self._queues.values()):
             yield from queue
 
-    def put(self, subscription: Subscription, delivery: Delivery, *, noted: bool = False) -> None:
+    def put(self, subscription: PushSubscription, delivery: Delivery, *, noted: bool = False) -> None:
         """Queue a notification; `noted` if it is already stored."""
         if not noted:
             self._note(delivery)
         url = subscription.url
         queue = self._queues.setdefault(url, ReceiverQueue())
         for dropped, why in queue.add(delivery):
-            self._give_up(dropped, why)
-        if not self._stopped and url not in self._workers:
-            self._workers[url] = asyncio.get_running_loop().create_task(self._work(url, queue), name="push")
+            self._failed(dropped, why)
+        if not self._stopped and url not in self._working:
+            self._working[url] = asyncio.get_running_loop().create_task(self._work(url, queue), name="push")
 
-    def forget(self, subscription: Subscription) -> None:
+    def forget(self, subscription: PushSubscription) -> None:
         """Drop the notifications of a subscription; a running attempt continues."""
-        queue = self._queues.get(subscription.url)
-        for each in queue or ():
-            if queue is not None and each.subscription_id == subscription.id:
+        queue = self._queues.get(subscription.url, ReceiverQueue())
+        for each in queue:
+            if each.subscription_id == subscription.id:
                 queue.remove(each.id)
-                self._give_up(each, UNSUBSCRIBED)
+                self._failed(each, UNSUBSCRIBED)
 
     def busy(self, subscription_id: str) -> bool:
         return any(each.subscription_id == subscription_id for each in self)
@@ -207,32 +188,28 @@ class PushWorker:
     async def stop(self) -> None:
         """Stop, giving running attempts a moment. The next process sends the rest."""
         self._stopped = True
-        if self._attempts:
-            await asyncio.wait(tuple(self._attempts), timeout=STOP_TIMEOUT)
-        workers = tuple(self._workers.values())
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        for queue in self._queues.values():
+            queue.changed.set()
+        if working := tuple(self._working.values()):
+            await asyncio.wait(working, timeout=STOP_TIMEOUT)
+        for each in working:
+            each.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
 
     async def _work(self, url: str, queue: ReceiverQueue) -> None:
         try:
             while queue and not self._stopped:
-                now = self._clock()
-                delivery = queue.due(now)
-                if delivery is not None:
+                queue.changed.clear()
+                if (delivery := queue.claim(self._clock())) is not None:
                     await self._deliver(queue, delivery)
                     continue
-                queue.changed.clear()
-                pause = min(queue.wait(now) / timedelta(seconds=1), LONGEST_SLEEP)
-                try:
-                    async with asyncio.timeout(pause):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(queue.wait(self._clock()), LONGEST_SLEEP)):
                         await queue.changed.wait()
-                except TimeoutError:
-                    continue
         except Exception:
             log.exception("pushes to a receiver ended")
         finally:
-            self._workers.pop(url, None)
+            self._working.pop(url, None)
             if not queue:
                 self._queues.pop(url, None)
 
@@ -240,46 +217,35 @@ class PushWorker:
         subscription = self._find(delivery.subscription_id)
         if subscription is None:
             queue.remove(delivery.id)
-            self._give_up(delivery, UNSUBSCRIBED)
+            self._failed(delivery, UNSUBSCRIBED)
             return
-        queue.current = delivery.id
-        attempt = await self._attempt(subscription, delivery)
-        queue.current = ""
+        async with self._slots:
+            attempt = await self._attempt(subscription, delivery)
         if delivery.id not in queue:
             return  # the subscription has been removed meanwhile
-        tried = replace(
-            delivery, attempts=delivery.attempts + 1, status=attempt.status, problem=attempt.problem
-        )
-        now = self._clock()
+        now, attempts = self._clock(), delivery.attempts + 1
+        tried = replace(delivery, attempts=attempts, status=attempt.status, problem=attempt.problem)
+        waited = (now - tried.created_at).total_seconds()
+        delay = self._backoff.delay(attempts, waited, attempt.retry_after) if attempt.again else None
+        if delay is not None:
+            tried = replace(tried, due_at=now + timedelta(seconds=delay))
+            queue.retry(tried, hold=attempt.retry_after > 0)
+            self._note(tried)
+            return
+        queue.remove(tried.id)
         if not attempt.problem:
-            queue.remove(tried.id)
             self._note(replace(tried, state=PushState.DELIVERED, body="", ended_at=now))
-        elif not attempt.again or self._backoff.exhausted(tried.attempts, tried.created_at, now):
+        else:
             about = {"url": shown_url(subscription.url), "task": tried.task_id}
             log.warning("a push was given up: %s", tried.problem, extra=about)
-            queue.remove(tried.id)
-            self._give_up(tried, tried.problem)
-        else:
-            pause = timedelta(seconds=self._backoff.pause(tried.attempts, attempt.retry_after))
-            tried = replace(tried, due_at=now + pause)
-            if attempt.retry_after:
-                queue.pause(tried.due_at)
-            queue.update(tried)
-            self._note(tried)
+            self._failed(tried, tried.problem)
 
-    async def _attempt(self, subscription: Subscription, delivery: Delivery) -> Attempt:
-        async with self._slots:
-            running = asyncio.ensure_future(self._send_safely(subscription, delivery))
-            self._attempts.add(running)
-            running.add_done_callback(self._attempts.discard)
-            return await running
-
-    async def _send_safely(self, subscription: Subscription, delivery: Delivery) -> Attempt:
+    async def _attempt(self, subscription: PushSubscription, delivery: Delivery) -> Attempt:
         try:
             return await self._send(subscription, delivery)
         except Exception:
             log.exception("a push failed within this program", extra={"task": delivery.task_id})
             return Attempt(problem="it failed within this program, see its log", again=True)
 
-    def _give_up(self, delivery: Delivery, problem: str) -> None:
+    def _failed(self, delivery: Delivery, problem: str) -> None:
         self._note(replace(delivery, state=PushState.DEAD, problem=problem, ended_at=self._clock()))

@@ -8,7 +8,7 @@ import logging
 from base64 import b64decode, b64encode
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from synapse_tui.agents.answers import AnswerCollector
@@ -16,6 +16,7 @@ from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
@@ -27,6 +28,7 @@ from .gate import (
     STEADY,
     TYPING,
     UNREAD,
+    UNSTEADY,
     AgentTerminal,
     Hold,
     dialog_open,
@@ -34,7 +36,7 @@ from .gate import (
     why_held,
 )
 from .interrupt import Interrupter, InterruptOutcome
-from .typist import FRAME, NO_ENTER, Commit, Typed, TypingResult, Typist
+from .typist import FRAME, NO_ENTER, NOT_SHOWN, Commit, Typed, TypingResult, Typist
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +49,19 @@ class Unsent:
     text: str
     entered: bool
     unread: bool = False
+    at: float = 0.0  # when it was left, on the session's clock
+    proved: bool = True  # whether exactly this text was in the composer then
+    touched: bool = False  # whether the user may have typed since
 
 
 LEFT_OVER = "another message is left in the composer"
+# seconds for a person to press Enter where the agent did not take ours; then the message is taken back
+LEFT_FOR = 15.0
+# seconds between attempts to take a message back: each is twice as long as the one before
+FIRST_RETRY, LAST_RETRY = 2.0, 60.0
 WORKING = "working"
+# seconds that a composer must be empty that was found without rules, until a message has proved it
+UNPROVED_STEADY = 1.0
 RETRY = 1.0  # seconds between attempts, and between checks whether the history is writable
 # seconds between attempts during a turn: each is visible in the composer for a moment
 RETRY_IN_TURN = 5.0
@@ -79,6 +90,10 @@ class Admission:
         self._turns = turns
         self._retry_at = self._retry_in_turn_at = float("-inf")
         self._prompted_at = float("-inf")
+        self._proved = False  # whether a message was typed into its composer and left it
+
+    def proved(self) -> None:
+        self._proved = True
 
     def prompted(self) -> None:
         """Note the user's Enter: a turn may begin, now or after the running one."""
@@ -111,6 +126,8 @@ class Admission:
         hold = why_held(self._view, self._keyboard, self._profile, works=works)
         if hold is not None:
             return hold
+        if (left := self._unproved_for()) > 0:
+            return Hold(UNSTEADY, left)
         if problem := self._tasks.journal.problem:
             # Without a durable note, a crash after Enter would type the message twice.
             return Hold(problem, RETRY)
@@ -125,6 +142,13 @@ class Admission:
         left = retry_at - self._view.now()
         return Hold("tries again", left) if left > 0 else None
 
+    def _unproved_for(self) -> float:
+        """Return the seconds for which a composer that was found without rules must still be empty."""
+        rules = self._profile.composer
+        if rules is None or not rules.auto or self._proved:
+            return 0.0
+        return UNPROVED_STEADY - self._view.empty_for()
+
     def _begins_in(self) -> float:
         begin = self._profile.submit.begin
         if not begin or self._prompted_at == float("-inf"):
@@ -132,6 +156,7 @@ class Admission:
         return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
 
 
+_AT_REST = frozenset({AgentState.READY, AgentState.ERROR, AgentState.UNKNOWN})
 ATTEMPTS = 3  # failed attempts before a message is held for a person
 REMEMBERED = 8  # submitted texts remembered, for an agent that restores one
 
@@ -159,7 +184,9 @@ class Settlement:
         self._turns = turns
         self._failures: Counter[str] = Counter()
         self.covered: Unsent | None = None  # under a dialog, or not read yet
-        self.standing: Unsent | None = None  # left for a person to check
+        self.standing: Unsent | None = None  # left in the composer, until it can be taken back
+        self._again_at = float("-inf")
+        self._again_after = FIRST_RETRY
         self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
         self.entered_at = 0.0
 
@@ -175,9 +202,10 @@ class Settlement:
             self._outbox.note_entered(message.task_id, entered=False)
         match result.outcome:
             case Typed.SUBMITTED:
+                self._admission.proved()
                 self.went(message)
             case Typed.BLOCKED | Typed.UNREAD:
-                self.covered = replace(message, unread=result.outcome is Typed.UNREAD)
+                self.covered = replace(message, unread=result.outcome is Typed.UNREAD, at=self._view.now())
                 self._tasks.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)
@@ -198,9 +226,12 @@ class Settlement:
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
 
     def _leave(self, message: Unsent, reason: str) -> None:
-        """Leave a message in the composer for a person; the user's held keys must not send it."""
-        self.standing = message if self._typist.stands(message.text) else None
-        if self.standing is not None:
+        """Leave a message in the composer for now; the user's held keys must not send it."""
+        proved = self._typist.stands(message.text)
+        left = replace(message, at=self._view.now(), proved=proved)
+        self.standing = left if proved or (self._typist.reads_composer and not self._typist.empty) else None
+        self._again_at, self._again_after = float("-inf"), FIRST_RETRY
+        if proved:
             self._keyboard.drop_enters()
         self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
 
@@ -208,7 +239,7 @@ class Settlement:
         self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._tasks.journal.problem:
             return  # it gave way to another message or the user, or could not be recorded; not a failure
-        if self._view.report.state is AgentState.PROCESSING:
+        if self._typist.in_turn:
             self._admission.try_later_in_turn()
             return
         self._failures[task_id] += 1
@@ -227,16 +258,58 @@ class Settlement:
 
     def resume(self, state: Mapping[str, Any]) -> None:
         self.covered, self.standing = (
-            Unsent(**state[name]) if state.get(name) else None for name in ("covered", "standing")
+            replace(Unsent(**state[name]), at=self._view.now(), touched=True) if state.get(name) else None
+            for name in ("covered", "standing")
         )
 
     @property
     def ours(self) -> bool:
-        return self.standing is not None and self._typist.stands(self.standing.text)
+        """Whether what is in the composer is left over from a message."""
+        return self.standing is not None and self._holds(self.standing)
+
+    def _holds(self, message: Unsent) -> bool:
+        """Whether only our text is in the composer: all of it, or a part that no key of the user followed."""
+        alone = self._alone(message)
+        return self._typist.stands(message.text) or (alone and self._typist.holds(message.text, alone=True))
+
+    def _alone(self, message: Unsent) -> bool:
+        """Whether no key of the user's has gone to the composer since the message was left in it."""
+        return not (message.entered or message.touched) and self._keyboard.last_sent <= message.at
+
+    def back_in(self, message: Unsent) -> float | None:
+        """Return the seconds until what is left of a message can be taken back; None while it cannot."""
+        if self._view.report.state not in _AT_REST or dialog_open(self._view) or self._keyboard.holding:
+            return None
+        if not self._typist.reads_composer or not self._holds(message) or self._view.unread:
+            return None
+        due = message.at + LEFT_FOR if message.entered else message.at
+        return max(0.0, due - self._view.now(), self._again_at - self._view.now(), self._quiet_in())
+
+    def _quiet_in(self) -> float:
+        return self._keyboard.quiet_in(self._view.now())
+
+    async def take_out(self, message: Unsent) -> bool:
+        """Take a message that is left out of the composer."""
+        self._keyboard.hold()
+        cleared = await self._typist.clear(message.text, alone=self._alone(message)) and self._typist.empty
+        if cleared and self.standing is message:
+            self.standing = None
+            if self._outbox.is_parked(message.task_id):
+                reason = self._tasks.get(message.task_id).reason.partition("; the text is left")[0]
+                self._outbox.park(message.task_id, f"{reason}; the text was taken back")
+        if not cleared:
+            self._again_at = self._view.now() + self._again_after
+            self._again_after = min(2 * self._again_after, LAST_RETRY)
+        if not dialog_open(self._view):
+            self._keyboard.release()
+        return cleared
 
     def released(self, task: Task) -> Unsent | None:
         """Return the message left in the composer if a person releases it and it is still there."""
-        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
+        standing = self.standing
+        if standing is None or standing.task_id != task.id or not self._typist.stands(standing.text):
+            return None
+        return standing
 
     def abandon(self) -> None:
         for standing in (self.covered, self.standing):
@@ -267,11 +340,12 @@ class Settlement:
 
     async def take_back(self, message: Unsent) -> TypingResult:
         await self._taken_in(message)
-        if not self._typist.stands(message.text):
+        stands = self._typist.stands(message.text)
+        if not stands and (message.entered or not self._holds(message)):
             return self._vanished(message)
-        if await self._typist.clear(message.text):
+        if await self._typist.clear(message.text, alone=self._alone(message)):
             return TypingResult(Typed.REMOVED, "taken back", entered=False)
-        return TypingResult(Typed.LEFT, NO_ENTER, message.entered)
+        return TypingResult(Typed.LEFT, NO_ENTER if stands else NOT_SHOWN, message.entered)
 
     async def _taken_in(self, message: Unsent) -> None:
         if message.unread:
@@ -373,6 +447,11 @@ class Delivery:
         if text:
             self._settlement.note_submitted(text)
 
+    async def clear_composer(self) -> bool:
+        """Empty the composer, whosever text is in it; for agents that have no user."""
+        async with self._busy:
+            return await self._typist.clear_all()
+
     def already_interrupted(self, task_id: str) -> None:
         self._interrupted.add(task_id)
 
@@ -396,7 +475,7 @@ class Delivery:
             recheck = self._turns.check(self._view.report, rests=rests)
         self._started = self._started or self._view.report.state is AgentState.READY
         urgent = self._urgent()
-        if urgent is not None and urgent.id not in self._interrupted:
+        if urgent is not None and urgent.id not in self._interrupted and self._view.allowed:
             return await self._interrupt_for(urgent)
         if self._settlement.covered is not None:
             return await self._look_again(self._settlement.covered)
@@ -404,10 +483,21 @@ class Delivery:
             if settles := self._typist.settles_in():
                 return settles
             self._let_keys_follow()
-        if self._settlement.standing is not None and self._watch(self._settlement.standing):
-            recheck = STEADY
+        if self._settlement.standing is not None:
+            wait = await self._look_after(self._settlement.standing)
+            recheck = min((seconds for seconds in (wait, recheck) if seconds is not None), default=None)
         task = self._outbox.head
         return recheck if task is None else await self._send(task, recheck)
+
+    async def _look_after(self, left: Unsent) -> float | None:
+        """Take back what is left of a message, if it can be; returns the seconds until it may be."""
+        if self._watch(left):
+            return STEADY
+        back = self._settlement.back_in(left)
+        if back == 0:
+            async with self._busy:
+                await self._settlement.take_out(left)
+        return back
 
     def _let_keys_follow(self) -> None:
         if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
@@ -472,6 +562,7 @@ class Delivery:
     async def _type(self, task: Task) -> None:
         text = self._compose(task)
         self._turns.prepare(self._collector(text))
+        self._settlement.standing = None  # the composer is empty
         self._typing = task.id
         self._outbox.note_entered(task.id, entered=False)
         try:
@@ -517,11 +608,13 @@ class Delivery:
         return 0.0
 
     def _watch(self, message: Unsent) -> bool:
-        if message.task_id not in self._outbox:
-            self._settlement.standing = None
+        """Note what has become of a message that was left in the composer."""
+        if self._settlement.ours:
             return False
-        if self._typist.stands(message.text):
-            return False
+        if not message.proved or message.task_id not in self._outbox:
+            if self._view.empty_for() >= STEADY or message.proved:
+                self._settlement.standing = None
+            return self._view.reading().empty
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._settlement.entered_at:
             self._settlement.standing = None
@@ -591,9 +684,8 @@ class Delivery:
 
     async def _withdraw(self, task_id: str) -> None:
         # A message under a dialog is removed after the dialog, see _look_again.
-        if self._settlement.standing is not None and self._settlement.standing.task_id == task_id:
-            self._keyboard.hold()
-            await self._typist.clear(self._settlement.standing.text)
+        standing = self._settlement.standing
+        if standing is None or standing.task_id != task_id:
+            return
+        if not await self._settlement.take_out(standing) and not self._settlement.ours:
             self._settlement.standing = None
-            if not dialog_open(self._view):
-                self._keyboard.release()

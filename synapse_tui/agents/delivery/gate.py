@@ -29,6 +29,10 @@ class AgentTerminal(Protocol):
     def modes(self) -> Modes:
         """Return the modes that the agent has set."""
 
+    @property
+    def allowed(self) -> bool:
+        """Whether messages may be typed into the program at all; a person may have to allow it."""
+
     def now(self) -> float:
         """Return seconds on the session's monotonic clock."""
 
@@ -72,8 +76,10 @@ DRAFT = "you have a draft"
 TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
+VI_NORMAL = "composer in vi's normal mode"
 UNREAD = "agent does not read its input"
 STATE_UNKNOWN = "state unknown"
+NO_PROFILE = "release it to allow messages"  # beginning of the reason for a program without a profile
 READS_AGAIN = 0.25  # seconds between two checks whether it reads again
 # seconds that the composer must have been empty: redraws briefly show it empty
 STEADY = 0.15
@@ -103,7 +109,9 @@ def why_held(
 ) -> Hold | None:
     if not view.alive:
         return Hold(EXITED)
-    if blocked := _blocked(view, works=works):
+    if not view.allowed:
+        return Hold(f"{NO_PROFILE}: no profile; {_way(profile)}")
+    if blocked := _blocked(view, profile, works=works):
         return blocked
     by_user = _by_user(view, keyboard, profile)
     return by_user or (Hold(UNREAD, READS_AGAIN) if view.unread else None)
@@ -126,12 +134,19 @@ def dialog_words(view: AgentTerminal) -> str:
     return DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
-def _blocked(view: AgentTerminal, *, works: bool) -> Hold | None:
+def _way(profile: Profile) -> str:
+    return f"describe it: synapse profile new {profile.command_line}"
+
+
+def _blocked(view: AgentTerminal, profile: Profile, *, works: bool) -> Hold | None:
     state = view.report.state
     if dialog_open(view):
         return Hold(dialog_words(view))
     if state is AgentState.READY or (works and state is AgentState.PROCESSING):
         return None
+    if state is AgentState.UNKNOWN and profile.asks:
+        unseen = _unseen(view.reading(), profile) or STATE_UNKNOWN
+        return Hold(f"{unseen}; {_way(profile)}")
     # After an error an agent is back at its prompt, which an empty composer with the cursor proves.
     return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
 
@@ -144,14 +159,23 @@ def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold 
         draft = keyboard.drafting
     else:
         reading = view.reading()
-        if not reading.visible:
-            return Hold(NO_COMPOSER)
+        if unseen := _unseen(reading, profile):
+            return Hold(unseen)
+        if reading.vi_normal and not (profile.composer.vi and profile.composer.vi.keys):
+            return Hold(VI_NORMAL)
         draft = bool(reading.draft)
     if draft:
         return Hold(DRAFT)
     if quiet:
         return Hold(TYPING, quiet)
     return _unsteady(view) if profile.composer is not None else None
+
+
+def _unseen(reading: ComposerReading, profile: Profile) -> str:
+    if profile.composer is None or reading.visible:
+        return ""
+    why = reading.refusal if profile.composer.auto else None
+    return f"{NO_COMPOSER}: {why.reason}" if why is not None else NO_COMPOSER
 
 
 def _unsteady(view: AgentTerminal) -> Hold | None:

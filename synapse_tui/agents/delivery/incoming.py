@@ -17,12 +17,13 @@ import shutil
 import stat
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
 from synapse_tui.content import Part, part_words
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.paths import FOLDER, find_project, make_project_folder
 

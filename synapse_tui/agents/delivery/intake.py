@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import MessageError, TaskEnded
 from synapse_tui.instructions import HEADER
 from synapse_tui.messages.follow_ups import WAITS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.dataclass import dataclass
 from synapse_tui.model import AgentState
 
 from .gate import EXITED, AgentTerminal, dialog_open

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.agents.state import Passage, Timeline
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.records import Restored
@@ -41,11 +42,13 @@ class OutboxControl:
         *,
         cancel: Callable[[str], Awaitable[Task]],
         wake: Callable[[], None],
+        allow: Callable[[], bool] = lambda: False,
     ) -> None:
         self._tasks = tasks
         self._outbox = outbox
         self._cancel = cancel
         self._wake = wake
+        self._allow = allow
 
     def waiting(self) -> Sequence[WaitingMessage]:
         typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
@@ -80,6 +83,15 @@ class OutboxControl:
                 f"message {found.task.short_id} is being typed at this moment", "cancel it, or let it go"
             )
         return found.task if found.entry.parked else self._outbox.park(found.task.id)
+
+    def allow(self) -> None:
+        """Note that a person lets messages be typed into a program without a profile."""
+        if not self._allow():
+            return  # they were allowed before
+        for task in self._outbox:
+            if task.reason.startswith(NO_PROFILE) and not self._outbox.is_parked(task.id):
+                self._tasks.change(task.id, delivery=DeliveryState.QUEUED, reason="")
+        self._wake()
 
     def release(self, task_id: str) -> Task:
         found = self.find(task_id)

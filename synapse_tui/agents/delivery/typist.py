@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synapse_tui.agents.composer import ComposerReading, Proof
+from synapse_tui.agents.composer import HEAD, Proof
 from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.input import encode_paste
 
-from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
+from .gate import EXITED, STEADY, UNREAD, VI_NORMAL, AgentTerminal, Seen, dialog_open, dialog_words
 
 # seconds that the user's keys wait for a message that is being typed before it gives way
 USER_WAITS = 1.5
@@ -26,7 +26,9 @@ CLEAR_PAUSE = 0.3
 # maximum presses of the clear key, `CLEAR_PAUSE` apart, without an effect that can be read
 MAX_CLEARS = 20
 MOST_ROWS = 500  # maximum presses if each clears a row
-CLEARED = 1.0  # seconds within which the composer must be empty after a clear key
+# presses in a row without an effect after which only Backspace is tried, which removes what was typed exactly
+FRUITLESS_CLEARS = 3
+BACKSPACE = b"\x7f"
 
 
 class Composing:
@@ -35,13 +37,18 @@ class Composing:
         self._keyboard = keyboard
         self._profile = profile
         self._proof: Proof | None = None
+        self._said = True  # whether the screen showed the beginning of the text before it was typed
 
     def stands(self, text: str) -> bool:
         proof = self.proof(text)
         if self._profile.composer is None:
             return proof.on(self._view.tail())
-        reading = self._view.reading()
-        return reading.visible and not reading.dialog and proof.stands(reading.draft)
+        return proof.reads(self._view.reading())
+
+    @property
+    def reads_composer(self) -> bool:
+        """Whether the profile has a composer; without one only the screen as a whole is known."""
+        return self._profile.composer is not None
 
     @property
     def empty(self) -> bool:
@@ -52,36 +59,70 @@ class Composing:
         since = self._keyboard.waiting_since
         return since is not None and self._view.now() - since >= USER_WAITS
 
-    async def clear(self, text: str) -> bool:
-        if not self.stands(text):
-            return True
-        self._press_clear()
-        deadline = self._view.now() + CLEARED
-        # In some agents one press clears one line: repeat it as long as it has an effect.
-        return await self.lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
+    def holds(self, text: str, *, alone: bool) -> bool:
+        """Whether the composer holds our text or a part of it.
 
-    async def wipe(self, text: str) -> bool:
-        """Clear the composer if our text is at its beginning."""
+        `alone`: only we have typed since it was empty, so even a few letters of the text are ours.
+        """
+        if self.stands(text):
+            return True
+        proof, reading = self.proof(text), self._view.reading()
+        if reading.dialog or reading.empty or not (reading.visible or alone):
+            return False  # what is in the conversation was sent
+        return proof.begun(reading.draft, self._view.tail()) or proof.contains(
+            reading.draft, 1 if alone else HEAD
+        )
+
+    async def clear(self, text: str, *, alone: bool = False) -> bool:
+        """Take our text out of the composer; returns False if all or some of it is left.
+
+        What is not ours, or may be only partly, is left alone.
+        """
         if not self.stands(text) and not await self.taken_in():
             return False
-        proof = self.proof(text)
-        if not self.stands(text) and not proof.begun(self._view.reading().draft, self._view.tail()):
-            return self.empty
-        without_effect = 0
+        return not self.holds(text, alone=alone) or await self._wipe(lambda: self._gone(text))
+
+    async def clear_all(self) -> bool:
+        """Empty the composer, whosever text is in it."""
+        reading = self._view.reading()
+        return reading.empty or (reading.visible and await self._wipe(lambda: self._view.reading().empty))
+
+    async def _wipe(self, gone: Callable[[], bool]) -> bool:
+        """Press the clear keys, and Backspace where they have no effect: some clear only a line."""
+        fruitless = fruitless_clears = 0
+        erase = not self._profile.clear
         for _ in range(MOST_ROWS):
-            if dialog_open(self._view) or without_effect >= MAX_CLEARS:
+            if dialog_open(self._view) or fruitless >= MAX_CLEARS:
                 return False
-            before = self._view.reading()
-            self._press_clear()
+            before = self._shown()
+            for key in (BACKSPACE,) if erase else self._profile.clear:
+                self._view.write(key)
             await self._redrawn(before)
-            if await self.lasts(lambda: self._view.reading().empty, self._view.now()):
+            if await self.lasts(gone, self._view.now()):
                 return True
-            without_effect = without_effect + 1 if self._view.reading().draft == before.draft else 0
+            effect = self._shown() != before
+            fruitless = 0 if effect else fruitless + 1
+            if not erase:
+                fruitless_clears = 0 if effect else fruitless_clears + 1
+            if not effect or (erase and fruitless_clears < FRUITLESS_CLEARS):
+                erase = not erase or not self._profile.clear
         return False
 
-    async def _redrawn(self, before: ComposerReading) -> None:
+    def _gone(self, text: str) -> bool:
+        proof, tail = self.proof(text), self._view.tail()
+        if self._profile.composer is None:
+            return not proof.on(tail) and not proof.begun("", tail)
+        # A composer that is larger than its rules say shows an empty row while text is above it.
+        return self._view.reading().empty and (self._said or not proof.begun("", tail))
+
+    def _shown(self) -> str:
+        """Return the draft, or the screen if there is none to be seen."""
+        reading = self._view.reading()
+        return reading.draft if reading.visible else self._view.tail()
+
+    async def _redrawn(self, before: str) -> None:
         deadline = self._view.now() + CLEAR_PAUSE
-        while not (reading := self._view.reading()).visible or reading.draft == before.draft:
+        while self._shown() == before:
             if not await self.change(deadline):
                 return
 
@@ -89,7 +130,7 @@ class Composing:
         deadline = self._view.now() + TAKES_IN
         while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
             if self._view.now() >= deadline:
-                return False
+                return not self._view.unread  # some never rest
             await self._view.changed(LOOK_AGAIN)
         return True
 
@@ -121,27 +162,11 @@ class Composing:
         await self._view.changed(left)
         return True
 
-    def _press_clear(self) -> None:
-        for key in self._profile.clear:
-            self._view.write(key)
-
     def proof(self, text: str) -> Proof:
         if self._proof is None or self._proof.text != text:
             pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
             self._proof = Proof(text, pastes)
         return self._proof
-
-    async def _clear_rest(self) -> bool:
-        for _ in range(MOST_ROWS):
-            before = self._view.reading()
-            if self._profile.composer is None or not before.visible or not before.draft:
-                return True
-            self._press_clear()
-            deadline = self._view.now() + CLEARED
-            while self._view.reading().draft == before.draft:
-                if not await self.change(deadline):
-                    return False
-        return False
 
 
 # seconds within which agents draw changes: they draw at least 30 times a second
@@ -240,11 +265,13 @@ class Typist(Composing):
         super().__init__(view, keyboard, profile)
         self._enter = Enter(view, profile)
         self._in_turn = False
+        self._alone = False  # whether nobody else can have typed since the composer was empty
         self._given_up = ""
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        self._in_turn, self._given_up = works, ""
+        self._in_turn, self._given_up, self._alone = works, "", True
+        self._said = self.proof(text).begun("", self._view.tail())
         self._keyboard.hold()
         try:
             await self._put(text)
@@ -263,9 +290,15 @@ class Typist(Composing):
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
-        self._in_turn, self._given_up = False, ""
+        self._in_turn, self._given_up, self._alone = False, "", False
+        self._said = True
         self._keyboard.hold()
         return await self._submit(text, commit)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the last text was typed while the agent worked."""
+        return self._in_turn
 
     @property
     def gave_up(self) -> bool:
@@ -286,6 +319,7 @@ class Typist(Composing):
 
     async def _put(self, text: str) -> None:
         limit = APPEAR + len(text.encode()) / BYTES_A_SECOND
+        await self._insert_mode()
         await self._write(text, limit)
         begun = self._view.now()
         await self._until_it_stands(text, begun + limit)
@@ -294,6 +328,22 @@ class Typist(Composing):
         while (left := pause - self._view.now()) > 0:
             self._check_dialog()
             await self._view.changed(left)
+
+    async def _insert_mode(self) -> None:
+        rules = self._profile.composer
+        if not self._view.reading().vi_normal or rules is None or rules.vi is None:
+            return
+        deadline = self._view.now() + APPEAR
+        for key in rules.vi.keys:
+            self._check_dialog()
+            self._view.write(key)
+        if not await self.lasts(self._takes_text, deadline):
+            self._check_dialog()
+            raise _Stop(Typed.REMOVED, VI_NORMAL)
+
+    def _takes_text(self) -> bool:
+        reading = self._view.reading()
+        return reading.empty and not reading.vi_normal
 
     async def _write(self, text: str, limit: float) -> None:
         submit = self._profile.submit
@@ -404,6 +454,8 @@ class Typist(Composing):
         reading = self._view.reading()
         if reading.visible and not reading.dialog:
             return not self.stands(text)
+        if self._profile.composer.auto and not reading.dialog:
+            return not self.stands(text)  # a line editor leaves the text, and the cursor leaves the text
         return self._works(before) and not reading.dialog
 
     def _works(self, before: _Mark) -> bool:
@@ -421,7 +473,7 @@ class Typist(Composing):
         if outcome is Typed.LEFT and self.empty and not entered:
             outcome, reason = Typed.REMOVED, NO_TEXT
         elif outcome in (Typed.LEFT, Typed.REMOVED):
-            outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
+            outcome = await (self._take_out(text, outcome) if entered else self._remove(text))
         if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
             # The user's text follows ours for a person to check; both must not be sent as one.
             self._keyboard.drop_enters()
@@ -440,8 +492,11 @@ class Typist(Composing):
         # A slow Enter empties the composer just as the clear key does.
         return Typed.UNCERTAIN
 
-    async def _wipe(self, text: str) -> Typed:
-        return Typed.REMOVED if await self.wipe(text) else Typed.LEFT
+    async def _remove(self, text: str) -> Typed:
+        # The user's keys are held since the composer was empty.
+        seen = self._profile.composer is None and self.holds(text, alone=self._alone)
+        cleared = await self.clear(text, alone=self._alone)
+        return Typed.REMOVED if cleared and (self.empty or seen) else Typed.LEFT
 
     def _release(self) -> None:
         """Release the user's keys, unless they would answer a dialog that has opened since."""

@@ -7,11 +7,13 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ProfileError, UnknownProfile
 from synapse_tui.files import check_safe, private_folder, read_own, read_regular, write_private
 
@@ -93,7 +95,11 @@ class ProfileSet:
     untrusted: list[UntrustedFile] = field(default_factory=list)
     read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
-    def find(self, name: str) -> Profile:
+    def find(self, name: str, path: str = "") -> Profile:
+        """Return the profile of that name or alias.
+
+        Raises UnknownProfile, which mentions a program of that name in the folders of `path`.
+        """
         word = name.lower()
         if word in self.profiles:
             return self.profiles[word]
@@ -101,7 +107,8 @@ class ProfileSet:
             if word in profile.aliases:
                 return profile
         near = difflib.get_close_matches(word, self.profiles, 1)
-        raise UnknownProfile(name, sorted(self.profiles), near[0] if near else None)
+        program = bool(path) and shutil.which(name, path=path) is not None
+        raise UnknownProfile(name, sorted(self.profiles), near[0] if near else None, program=program)
 
 
 def load_profiles(

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from synapse_tui.addresses import check_name
-from synapse_tui.errors import ConfigError
+from synapse_tui.dataclass import dataclass
 from synapse_tui.hooks import Dialect
-from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.model import AgentState
 
 Origin = Literal["shipped", "user", "project"]
 PasteMethod = Literal["paste", "typed"]
 WorkingInput = Literal["hold", "queue", "steer"]
 DialogKind = Literal["permission", "question", "notice"]
+Signal = Literal["status", "progress", "prompt", "hooks"]  # OSC 7501, OSC 9;4, OSC 133, the agent's own hooks
 
 MAX_FILE_BYTES = 256 * 1024
 DEFAULT_PORTS = (8200, 8289)
@@ -84,8 +85,21 @@ class PlaceholderStyle:
 
 
 @dataclass(frozen=True, slots=True)
+class ViModes:
+    """How normal mode shows, in or below the composer; keys are commands in it."""
+
+    normal: re.Pattern[str] | None = None  # shown in normal mode
+    insert: re.Pattern[str] | None = None  # shown only in insert mode
+    keys: tuple[bytes, ...] = ()  # enter insert mode at the end of an empty composer; empty to hold messages
+
+
+@dataclass(frozen=True, slots=True)
 class ComposerRules:
-    """Where the composer is on the rendered screen. Each pattern matches within one row."""
+    """Where the composer is on the rendered screen. Each pattern matches within one row.
+
+    `AUTO_COMPOSER` (`composer: auto`) has no patterns: the composer is found by its cursor, see
+    `agents/composer_box.py`. Like any other rules they make the gate hold what is not proved.
+    """
 
     prompt: re.Pattern[str]
     row: re.Pattern[str]
@@ -100,6 +114,23 @@ class ComposerRules:
     cursor: bool = True
     placeholder: PlaceholderStyle = field(default_factory=PlaceholderStyle)
     pastes: tuple[re.Pattern[str], ...] = ()
+    vi: ViModes | None = None
+    auto: bool = False
+
+
+# placeholders for long pastes as agents word them; their numbers must prove that the text is ours
+_ANY_PASTES = (
+    r"\[Past(?:ed|e)\b[^\]\n]*?\+(?P<more>\d+) lines?[^\]\n]*\]",
+    r"\[Past(?:ed|e)\b[^\]\n]*?(?<![+\d])(?P<lines>\d+) lines?[^\]\n]*\]",
+    r"\[Past(?:ed|e)\b[^\]\n]*?(?<!\d)(?P<chars>\d+) char[^\]\n]*\]",
+)
+AUTO_COMPOSER = ComposerRules(
+    prompt=re.compile("(?!)"),
+    row=re.compile(r"^\s*"),
+    placeholder=PlaceholderStyle(dim=True, grey=True),
+    pastes=tuple(map(re.compile, _ANY_PASTES)),
+    auto=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +154,7 @@ class StateRule:
     status: frozenset[str] = frozenset()  # the last OSC 7501 state is one of these
     status_kinds: frozenset[str] = frozenset()  # and its `kind` is one of these; empty for any
     progress: frozenset[int] = frozenset()
+    prompt: frozenset[str] = frozenset()  # the last OSC 133 mark is one of these letters
     screen: tuple[re.Pattern[str], ...] = ()  # all match the last `tail` rows of the screen
     absent: tuple[re.Pattern[str], ...] = ()  # none matches them
     tail: int = 40  # number of rows, ending with the last one with text
@@ -204,6 +236,8 @@ class Profile:
     ports: tuple[int, int] = DEFAULT_PORTS
     install: str = ""  # installation command; empty if unknown
     receives: bool = True
+    # whether messages are held until it reports its state by OSC 7501 or a person allows them
+    asks: bool = False
     instructions: bool = True
     working_input: WorkingInput = "hold"
     hooks: Dialect | None = None  # dialect of its hooks
@@ -217,6 +251,7 @@ class Profile:
     composer: ComposerRules | None = None  # None if its place is unknown
     dialogs: tuple[DialogRule, ...] = ()
     states: tuple[StateRule, ...] = ()
+    ignores: frozenset[str] = frozenset()  # signals of the agent that count for nothing
     resume: tuple[str, ...] = ()
     transcript: Transcript | None = None
     quirks: Quirks = field(default_factory=Quirks)
@@ -228,6 +263,11 @@ class Profile:
     def type(self) -> str:
         """The agent type in ids and addresses, which is the name."""
         return self.name
+
+    @property
+    def command_line(self) -> str:
+        """The command to start it, as typed into a shell."""
+        return shlex.join((self.command, *self.args))
 
 
 _NAMED = {
@@ -278,18 +318,3 @@ def _name(key: bytes) -> str:
         return f"ctrl+{chr(key[0] + 0x60)}"
     text = key.decode("utf-8", "replace")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\x1b", "\\e") + '"'
-
-
-_SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
-
-
-def parse_spec(text: str, *, base: Path) -> AgentSpec:
-    """Parse `PROFILE[:NAME][@DIR]`."""
-    match = _SPEC.fullmatch(text)
-    if match is None:
-        raise ConfigError(
-            f"'{text}' names no agent", "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api"
-        )
-    name = check_name(match["name"]) if match["name"] else ""
-    folder = (base / Path(match["folder"]).expanduser()) if match["folder"] else None
-    return AgentSpec(match["profile"], name, folder)

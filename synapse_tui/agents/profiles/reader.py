@@ -8,20 +8,22 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar, get_args
+from typing import NamedTuple, TypeVar, cast, get_args
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ProfileError
 from synapse_tui.hooks import Dialect
 from synapse_tui.model import AgentState
 
 from .profile import (
+    AUTO_COMPOSER,
     DEFAULT_PORTS,
     DOCTOR_PROMPTS,
     MAX_FILE_BYTES,
@@ -39,11 +41,13 @@ from .profile import (
     PlaceholderStyle,
     Profile,
     Quirks,
+    Signal,
     Startup,
     StateRule,
     Submit,
     Transcript,
     TranscriptLines,
+    ViModes,
     WorkingInput,
     key_bytes,
 )
@@ -64,6 +68,15 @@ class Faults:
         self.found.append(ProfileError(self.path, line, reason))
 
 
+class Entry(NamedTuple):
+    """A key of a section: its default, and its node in the file or None if it is not given."""
+
+    key: str
+    default: object
+    given: Node | None
+    section: Section | None  # the section below it, if it is a mapping
+
+
 class Section:
     """A mapping in the file; keys that are never read are reported as unknown."""
 
@@ -73,7 +86,8 @@ class Section:
         self.name = name
         self._values: dict[str, Node] = {}
         self._keys: dict[str, Node] = {}
-        self._asked: set[str] = set()
+        self._asked: dict[str, object] = {}  # every known key, in the order of reading, with its default
+        self._below: dict[str, Section] = {}
         self._skipped: set[str] = set()
         for key, value in node.value if node is not None else ():
             self._take(key, value)
@@ -93,8 +107,12 @@ class Section:
     def has(self, key: str) -> bool:
         return self._node(key) is not None
 
-    def _node(self, key: str) -> Node | None:
-        self._asked.add(key)
+    def is_word(self, key: str) -> bool:
+        return isinstance(self._node(key), ScalarNode)
+
+    def _node(self, key: str, default: object = None) -> Node | None:
+        if default is not None or key not in self._asked:
+            self._asked[key] = default
         node = self._values.get(key)
         return None if node is not None and node.tag == "tag:yaml.org,2002:null" else node
 
@@ -110,7 +128,7 @@ class Section:
 
     def text(self, key: str, default: str = "") -> str:
         """Read a string; numbers and booleans as written."""
-        node = self._node(key)
+        node = self._node(key, default)
         if node is None:
             return default
         if isinstance(node, ScalarNode):
@@ -119,7 +137,7 @@ class Section:
         return default
 
     def number(self, key: str, default: float, low: float = 0.0, high: float = 600.0) -> float:
-        node = self._node(key)
+        node = self._node(key, default)
         if node is None:
             return default
         value = _to_float(node)
@@ -136,7 +154,7 @@ class Section:
         return int(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        node = self._node(key)
+        node = self._node(key, default)
         if node is None:
             return default
         value = _BOOLS.get(node.value.lower()) if isinstance(node, ScalarNode) else None
@@ -152,7 +170,7 @@ class Section:
         return self.number(key, 0.0) if self.has(key) else None
 
     def choice(self, key: str, words: Sequence[Word], default: Word) -> Word:
-        node = self._node(key)
+        node = self._node(key, default)
         if node is None:
             return default
         if isinstance(node, ScalarNode) and node.value in words:
@@ -171,7 +189,7 @@ class Section:
         return tuple(value for value, _ in self._strings(key, default))
 
     def _strings(self, key: str, default: tuple[str, ...] = ()) -> list[tuple[str, Node | None]]:
-        node = self._node(key)
+        node = self._node(key, default or None)
         if node is None:
             return [(value, None) for value in default]
         items = node.value if isinstance(node, SequenceNode) else [node]
@@ -180,7 +198,11 @@ class Section:
             return [(value, None) for value in default]
         return [(str(item.value), item) for item in items]
 
-    def convert(self, key: str, reader: Callable[[str], Value]) -> tuple[Value, ...]:
+    def convert(
+        self, key: str, reader: Callable[[str], Value], default: tuple[Value, ...] = ()
+    ) -> tuple[Value, ...]:
+        if self._node(key, default or None) is None:
+            return default
         found: list[Value] = []
         for value, node in self._strings(key):
             try:
@@ -208,7 +230,8 @@ class Section:
         if node is not None and not isinstance(node, MappingNode):
             self._fault(node, key, "a mapping")
             node = None
-        return Section(node, self.faults, self._path(key))
+        below = self._below[key] = Section(node, self.faults, self._path(key))
+        return below
 
     def read(self, key: str, reader: Callable[[Section], Value]) -> Value:
         """Parse a nested mapping; keys that the reader does not read are errors."""
@@ -242,6 +265,12 @@ class Section:
             Section(item, self.faults, f"{self._path(key)}[{index}]") for index, item in enumerate(node.value)
         ]
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield every known key of the section with what holds for it."""
+        for key, default in self._asked.items():
+            if key not in self._skipped:
+                yield Entry(key, default, self._values.get(key), self._below.get(key))
+
     def skip(self, *keys: str) -> None:
         self._skipped.update(keys)
 
@@ -271,12 +300,36 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"'{text}' is not a regular expression: {error}") from error
 
 
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""With libyaml where PyYAML has it: a quarter of the time for the profiles that a start reads."""
+
+
+MAX_DEPTH = 50
+"""Levels of nesting in a file. Composing is recursive; libyaml's crashes the process where the stack ends."""
+
+
+def _compose(text: str) -> Node | None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                mark = cast("yaml.Mark", event.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"more than {MAX_DEPTH} levels of nesting", problem_mark=mark
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    node: Node | None = yaml.compose(text, Loader=_LOADER)
+    return node
+
+
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     if len(data) > MAX_FILE_BYTES:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
     try:
-        node = yaml.compose(data.decode("utf-8"), Loader=yaml.SafeLoader)
+        node = _compose(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         faults.found.append(ProfileError(path, line, "the file is not UTF-8"))
@@ -352,6 +405,8 @@ _STATUS_STATES = {
     "error": AgentState.ERROR,
 }
 _PROGRESS_WORDS = ("none", "set", "error", "indeterminate", "paused")
+_PROGRESSES = frozenset(map(_PROGRESS_WORDS.index, ("set", "indeterminate")))
+_PROMPT_WORDS = ("prompt", "input", "output", "end")  # OSC 133 A to D
 # keys of the original synapse-a2a without effect here: it guesses at dialogs, and answers them
 _WITHOUT_MEANING = (
     "waiting_detection",
@@ -363,25 +418,45 @@ _WITHOUT_MEANING = (
     "long_submit_confirm_timeout",
     "long_submit_confirm_retries",
 )
-_CONDITIONS = ("title", "status", "progress", "screen", "dialog", "composer", "silence", "active")
+_ORIGINAL = (
+    "startup_delay",
+    "write_delay",
+    "bracketed_paste",
+    "submit_sequence",
+    "idle_regex",
+    "output_idle_threshold",
+    "idle_detection",
+)
+"""Keys of the original synapse-a2a, which are translated."""
+_CONDITIONS = ("title", "status", "progress", "prompt", "screen", "dialog", "composer", "silence", "active")
 
 
 def read_profile(
     path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
 ) -> tuple[Profile | None, list[ProfileError]]:
+    profile, _top, faults = read_file(path, data, origin, environ)
+    return profile, faults
+
+
+def read_file(
+    path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
+) -> tuple[Profile | None, Section | None, list[ProfileError]]:
+    """Read a profile; the section has every known key with its default, None if it is not YAML."""
     faults = Faults(path)
     top = read_mapping(path, data, faults)
     if top is None:
-        return None, faults.found
+        return None, None, faults.found
     profile = _profile(top, path, origin, environ)
+    top.skip(*(key for key in _ORIGINAL if not top.has(key)))
     top.finish()
-    return (None, faults.found) if faults.found else (profile, [])
+    return (None if faults.found else profile), top, faults.found
 
 
 def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str]) -> Profile:
     name = _name(top, path)
     command, args = _command(top, environ)
     top.skip(*_WITHOUT_MEANING)
+    asks = top.text("receives") == "ask"
     return Profile(
         name=name,
         display=top.text("display", name.capitalize()),
@@ -393,7 +468,8 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         env=MappingProxyType(top.mapping("env")),
         ports=_ports(top),
         install=top.text("install"),
-        receives=top.flag("receives", default=True),
+        receives=asks or top.flag("receives", default=True),
+        asks=asks,
         instructions=top.flag("instructions", default=True),
         working_input=top.choice("working_input", get_args(WorkingInput), "hold"),
         hooks=_hooks(top),
@@ -401,12 +477,13 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         startup=_startup(top),
         submit=_submit(top),
         interrupt=top.read("interrupt", _interrupt),
-        deny=top.convert("deny", key_bytes) if top.has("deny") else (b"\x1b",),
-        clear=top.convert("clear", key_bytes) if top.has("clear") else (b"\x15",),
+        deny=top.convert("deny", key_bytes, (b"\x1b",)),
+        clear=top.convert("clear", key_bytes, (b"\x15",)),
         hazards=top.read("hazards", _hazards),
-        composer=top.read("composer", _composer) if top.has("composer") else None,
+        composer=_composer_of(top),
         dialogs=top.read_list("dialogs", _dialog),
         states=_states(top),
+        ignores=frozenset(top.convert("ignores", _word(get_args(Signal)))),
         resume=top.strings("resume"),
         transcript=top.read("transcript", _transcript) if top.has("transcript") else None,
         quirks=top.read("quirks", _quirks),
@@ -444,12 +521,16 @@ def _filled(word: str, places: Mapping[str, str]) -> str:
 
 def _name(top: Section, path: Path) -> str:
     name = top.text("name", path.stem)
-    if not _NAME.fullmatch(name) or name in _RESERVED or re.search(r"-\d{4,5}$", name):
+    if not is_profile_name(name):
         top.fault(
             "name",
             f"'{name}' is not a name for a profile: use letters, digits and '-', and none of {_reserved()}",
         )
     return name
+
+
+def is_profile_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name not in _RESERVED and not re.search(r"-\d{4,5}$", name)
 
 
 def _reserved() -> str:
@@ -482,9 +563,8 @@ def _startup(top: Section) -> Startup:
 
 def _submit(top: Section) -> Submit:
     section, base = top.section("submit"), Submit()
-    key = "enter" if section.has("enter") else "submit_sequence"
-    place = section if section.has("enter") else top
-    enter = b"".join(place.convert(key, _sequence))
+    original = top.convert("submit_sequence", _sequence)
+    enter = b"".join(section.convert("enter", _sequence, original or (base.enter,)))
     pause = top.number("write_delay", base.pause, 0, 10) * 1000
     method: PasteMethod = "paste" if top.flag("bracketed_paste", default=True) else "typed"
     found = Submit(
@@ -500,7 +580,6 @@ def _submit(top: Section) -> Submit:
         begin=section.number("begin", 0, 0, 5_000) / 1000,
     )
     section.finish()
-    top.text("submit_sequence")
     return found
 
 
@@ -523,8 +602,8 @@ def _interrupt(section: Section) -> Interrupt:
     base = Interrupt()
     section.skip("default_mode", "pty_repeat", "graceful_supported")
     number = section.convert("signal", _signal)
-    keys = section.convert("keys", key_bytes) if section.has("keys") else () if number else base.keys
-    stopped = section.convert("stopped", _state)
+    keys = section.convert("keys", key_bytes, () if number else base.keys)
+    stopped = section.convert("stopped", _state, tuple(base.stopped))
     return Interrupt(
         keys=keys,
         gap=section.number("gap", base.gap, 0, 5),
@@ -559,6 +638,16 @@ def _hazards(section: Section) -> Hazards:
     )
 
 
+def _composer_of(top: Section) -> ComposerRules | None:
+    if not top.has("composer"):
+        return None
+    if top.is_word("composer"):
+        if top.text("composer") != "auto":
+            top.fault("composer", "must be a mapping of its keys, or 'auto'")
+        return AUTO_COMPOSER
+    return top.read("composer", _composer)
+
+
 def _composer(section: Section) -> ComposerRules:
     prompt = section.pattern("prompt")
     if prompt is None:
@@ -578,7 +667,15 @@ def _composer(section: Section) -> ComposerRules:
         cursor=section.flag("cursor", default=True),
         placeholder=section.read("placeholder", _placeholder),
         pastes=section.patterns("pastes"),
+        vi=section.read("vi", _vi) if section.has("vi") else None,
     )
+
+
+def _vi(section: Section) -> ViModes:
+    modes = ViModes(section.pattern("normal"), section.pattern("insert"), section.convert("keys", key_bytes))
+    if modes.normal is None and modes.insert is None:
+        section.fault("normal", "or 'insert' is needed to know the mode")
+    return modes
 
 
 def _placeholder(section: Section) -> PlaceholderStyle:
@@ -609,13 +706,14 @@ def _states(top: Section) -> tuple[StateRule, ...]:
 
 
 def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
-    """Add the rules that hold for every agent, dialogs and OSC 7501, to a profile's rules.
+    """Add the rules that hold for every agent, dialogs and what it reports itself, to a profile's rules.
 
     A profile's own rule for one of them takes precedence. The report of an idle agent comes after all rules
     that mean something other than READY, and after those before the profile's first READY: some agents report
     it before they draw the end of the answer, and some never report that they work.
     """
     words = frozenset[str]().union(*(rule.status for rule in rules))
+    marks = frozenset[str]().union(*(rule.prompt for rule in rules))
     first = [
         StateRule(f"program status {word}", state, status=frozenset({word}))
         for word, state in _STATUS_STATES.items()
@@ -623,17 +721,20 @@ def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[Sta
     ]
     if not any(rule.dialog for rule in rules):
         first.insert(0, StateRule("dialog", AgentState.WAITING, dialog=True))
-    idle = StateRule(
-        "program status idle",
-        AgentState.READY,
-        status=frozenset({"idle", "done"} - words),
-        dialog=False,
-        composer=True if composer else None,
-    )
-    ready = next((place for place, rule in enumerate(rules) if rule.state is AgentState.READY), len(rules))
+    if not any(rule.progress & _PROGRESSES for rule in rules):
+        first.append(StateRule("progress", AgentState.PROCESSING, progress=_PROGRESSES))
+    if "C" not in marks:
+        first.append(StateRule("output mark", AgentState.PROCESSING, prompt=frozenset("C")))
+    ready = StateRule("", AgentState.READY, dialog=False, composer=True if composer else None)
+    idle = []
+    if status := frozenset({"idle", "done"} - words):
+        idle.append(replace(ready, name="program status idle", status=status))
+    if not marks:
+        idle.append(replace(ready, name="prompt mark", prompt=frozenset("AB"), debounce=READY_DEBOUNCE))
+    places = [place for place, rule in enumerate(rules) if rule.state is AgentState.READY]
     others = [place + 1 for place, rule in enumerate(rules) if rule.state is not AgentState.READY]
-    place = max((ready, *others))
-    return (*first, *rules[:place], *([idle] if idle.status else ()), *rules[place:])
+    place = max((min(places, default=len(rules)), *others))
+    return (*first, *rules[:place], *idle, *rules[place:])
 
 
 def _rule(section: Section) -> StateRule:
@@ -650,6 +751,9 @@ def _rule(section: Section) -> StateRule:
         status_kinds=frozenset(section.strings("status_kind")),
         progress=frozenset(
             _PROGRESS_WORDS.index(word) for word in section.convert("progress", _word(_PROGRESS_WORDS))
+        ),
+        prompt=frozenset(
+            "ABCD"[_PROMPT_WORDS.index(word)] for word in section.convert("prompt", _word(_PROMPT_WORDS))
         ),
         screen=section.patterns("screen"),
         absent=section.patterns("absent"),

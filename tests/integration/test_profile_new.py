@@ -1,0 +1,128 @@
+"""`synapse profile new`: a profile for an agent that has none, from what its screen shows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.profiles.reader import read_profile
+from synapse_tui.doctor.checks import processes_with
+from tests.integration.pty_harness import Harness
+from tests.integration.shell_kit import SYNAPSE, Shell
+from tests.waiting import PATIENCE, until
+
+ODD = Path(__file__).with_name("odd_agent.py")
+
+
+@pytest.fixture
+async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
+    shell = Shell.scratch(tmp_path, apart=True)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "odd").write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(ODD)])} "$@"\n')
+    (folder / "odd").chmod(0o755)
+    shell.environ["PATH"] = f"{folder}:{shell.environ['PATH']}"
+    yield shell
+    await shell.end()
+
+
+async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> None:
+    terminal = Harness(shell.folder)
+    try:
+        program = terminal.spawn(
+            "env",
+            *(f"{name}={value}" for name, value in shell.environ.items()),
+            *SYNAPSE,
+            "profile",
+            "new",
+            "odd",
+            "--loads",
+            "2",  # longer than a screen rests that is complete
+        )
+        await program.says(b"Continue?")
+        program.process.write(b"y\n")
+        await until(lambda: program.exits, program.output[-3000:].decode, seconds=170)
+    finally:
+        await terminal.close()
+    shown = program.output.decode()
+    assert program.exits[0].code == 0, shown
+    assert "| Allow this command? (y/n)" in shown, "the screen that gave the rule"
+    path = shell.home / ".synapse" / "profiles" / "odd.yaml"
+    profile, faults = read_profile(path, path.read_bytes(), "user", {})
+    assert profile is not None, faults
+    assert (profile.interrupt.keys, profile.deny, profile.doctor.version) == ((b"\x03",), (b"n",), "4.2")
+    assert profile.args == ("--loads", "2")
+    assert profile.startup.delay >= 2
+    assert profile.composer is not None
+    assert profile.composer.right is not None
+    assert [rule.name for rule in profile.dialogs] == ["permission"]
+    assert not (shell.home / ".synapse" / "doctor" / "odd").exists()
+
+
+async def test_reports_what_it_found_as_json_and_writes_where_it_is_told(shell: Shell) -> None:
+    path = shell.folder / "mine.yaml"
+    prompts = ("--prompt", "slow=%%slow:30%%", "--prompt", "run=%%run:{command}%%")
+    agent = (sys.executable, "-P", "-m", "synapse_tui.dummy", "--word-delay", "0.2")
+    words = ("--name", "mine", "--output", str(path), "--no-doctor", "--yes", "--json", *prompts)
+    result = await shell.run("profile", "new", *words, *agent)
+    assert result.code == 0, result.err
+    report = json.loads(result.out)
+    findings = {finding["key"]: finding for finding in report["findings"] if finding["value"] is not None}
+    assert (report["profile"], report["file"], report["doctor"]) == ("mine", str(path), None)
+    assert "(?P<more>" in findings["composer"]["value"]
+    assert findings["interrupt.keys"]["value"] == findings["deny"]["value"] == "[escape]"
+    profile, _ = read_profile(path, path.read_bytes(), "user", {})
+    assert profile is not None
+    assert (profile.command, profile.doctor.prompts["run"].text) == (sys.executable, "%%run:{command}%%")
+    assert not (shell.home / ".synapse" / "profiles").exists()
+
+
+async def test_ctrl_c_leaves_nothing_behind(shell: Shell) -> None:
+    shell.environ["PROFILE_TEST_MARK"] = mark = str(shell.home)
+    process = await shell.start("profile", "new", "--yes", "odd")
+    assert process.stderr is not None
+    assert b"it started" in await process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert (process.returncode, err.decode().strip()) == (130, "synapse: interrupted")
+    assert processes_with("PROFILE_TEST_MARK", mark) == ()
+    assert not (shell.home / ".synapse" / "doctor" / "odd").exists()
+    assert not (shell.home / ".synapse" / "profiles").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("odd",), "odd.yaml exists"),
+        (("--name", "claude", "odd"), "shipped profile"),
+        (("no-such-agent",), "'no-such-agent' is not on PATH"),
+        (("./odd-file",), "chmod +x"),
+        (("--name", "Not Valid", "odd"), "'Not Valid' is not a name for a profile"),
+    ],
+)
+async def test_nothing_is_started_or_replaced_unasked(
+    shell: Shell, words: tuple[str, ...], said: str
+) -> None:
+    folder = shell.home / ".synapse" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "odd.yaml").write_text("command: odd\n")
+    (shell.folder / "odd-file").touch()
+    result = await shell.run("profile", "new", "--yes", *words)
+    assert result.code in (2, 9)
+    assert said in result.err
+    assert [path.read_text() for path in folder.iterdir()] == ["command: odd\n"]
+    assert not (shell.folder / "odd.txt").exists()
+
+
+async def test_an_agent_that_exits_is_named_with_its_last_words(shell: Shell) -> None:
+    result = await shell.run("profile", "new", "--yes", "--name", "gone", "sh", "-c", "echo log in first")
+    assert result.code == 1
+    assert "it exited" in result.err
+    assert "| log in first" in result.err

@@ -1,0 +1,147 @@
+"""The composer of agents that no profile describes: what is recognised, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from synapse_tui.agents.composer import ComposerReading, read_composer
+from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
+from tests.unit.agent_screens import COMPOSERS, DIALOGS, DIM, GREY, NORMAL, OFF, WIDE, Screen
+
+AUTO = Profile("mine", "Mine", "mine", composer=AUTO_COMPOSER)
+AGENTS = sorted(COMPOSERS)
+LINE = "─" * WIDE
+
+
+def reading(
+    rows: list[str], cursor: tuple[int, int] | None = None, *, hidden: bool = False
+) -> ComposerReading:
+    screen = Screen(AUTO)
+    screen.show(rows, cursor)
+    if hidden:
+        screen.feed("\x1b[?25l")
+    return read_composer(screen.terminal, screen.profile)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_composers_of_known_agents(agent: str) -> None:
+    talk = ["● An answer", "  of two lines", ""]
+    assert not reading(*COMPOSERS[agent]("half a line", above=talk)).empty
+    assert not reading(*COMPOSERS[agent]("", "second", above=talk)).empty
+    assert reading(*COMPOSERS[agent]("half a line", above=talk)).draft.strip().startswith("half a line")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "dummy", "gemini"])
+def test_the_empty_composers_of_known_agents(agent: str) -> None:
+    assert reading(*COMPOSERS[agent](above=["● An answer", ""])).empty
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_dialogs_of_known_agents_are_never_empty_composers(agent: str) -> None:
+    rows = DIALOGS[agent]
+    for y in range(len(rows)):
+        for hidden in (False, True):
+            assert not reading(rows, (2, y), hidden=hidden).empty, rows[y]
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor", "reason"),
+    [
+        (["text", "user@host:~$ "], (13, 1), "shell"),
+        (["# "], (2, 0), "shell"),
+        (["Overwrite the file? [y/N]", "> "], (2, 1), "asks"),
+        (["Enter your API key:", "> "], (2, 1), "asks"),
+        (["Overwrite the file? Press Enter to continue", "> "], (2, 1), "asks"),
+        (["Overwrite? [y/N] > "], (19, 0), "neither a frame nor a prompt"),
+        (["Password: "], (10, 0), "neither a frame nor a prompt"),
+        (["an answer", ""], (0, 1), "neither a frame nor a prompt"),
+        (["> a question", "the answer to it", ""], (0, 2), "neither a frame nor a prompt"),
+        (["~"] * 20 + ["-- INSERT --"], (0, 0), "neither a frame nor a prompt"),
+        ([":"], (1, 0), "neither a frame nor a prompt"),
+        ([LINE, *[""] * 20, LINE], (0, 1), "nothing in two lines"),
+        ([LINE, "", LINE], (30, 1), "nothing in two lines"),
+    ],
+)
+def test_what_is_refused(rows: list[str], cursor: tuple[int, int], reason: str) -> None:
+    found = reading(rows, cursor)
+    assert (found.visible, found.empty) == (False, False)
+    assert found.refusal is not None
+    assert reason in found.refusal.reason
+
+
+def test_a_hidden_cursor_without_a_frame_is_refused() -> None:
+    found = reading(["> "], (2, 0), hidden=True)
+    assert not found.visible
+    assert found.refusal is not None
+    assert "hidden" in found.refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor"),
+    [
+        (["> "], (2, 0)),
+        (["an answer", "", "❯ "], (2, 2)),
+        (["an answer", "", "diff> "], (6, 2)),
+        (["Assistant: an answer", "User: "], (6, 1)),
+        (["an answer", "diff> ", "diff> "], (6, 2)),  # Enter was pressed in an empty one
+        ([f"> {DIM}Ask anything (y/n){OFF}"], (2, 0)),
+        (["an answer", LINE, "> ", LINE, "  status"], (2, 2)),
+        (["an answer", LINE, "> ", "", "", LINE], (2, 2)),
+        (["╭" + "─" * 30 + "╮", "│" + " " * 30 + "│", "╰" + "─" * 30 + "╯"], (2, 1)),
+        (["▌", "▌ > ", "▌"], (4, 1)),
+        (["\x1b[48;5;236m\x1b[K", "\x1b[48;5;236m> \x1b[K", "\x1b[48;5;236m\x1b[K\x1b[m"], (2, 1)),
+        (["> ", "", f"{DIM}? for help{OFF}"], (2, 0)),
+        (["> ", "\x1b[7m tokens: 3k \x1b[27m"], (2, 0)),
+    ],
+)
+def test_what_is_empty(rows: list[str], cursor: tuple[int, int]) -> None:
+    found = reading(rows, cursor)
+    assert found.empty, found
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor"),
+    [
+        (["> half"], (6, 0)),
+        (["> half"], (2, 0)),  # the cursor went back to its start
+        (["> ", "  second"], (2, 0)),  # an empty first line, and the cursor in it
+        (["> ", "", "  third"], (2, 0)),
+        (["> ", "  "], (2, 1)),
+        (["> hello", "> "], (2, 1)),  # two lines with the same prompt, perhaps
+        (["> first", "... second"], (10, 1)),
+        ([">   "], (4, 0)),  # blanks show only in the cursor's position
+        (["an answer", LINE, "> ", "typed", LINE], (2, 2)),
+        (["an answer", LINE, "", "> ", LINE], (0, 2)),  # the cursor is not behind the prompt
+        (["╭" + "─" * 9 + "╮", "│ Name:   │", "│ >       │", "╰" + "─" * 9 + "╯"], (4, 2)),
+        (["▌ Pick one:", "▌ > "], (4, 1)),
+        ([f"> typed {DIM}and suggested{OFF}"], (8, 0)),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_draft(rows: list[str], cursor: tuple[int, int]) -> None:
+    assert not reading(rows, cursor).empty
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_cursor_that_the_agent_draws(hidden: bool) -> None:
+    frame = ["╭" + "─" * 30 + "╮", "│ > \x1b[7m \x1b[27m" + " " * 26 + "│", "╰" + "─" * 30 + "╯"]
+    assert reading(frame, (0, 4), hidden=hidden).empty is hidden
+
+
+@pytest.mark.parametrize(
+    ("inside", "empty"),
+    [("● ▋", True), (f"● ▋{GREY}Ask anything{NORMAL}", True), ("● mine▋", False), ("● Yes  ▋", False)],
+)
+def test_a_cursor_that_is_a_character(inside: str, empty: bool) -> None:
+    rows = ["██ ██ a logo", "", LINE, inside, LINE, "  status"]
+    assert reading(rows, (0, 6), hidden=True).empty is empty
+
+
+def test_a_menu_is_a_dialog() -> None:
+    rows = ["Allow this command?", "❯ Yes", "  No"]
+    found = reading(rows, (0, 1))
+    assert (found.dialog, found.dialog_kind, found.dialog_title) == (
+        True,
+        "permission",
+        "Allow this command?",
+    )
+    assert reading(rows, (0, 1), hidden=True).dialog

@@ -1,0 +1,79 @@
+"""Our `@dataclass` gives the same objects as the standard one."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+import pytest
+
+from synapse_tui.dataclass import dataclass as ours
+
+
+def define(decorator: Callable[..., Any], **options: bool) -> list[type[Any]]:
+    @decorator(**options)
+    class Point:
+        x: int
+        label: str = field(default="", compare=False)
+        token: str = field(default="", repr=False)
+
+    @decorator(**options)
+    class Corner(Point):
+        names: tuple[str, ...] = ()
+
+    @decorator(**options)
+    class Empty:
+        pass
+
+    @decorator(**options)
+    class Odd:
+        x: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __repr__(self) -> str:
+            return "odd"
+
+    return [Point, Corner, Empty, Odd]
+
+
+def described(classes: list[type[Any]]) -> list[object]:
+    point, corner, empty, odd = classes
+    made = [
+        point(1),
+        point(1, "a"),
+        point(1, "a", "secret"),
+        point(2),
+        corner(1),
+        empty(),
+        empty(),
+        odd(1),
+        odd(2),
+    ]
+    hashed = [each for each in made if each.__hash__ is not None]
+    hashes = [hash(each) == hash(other) for each in hashed for other in hashed]
+    equal = [each == other for each in made for other in made]
+    return [
+        *map(repr, made),
+        *hashes,
+        *equal,
+        *map(dataclasses.asdict, made),
+        [each.__match_args__ for each in classes],
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"slots": True}, {"frozen": True, "slots": True}, {"slots": True, "eq": False}], ids=str
+)
+def test_objects_are_those_of_the_standard_decorator(options: dict[str, bool]) -> None:
+    assert described(define(ours, **options)) == described(define(dataclasses.dataclass, **options))
+
+
+def test_a_secret_is_not_in_the_text_and_a_copy_differs_where_it_is_asked_to() -> None:
+    point = define(ours, frozen=True, slots=True)[0](1, "a", "secret")
+    assert "secret" not in repr(point)
+    assert dataclasses.replace(point, x=3).x == 3

@@ -1,0 +1,215 @@
+"""What `synapse profile new` concludes from recorded screens, and what it refuses to conclude."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from synapse_tui.doctor.inference import (
+    Evidence,
+    Shot,
+    Typed,
+    approval,
+    find_composer,
+    find_dialog,
+    find_signals,
+    find_states,
+    looks_like_dialog,
+    profile_with,
+)
+from synapse_tui.terminal import Terminal
+from tests.unit.agent_screens import COMPOSERS, DIALOGS
+
+COLUMNS, LINES = 60, 20
+ONE, LONG = "zulu bruggle fordo", "zulu " + " ".join(f"longish{number:02}" for number in range(12))
+SEVERAL = "zulu first of four\nbruggle second\n\nfordo fourth of four"
+EMPTY = ""
+
+
+def shot(rows: Sequence[str], cursor: tuple[int, int] | None = None, **more: object) -> Shot:
+    terminal = Terminal(COLUMNS, LINES, 0)
+    x, y = cursor or (len(rows[-1]), len(rows) - 1)
+    terminal.feed(("\r\n".join(rows) + f"\x1b[{y + 1};{x + 1}H").encode())
+    return replace(Shot.of(terminal), **more)  # type: ignore[arg-type]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    return [row[at : at + width] for row in text.split("\n") for at in range(0, max(1, len(row)), width)]
+
+
+def boxed(text: str) -> Shot:
+    inside = [f"│ {' ' if at else '>'} {row:52} │" for at, row in enumerate(wrapped(text, 52))]
+    box = [f"╭{'─' * 56}╮", *inside, f"╰{'─' * 56}╯"]
+    row = inside[-1].removesuffix(" │").rstrip() if text else inside[-1][:4]
+    return shot(["Hello", "", *box, "  model: none"], (len(row), 2 + len(inside)))
+
+
+def lined(text: str) -> Shot:
+    return known("dummy", text)
+
+
+def known(agent: str, text: str) -> Shot:
+    """The composer of an agent that has a shipped profile."""
+    return shot(*COMPOSERS[agent](*(wrapped(text, 50) if text else ()), above=["Hello", ""]))
+
+
+def bare(text: str) -> Shot:
+    inside = [f"{'... ' if at else 'ask> '}{row}" for at, row in enumerate(wrapped(text, 50))]
+    return shot(["Hello", "", *inside])
+
+
+def silent(text: str) -> Shot:
+    return shot(["Hello", "", "Password: "])
+
+
+def evidence_of(draw: Callable[[str], Shot]) -> Evidence:
+    typed = [Typed(text, draw(text)) for text in (ONE, SEVERAL, LONG)]
+    return Evidence(empty=[draw(EMPTY)], typed=typed)
+
+
+DRAWN: dict[str, Callable[[str], Shot]] = {
+    "boxed": boxed,
+    "bare": bare,
+    **{agent: partial(known, agent) for agent in COMPOSERS},
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_reads_all_that_was_typed_with_the_rules_that_it_finds(name: str) -> None:
+    draw = DRAWN[name]
+    evidence = evidence_of(draw)
+    evidence.asking = [shot(DIALOGS.get(name, DIALOGS["dummy"]), (0, 0))]
+    evidence = Evidence.from_json(json.loads(json.dumps(evidence.to_json())))
+    found = find_composer(evidence)
+    assert found is not None
+    assert not found.unread, [each.shot.end() for each in found.unread]
+    other = draw("something else entirely").read(found.profile)
+    assert (other.visible, other.draft.strip()) == (True, "something else entirely")
+    (dialog,) = find_dialog(evidence, found)
+    values = {"composer": found.rules} | ({"dialogs": [dialog.value]} if dialog.value else {})
+    assert not evidence.asking[0].read(profile_with(values)).visible
+
+
+def test_finds_no_composer_where_what_is_typed_is_not_shown() -> None:
+    assert find_composer(evidence_of(silent)) is None
+
+
+def test_a_paste_is_proved_by_the_number_that_is_its_size() -> None:
+    evidence = evidence_of(lined)
+    for lines in (12, 62):
+        text = "\n".join(f"zulu line {at} of many" for at in range(lines))
+        evidence.typed.append(Typed(text, lined(f"[Pasted #{len(evidence.typed)}: {lines} lines]")))
+    found = find_composer(evidence)
+    assert found is not None
+    assert not isinstance(found.rules, str)
+    assert found.rules["pastes"] == [r"\[Pasted #\d+: (?P<lines>\d+) lines\]"]
+
+
+def working(seconds: float, sent: str, **more: object) -> Shot:
+    spinner = f"{'◐◓◑◒'[int(seconds * 5) % 4]} Thinking {seconds:.0f}s · ctrl+g stops"
+    return shot(
+        ["Hello", f"> {sent}", spinner, *(row for row in ("─" * 60, "❯ ", "─" * 60))],
+        (2, 4),
+        at=seconds,
+        **more,
+    )
+
+
+def turn(**more: object) -> Evidence:
+    evidence = evidence_of(lined)
+    evidence.sent = "count the sentences aloud"
+    evidence.empty.append(shot(["Hello", "> hi", "● hi", "─" * 60, "❯ ", "─" * 60], (2, 4)))
+    evidence.working = [working(at / 5, evidence.sent, **more) for at in range(1, 30)]
+    return evidence
+
+
+def test_a_sign_of_work_is_on_the_screens_of_a_turn_only_and_not_the_echo_of_its_message() -> None:
+    signals = find_signals(turn(title="◐ busy"))
+    assert [signal.rule["name"] for signal in signals] == ["title", "spinner", "words ctrl+g stops"]
+    assert all(len(signal.holds) == 29 for signal in signals)
+    quiet = turn(title="me")
+    quiet.empty = [replace(each, title="me") for each in quiet.empty]
+    quiet.empty.append(quiet.working[3])
+    assert find_signals(quiet) == [], "all of it is also on a screen at rest"
+
+
+def test_a_title_is_known_by_its_first_words_that_differ() -> None:
+    evidence = turn(title="odd - ⌨️ busy counting - folder")
+    evidence.empty = [replace(each, title="odd - ⌨️ waiting for input - folder") for each in evidence.empty]
+    evidence.typed = [
+        replace(each, shot=replace(each.shot, title="odd - ⌨️ waiting for input - folder"))
+        for each in evidence.typed
+    ]
+    title = find_signals(evidence)[0].rule["title"]
+    assert re.search(title, "odd - ⌨️ busy elsewhere")
+    assert not re.search(title, "odd - ⌨️ waiting for input - folder")
+    assert "folder" not in title
+
+
+def test_rest_needs_silence_where_a_turn_shows_no_sign() -> None:
+    evidence = turn()
+    composer = find_composer(evidence)
+    rules = [finding.value for finding in find_states(evidence, composer)]
+    assert isinstance(rules[-1], dict)
+    assert "silence" not in rules[-1]
+    assert rules[-1]["composer"]
+    evidence.working = evidence.empty[:1] * 5
+    rules = [finding.value for finding in find_states(evidence, composer)]
+    assert [rule["state"] for rule in rules if isinstance(rule, dict)] == ["processing", "ready"]
+    assert isinstance(rules[-1], dict)
+    assert rules[-1]["silence"] == 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (["Trust it?", "> Yes, continue", "  No, exit", ""], True),
+        (["Run it? [y/N] "], True),
+        (["> zulu bruggle", "  fordo", ""], False),
+        (["● An answer", "> Say whether it was allowed", "  then stop", ""], False),
+    ],
+)
+def test_a_menu_is_not_taken_for_a_composer_although_the_cursor_is_hidden(
+    rows: list[str], expected: bool
+) -> None:
+    terminal = Terminal(COLUMNS, LINES, 0)
+    terminal.feed(("\r\n".join(rows) + "\x1b[?25l").encode())
+    assert looks_like_dialog(Shot.of(terminal)) is expected
+
+
+def asking(rows: Sequence[str], asked: str) -> Evidence:
+    evidence = turn()
+    evidence.asked = asked
+    screen = shot(["Hello", f"> {asked}", "", *rows])
+    evidence.asking = [screen, screen]
+    return evidence
+
+
+@pytest.mark.parametrize(
+    ("rows", "patterns", "keys"),
+    [
+        (["Run it? (y/n) "], [r"(?i)\(y/n\)"], ["y"]),
+        (["Run it? [Y/n/e/?] "], [r"(?i)\[Y/n/e/\?\]"], ["y"]),
+        (
+            ["Run it?", "❯ 1. Yes", "  2. No", "Esc to cancel"],
+            [r"^❯\s*\d+[.)]", r"(?i)Esc\s+to\s+cancel"],
+            None,
+        ),
+    ],
+)
+def test_a_dialog_is_known_by_its_own_rows_not_by_the_message_that_caused_it(
+    rows: list[str], patterns: list[str], keys: list[str] | None
+) -> None:
+    evidence = asking(rows, "Run Allow or Yes (y/n)")
+    composer = find_composer(evidence)
+    (finding,) = find_dialog(evidence, composer)
+    assert isinstance(finding.value, dict)
+    assert finding.value["screen"] == patterns
+    yes = approval(evidence)
+    assert yes is not None
+    assert yes.get("keys") == keys
