@@ -151,7 +151,7 @@ async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
         await pilot.pause()
         assert "→ alice: done" in text_of(app).splitlines()[1]
         await pilot.press("f4")
-        assert "alice" not in text_of(app).splitlines()[1]
+        await until(lambda: "alice" not in text_of(app).splitlines()[1])
 
 
 async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
