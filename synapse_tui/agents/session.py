@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -59,6 +60,7 @@ from .delivery.typist import Pace
 from .environment import with_profile
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
+from .profiles.programs import start_words
 from .raw_log import RawLog
 from .state import Timeline
 from .transcript import AnswerReader
@@ -251,6 +253,12 @@ class AgentSession:
     @property
     def began(self) -> float:
         return self.briefing.began
+
+    @property
+    def start_command(self) -> str:
+        """The command that opens it again under the same id."""
+        spec = replace(self.spec, profile=self.agent_type, name=self.name, cwd=self.cwd)
+        return shlex.join(("synapse", "start", *start_words(spec, self.port)))
 
     @property
     def pid(self) -> int:

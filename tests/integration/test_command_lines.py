@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -256,6 +257,31 @@ async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path
         await until(lambda: back.report.state is AgentState.READY)
         (receipt,) = await host.send("bob", "hello again")
         await until(lambda: _done(back, receipt.task_id), back.recent_text)
+
+
+async def test_a_closed_one_is_opened_again_by_the_command_that_is_shown(tmp_path: Path, echo: str) -> None:
+    folder = tmp_path / "its own"
+    folder.mkdir()
+    host = make_host(tmp_path)
+    async with running(host):
+        agent = await opened(host, "python3", echo, "--x", "it's; two", name="bob", cwd=folder)
+        await host.send("bob", "hello")
+        await host.close(agent.agent_id)
+        ((addressee, count),) = (await host.history.unfinished()).items()
+        program, start, *words = shlex.split(addressee.command)
+        assert (program, start, count) == ("synapse", "start", 1)
+        asked = start_command.make_context("start", words)
+        (spec,) = build_specs(
+            asked.params["agents"], base=host.folder, extra=asked.obj, port=asked.params["port"], prompt=""
+        )
+        again = await host.open(spec, columns=80, lines=24)
+        assert (again.agent_id, again.name, again.cwd) == (agent.agent_id, "bob", folder)
+        assert (again.spec.command, again.spec.args) == (agent.spec.command, agent.spec.args)
+        await until(lambda: len(again.control.every()) == 1, "its message")
+        await host.cancel_task(again.agent_id, again.control.every()[0].task.id)
+        await host.close(again.agent_id)
+    with sqlite3.connect(host.paths.history) as database:
+        assert database.execute("SELECT command FROM tasks").fetchall() == [("",)], "no longer than needed"
 
 
 async def test_an_upgrade_of_the_host_goes_on_with_it(tmp_path: Path, echo: str) -> None:
