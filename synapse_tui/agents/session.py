@@ -145,6 +145,7 @@ class AgentSession:
     delivery: Delivery
     _pace: Pace
     _progress: Progress
+    _reader: AnswerReader
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -231,7 +232,6 @@ class AgentSession:
         self._scrollback = scrollback
         self._before = before
         self._adopted = adopted
-        self._reader = AnswerReader(profile.transcript, cwd=cwd, environ=self.environ)
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         self._size = (80, 24)
         self._focused = False
@@ -348,6 +348,7 @@ class AgentSession:
             guardian=self._guardian,
         )
         loop = asyncio.get_running_loop()
+        self._reader = AnswerReader(self.profile.transcript, cwd=self.cwd, environ=self.environ)
         turns = TurnTracker(
             self.tasks,
             loop.time,
@@ -430,15 +431,32 @@ class AgentSession:
         if self._log is not None:
             await self._log.close()
 
+    async def follow(self, profile: Profile) -> None:
+        """Apply a changed profile to the running process, after the message that is being typed.
+
+        What a process gets at its start (command, environment, hooks, transcript) changes at the next one.
+        """
+        delivery = self.delivery
+        async with delivery.busy:
+            if delivery is not self.delivery or not self.console.alive:
+                return
+            self._use(profile)
+            delivery.follow(profile)
+            self.turns.queueing = profile.working_input == "queue"
+            self.console.follow(profile)
+        self.console.wake()
+
+    def _use(self, profile: Profile) -> None:
+        self.environ = with_profile(self.environ, self.profile, profile)
+        self.profile = profile
+        self._intake.profile = self.watcher.profile = profile
+        self.briefing.wanted = profile.instructions and profile.receives
+
     async def restart(self, profile: Profile | None = None) -> None:
         """Restart the agent; it keeps its id, queue and tasks."""
         await self._end()
         if profile is not None and profile != self.profile:
-            self.environ = with_profile(self.environ, self.profile, profile)
-            self.profile = profile
-            self._intake.profile = self.watcher.profile = profile
-            self.briefing.wanted = profile.instructions and profile.receives
-            self._reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
+            self._use(profile)
         self._follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False

@@ -313,6 +313,18 @@ class StateDetector:
         self._candidate = self.report.state
         self._candidate_since = self.report.since
 
+    def follow(self, profile: Profile) -> None:
+        """Decide by a changed profile, from the next update on."""
+        self._profile = profile
+        self._composer = ComposerReader(profile)
+        self._half = True  # what was read by the old rules proves nothing
+        if "status" in profile.ignores:
+            self._status, self._status_fields = "", MappingProxyType({})
+        if "progress" in profile.ignores:
+            self._progress = None
+        if "prompt" in profile.ignores:
+            self._prompt = ""
+
     @property
     def timeline(self) -> Sequence[StateReport]:
         return tuple(passage.report for passage in self._timeline.passages)

@@ -221,6 +221,32 @@ async def test_a_program_of_a_profile_gets_its_rules(host: Host, echo: str) -> N
     assert again.profile.args == ("--reports",)
 
 
+async def test_a_running_program_follows_a_profile_that_is_written_or_changed(host: Host, echo: str) -> None:
+    agent = await opened(host, echo)
+    pid = agent.pid
+    (receipt,) = await host.send("echo-bot", "first one")
+    await until(lambda: agent.tasks.get(receipt.task_id).delivery is DeliveryState.HELD)
+    await write_profile(host, f"command: {echo}\ncomposer: {{prompt: '^> '}}\nenv: {{A: '1'}}\n")
+    task = await until(lambda: _done(agent, receipt.task_id), agent.recent_text)
+    assert "the last word one" in task.answer
+    await write_profile(
+        host, f"command: {echo}\nstates: [{{name: busy, state: processing, screen: '^> '}}]\n"
+    )
+    await until(lambda: agent.report.rule == "busy", lambda: agent.report)
+    await write_profile(host, "command: none\nwrong: [\n")
+    assert (agent.report.rule, agent.pid) == ("busy", pid), "a broken file keeps its last good content"
+    again = await host.restart(agent.agent_id)
+    assert "A" not in again.environ
+
+
+async def write_profile(host: Host, text: str) -> None:
+    file = host.paths.profiles / "echo-bot.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o600)
+    await host.following.look()
+
+
 @pytest.mark.parametrize(
     ("command", "message", "hint"),
     [
