@@ -26,16 +26,19 @@ def make_host(tmp_path: Path, project: str = "project") -> Host:
     paths = UserPaths(tmp_path / "home")
     settings = load_settings(folder, paths=paths, environ={}, trusted=lambda *_: False)
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(paths.home), "LANG": "C.UTF-8"}
-    profiles = profiles_with_free_ports()
-    files = ProfileFiles([paths.profiles], lambda last: _with_own(profiles, paths, last))
     return Host(
-        folder, profiles=profiles, settings=settings, paths=paths, environ=environ, profile_files=files
+        folder,
+        profiles=profiles_with_free_ports(),
+        settings=settings,
+        paths=paths,
+        environ=environ,
+        profile_files=ProfileFiles([paths.profiles], lambda last: _with_own(last, paths)),
     )
 
 
-def _with_own(profiles: ProfileSet, paths: UserPaths, last: ProfileSet) -> ProfileSet:
+def _with_own(last: ProfileSet, paths: UserPaths) -> ProfileSet:
     own = load_profiles(paths.home / "none", paths.profiles, last=last)
-    return dataclasses.replace(own, profiles={**profiles.profiles, **own.profiles})
+    return dataclasses.replace(own, profiles={**last.profiles, **own.profiles})
 
 
 def profiles_with_free_ports() -> ProfileSet:
