@@ -385,13 +385,9 @@ class Delivery:
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
         self._interrupter = Interrupter(view, keyboard, profile)
-<<<<<<< HEAD
+        self._answerer = Answerer(view, keyboard)
         self.busy = asyncio.Lock()
         """Held while keys are sent to the agent."""
-=======
-        self._answerer = Answerer(view, keyboard)
-        self._busy = asyncio.Lock()
->>>>>>> main
         self._task: asyncio.Task[None] | None = None
         self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
         self._settlement = Settlement(
@@ -467,9 +463,9 @@ class Delivery:
 
     async def answer(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
         """Type a person's answer to the open dialog; never while something else is being typed."""
-        if self._busy.locked():
+        if self.busy.locked():
             return AnswerOutcome(closed=False, reason=BUSY)
-        async with self._busy:
+        async with self.busy:
             return await self._answerer.answer(serial, fingerprint, option)
 
     def already_interrupted(self, task_id: str) -> None:

@@ -273,7 +273,7 @@ class Typist(Composing):
 
     def follow(self, profile: Profile) -> None:
         self._profile = profile
-        self._enter = Enter(self._view, profile)
+        self._enter = KeyPress(self._view, profile.submit.enter)
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         self._in_turn, self._given_up, self._alone = works, "", True
