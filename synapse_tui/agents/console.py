@@ -556,9 +556,9 @@ class AgentConsole:
             self._signals["status"] = event
         elif isinstance(event, ProgressChanged):
             self._signals["progress"] = event
-        elif isinstance(event, PromptMark) and (event.kind == "C" or "prompt" in self._signals):
-            self._signals["prompt"] = event
         self.detector.event(event, self._clock())
+        if isinstance(event, PromptMark) and self.detector.marks_outputs:
+            self._signals["prompt"] = event
 
     def _update(self) -> None:
         before = self.detector.report

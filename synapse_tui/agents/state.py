@@ -297,6 +297,7 @@ class StateDetector:
         self._status_fields: Mapping[str, str] = MappingProxyType({})
         self._progress: int | None = None
         self._prompt = ""
+        self._marks: set[str] = set()
         self._text = ScreenText()
         self._title = ""
         self._composer = ComposerReader(profile)
@@ -344,6 +345,11 @@ class StateDetector:
     def reports_status(self) -> bool:
         return bool(self._status)
 
+    @property
+    def marks_outputs(self) -> bool:
+        """Whether OSC 133 proves anything: some programs put marks around messages, also earlier ones."""
+        return self._marks >= {"C", "D"}
+
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
             return
@@ -354,8 +360,10 @@ class StateDetector:
                 self._status, self._status_fields = state, fields
             case ProgressChanged(state=progress):
                 self._progress = progress
-            # Some programs mark only where prompts begin, also of earlier messages.
-            case PromptMark(kind=kind) if kind == "C" or (self._prompt and kind in "ABD"):
+            case PromptMark(kind=kind) if kind in "ABCD":
+                self._marks.add(kind)
+                if not self.marks_outputs:
+                    return
                 self._prompt = kind
             case _:
                 return

@@ -20,7 +20,8 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import tilde
 from synapse_tui.screens.questions import RestoreOffer
 from synapse_tui.terminal import Terminal, capture_history
-from synapse_tui.widgets.text import one_line, shorten_middle
+from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.text import one_line
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
 
 log = logging.getLogger(__name__)
@@ -331,7 +332,7 @@ class LostWorkspace:
 
 def _words(agent: SavedAgent) -> str:
     name = f" '{agent.name}'" if agent.name else ""
-    command = shorten_middle(one_line(shlex.join((*agent.command, *agent.args))), COMMAND_WIDTH)
+    command = shorten(one_line(shlex.join((*agent.command, *agent.args))), COMMAND_WIDTH, "middle")
     return f"{agent.profile}{name} in {tilde(agent.cwd)}" + (f": {command}" if agent.command else "")
 
 
