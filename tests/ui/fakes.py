@@ -300,6 +300,7 @@ class FakeSettings:
             "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
             "tui.theme": "auto",
+            "tui.signs": "auto",
             "tui.notifications": "bell",
         } | values
 

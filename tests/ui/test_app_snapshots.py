@@ -39,7 +39,7 @@ def test_smallest(snap_compare, size):
     compare(snap_compare, "layout_tabs", size)
 
 
-@pytest.mark.parametrize("theme", ["synapse-light", "synapse-16"])
+@pytest.mark.parametrize("theme", ["light", "16"])
 def test_theme(snap_compare, theme):
     compare(snap_compare, "sidebar", USUAL, theme=theme)
 
