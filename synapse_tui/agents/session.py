@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited
+from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import (
     AgentBell,
     AgentProcessExited,
@@ -25,12 +25,13 @@ from synapse_tui.events import (
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.changes import Progress
 from synapse_tui.messages.follow_ups import FollowUps
-from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.outbox import Outbox, OutboxControl
 from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
+    INFO_PRIORITY,
     INTERRUPT_PRIORITY,
     USER,
     AgentSpec,
@@ -53,10 +54,9 @@ from .console import AgentConsole, ConsoleListener, Launch, Past
 from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
-from .delivery.gate import EXITED, dialog_for_keys, dialog_open
-from .delivery.intake import Intake, MessageStyle, typed_text
+from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, explain
 from .delivery.interrupt import InterruptOutcome
-from .delivery.outbox_control import Explanation, OutboxControl, explain
+from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
 from .dialogs import Dialog
 from .environment import with_profile
@@ -184,7 +184,6 @@ class AgentSession:
         self.control = OutboxControl(
             self.tasks, self.outbox, cancel=self.cancel, wake=self._wake, allow=self._allow
         )
-        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
         self.briefing = Briefing(
             self.tasks,
             self.outbox,
@@ -451,7 +450,7 @@ class AgentSession:
     def _use(self, profile: Profile) -> None:
         self.environ = with_profile(self.environ, self.profile, profile)
         self.profile = profile
-        self._intake.profile = self.watcher.profile = profile
+        self.watcher.profile = profile
         self.briefing.wanted = profile.instructions and profile.receives
 
     async def restart(self, profile: Profile | None = None) -> None:
@@ -558,7 +557,10 @@ class AgentSession:
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        task = self._intake.take(request)
+        if not self.profile.receives:
+            raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
+        inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY
+        task = self.control.put(request, inbox=inbox)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)

@@ -24,7 +24,7 @@ from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
-from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.generic import not_found, profile_of
