@@ -89,7 +89,7 @@ class SynapseApp(Shell):
         driver_class: None uses Textual's default driver.
         leader: Overrides the settings.
         sidebar: Overrides the settings.
-        theme: None picks a theme that suits the terminal.
+        theme: a value of the setting `tui.theme`; None follows the setting and the terminal.
         make_view: Creates the terminal widget of a session.
         trust: Trusts and loads the files in `host.profiles.untrusted`; None disables it.
         read_again: Reloads the project's files; None disables it.
@@ -304,6 +304,8 @@ class SynapseApp(Shell):
         settings = self.host.settings
         if changed & KEYS:
             self.use_keys(read_keymap(settings))
+        if "tui.signs" in changed:
+            self.appearance.follow_signs()
         if "tui.theme" in changed:
             self.appearance.follow_setting()
         if "tui.layout" in changed:

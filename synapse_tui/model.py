@@ -27,6 +27,7 @@ THEMES = (
     *("rose-pine-dawn", "atom-one-dark", "atom-one-light"),
 )
 """Colour themes of the application; `auto` follows the terminal's background."""
+SIGNS = ("auto", "drawn", "plain")
 AGENT_EXITED = "agent exited"
 """Reason of a held message whose agent's process has exited while its host still runs."""
 IN_INBOX = "in the inbox"

@@ -268,7 +268,7 @@ def composer_json(view: ComposerExplanation) -> dict[str, Any]:
         "draft_at": {"row": box.first + 1, "column": box.column + 1} if box is not None else None,
         "cursor": {"row": view.cursor[1] + 1, "column": view.cursor[0] + 1, "visible": view.cursor_visible},
         "refused": _refusal_json(refusal) if refusal is not None else None,
-        "dialog": dialog if reading.dialog else None,
+        "dialog": dialog if reading.dialog is not None else None,
         "rows": [
             {"row": place + 1, "part": view.part(place), "text": sound(row.rstrip())}
             for place, row in enumerate(view.rows)

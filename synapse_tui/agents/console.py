@@ -37,6 +37,7 @@ from synapse_tui.terminal.style import Rgb
 from .answers import AnswerCollector
 from .composer import ComposerReading, screen_rows
 from .composer_box import end_of_conversation, find_box
+from .dialogs import Dialog
 from .profiles.profile import Profile, Signal
 from .state import StateDetector, Timeline
 
@@ -388,6 +389,13 @@ class AgentConsole:
     def reading(self) -> ComposerReading:
         return self.detector.reading
 
+    @property
+    def dialog(self) -> Dialog | None:
+        return self.detector.dialogs.current
+
+    def dialog_answered(self) -> None:
+        self.detector.dialogs.answered(self._clock())
+
     def empty_for(self) -> float:
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
@@ -410,10 +418,7 @@ class AgentConsole:
         self.process.signal(number)
 
     def look_for_key(self) -> None:
-        """Process output in the kernel's buffer, if it is little: a dialog may just have been drawn.
-
-        If there is more, the screen counts as it is.
-        """
+        # Only output in the kernel's buffer; if there is more, the screen counts as it is.
         if self.alive and not self.terminal.paused:
             self._scheduler.look(self.process.fd)
 

@@ -49,6 +49,7 @@ from synapse_tui.workspace import AgentHandover, SavedAgent
 from .adoption import AdoptedSession, signals_to_json, task_to_json
 from .composer import ComposerExplanation, ComposerReading, explain_composer
 from .console import AgentConsole, ConsoleListener, Launch, Past
+from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
 from .delivery.gate import EXITED, dialog_for_keys, dialog_open
@@ -56,6 +57,7 @@ from .delivery.intake import Intake, MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
 from .delivery.outbox_control import Explanation, OutboxControl, explain
 from .delivery.typist import Pace
+from .dialogs import Dialog
 from .environment import with_profile
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
@@ -511,6 +513,15 @@ class AgentSession:
         now = self._running()
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
+
+    @property
+    def dialog(self) -> Dialog | None:
+        """The dialog on the screen; None also while it is redrawn."""
+        return self.console.dialog if self._launched and self.exit is None else None
+
+    async def answer_dialog(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Type a person's answer to the dialog that the person saw; see `Host.answer_dialog`."""
+        return await self._live().answer(serial, fingerprint, option)
 
     # -- messages ---
 

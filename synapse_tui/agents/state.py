@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
+from synapse_tui.agents.dialogs import DialogLog
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
 from synapse_tui.dataclass import dataclass
 from synapse_tui.hooks import HookKind
@@ -164,7 +165,7 @@ def _status_holds(rule: StateRule, signals: Signals) -> bool:
 
 
 def _composer_holds(rule: StateRule, signals: Signals) -> bool:
-    if rule.dialog is not None and signals.composer.dialog is not rule.dialog:
+    if rule.dialog is not None and (signals.composer.dialog is not None) is not rule.dialog:
         return False
     return rule.composer is None or signals.composer.visible is rule.composer
 
@@ -300,6 +301,7 @@ class StateDetector:
         self._title = ""
         self._composer = ComposerReader(profile)
         self._reading = ComposerReading(visible=False)
+        self.dialogs = DialogLog()
         self._half = False  # whether the reading was taken mid-frame
         self._changed = now
         self._frame_began: float | None = None
@@ -377,6 +379,7 @@ class StateDetector:
     def exited(self, now: float, how: str = "") -> StateReport:
         """Record the end of the process; the state is final."""
         self._deadline = None
+        self.dialogs.look(None, now)
         if self.report.state is not AgentState.EXITED:
             self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
         return self.report
@@ -395,6 +398,7 @@ class StateDetector:
         if change.any or self._half or terminal.modes.synchronized:
             self._reading = self._composer.read(terminal, self._text)
             self._half = terminal.modes.synchronized
+        self.dialogs.look(self._reading.dialog, now)
 
     def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)

@@ -97,7 +97,7 @@ class Recorder:
             status=status.state if status is not None else "",
             progress=progress.state if isinstance(progress, ProgressChanged) else None,
             composer=reading.visible,
-            dialog=reading.dialog,
+            dialog=reading.dialog is not None,
             rows=rows[-TAIL:],
             cursor=terminal.display[terminal.cursor.y].rstrip(),
             quiet=console.now() - self._changed,

@@ -23,6 +23,7 @@ from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
+from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
@@ -706,6 +707,23 @@ class Host:
         if self.externals.has(agent_id):
             return await self.externals.cancel(agent_id, task_id)
         return await self._session(agent_id).cancel(task_id)
+
+    async def answer_dialog(self, agent_id: str, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Answer an agent's dialog as a person has chosen, by a key pressed outside of its pane.
+
+        Only the application calls this: no route and no command leads here, so no agent can.
+
+        Args:
+            agent_id: The agent.
+            serial: `Dialog.serial` of the dialog that the person saw.
+            fingerprint: Its `Dialog.fingerprint`.
+            option: Words of the chosen option.
+
+        Raises:
+            AgentNotFound: No agent has that id.
+            AgentExited: It has ended.
+        """
+        return await self._session(agent_id).answer_dialog(serial, fingerprint, option)
 
     async def interrupt(self, agent_id: str, text: str = "") -> None:
         """Stop an agent's turn with its own interrupt keys, then deliver the text if there is one.

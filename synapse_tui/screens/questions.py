@@ -236,8 +236,8 @@ class TrustQuestion(Question[bool]):
                 changed = "  (changed since you trusted it)" if file.changed else ""
                 yield Static(
                     Content.assemble(
-                        (f"\n{short_path(file.path)}", "bold $hot"),
-                        (f"{changed}\n", "$state-waiting"),
+                        (f"\n{short_path(file.path)}", "bold $accent"),
+                        (f"{changed}\n", "$needs"),
                         (printable(file.content), "$ink"),
                     ),
                     markup=False,

@@ -20,8 +20,9 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.terminal_view import TerminalView
-from synapse_tui.widgets.text import one_line, pad
+from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tour import ROOMY, Hint, Page, Runs
 
 from .messages import MessageActions
@@ -47,7 +48,7 @@ STEPS = 3
 INSTALL = STEPS + 1
 _KEYS = {"space": " ", "right": "→", "escape": "esc"}
 _STRONG = "bold $ink"
-_KEY = "bold $hot"
+_KEY = "bold $accent"
 
 
 class Phase(Enum):
@@ -374,7 +375,7 @@ class Tour:
             return Page(title, [[(f"alice asks bob: {REQUEST}.", "")]], why)
         if self._active_name() != BOB:
             way = self._app.keymap.way("next_waiting")
-            about = [("bob needs you", "bold $state-waiting"), (": it may want to delete a folder.  ", "")]
+            about = [("bob needs you", "bold $needs"), (": it may want to delete a folder.  ", "")]
             return Page(
                 title,
                 [[*about, (way, _KEY), (" goes to the agent that asks.", "")]],

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import DatabaseNameError
-from synapse_tui.model import LAYOUTS, NOTIFICATIONS, THEMES
+from synapse_tui.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
 
 Kind = Literal[
     "boolean",
@@ -236,6 +236,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "auto",
                 "Colours of the application; `auto` is dark or light like the terminal.",
                 THEMES,
+            ),
+            Setting(
+                "tui.signs",
+                "choice",
+                "auto",
+                "Signs of states: `drawn` (`▲ ◆ ●`), `plain` (ASCII), or plain where the terminal needs it.",
+                SIGNS,
             ),
             Setting(
                 "tui.notifications",

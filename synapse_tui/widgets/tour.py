@@ -14,7 +14,8 @@ from textual.widgets import Static
 from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
-from .segment_bar import Piece, SegmentBar
+from .fit import Piece
+from .segment_bar import SegmentBar
 
 ROOMY = 32  # rows of the window from which nothing is left out
 SIGN = "●━ ━●"
@@ -44,7 +45,7 @@ class Page:
 
 
 class TourHead(SegmentBar):
-    DEFAULT_CSS = "TourHead { background: $dialog; }"
+    DEFAULT_CSS = "TourHead { background: $panel; }"
 
     page: var[Page | None] = var(None)
 
@@ -55,15 +56,15 @@ class TourHead(SegmentBar):
         page = self.page
         if page is None:
             return [], []
-        left = [Piece(SIGN, "bold $hot"), Piece(f"  {page.title}", "bold $ink")]
+        left = [Piece(SIGN, "bold $accent"), Piece(f"  {page.title}", "bold $ink")]
         dots = " ".join("●" if number <= page.step else "○" for number in range(1, page.of + 1))
-        return left, [Piece(dots, "$hot" if page.step else "$ink-faint")]
+        return left, [Piece(dots, "$accent" if page.step else "$faint")]
 
 
 class TourKeys(SegmentBar):
     """The keys that work now; targets are `tour('KEY')`, pressed with the mouse."""
 
-    DEFAULT_CSS = "TourKeys { background: $dialog; margin-top: 1; }"
+    DEFAULT_CSS = "TourKeys { background: $panel; margin-top: 1; }"
 
     page: var[Page | None] = var(None)
 
@@ -73,7 +74,7 @@ class TourKeys(SegmentBar):
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:  # noqa: ARG002
         found: list[Piece] = []
         for key, word, target in self.page.hints if self.page is not None else ():
-            found += [Piece(key, "bold $hot", target), Piece(f" {word}", "$ink-muted", target), Piece("   ")]
+            found += [Piece(key, "bold $accent", target), Piece(f" {word}", "$muted", target), Piece("   ")]
         return found, []
 
 
@@ -85,10 +86,10 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
         height: auto; width: 1fr; align: center middle; background: ansi_default; display: none;
         & > Vertical {
             width: 68; max-width: 100%; height: auto; padding: 0 2;
-            background: $dialog; border-left: outer $hot;
+            background: $panel; border-left: outer $accent;
         }
-        & Static { height: auto; width: 1fr; margin-top: 1; background: $dialog; color: $ink-muted; }
-        & #tour-why { color: $ink-muted; }
+        & Static { height: auto; width: 1fr; margin-top: 1; background: $panel; color: $muted; }
+        & #tour-why { color: $muted; }
         &.-shown { display: block; }
         &.-shown { display: block; layout: horizontal; }
         &.-low #tour-why { display: none; }

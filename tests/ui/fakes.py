@@ -301,6 +301,7 @@ class FakeSettings:
             "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
             "tui.theme": "auto",
+            "tui.signs": "auto",
             "tui.notifications": "bell",
         } | values
 

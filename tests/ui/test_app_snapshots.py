@@ -63,7 +63,7 @@ def test_tour(snap_compare, step, size):
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
-@pytest.mark.parametrize("theme", ["synapse-light", "synapse-16"])
+@pytest.mark.parametrize("theme", ["light", "16"])
 def test_theme(snap_compare, theme):
     compare(snap_compare, "sidebar", USUAL, theme=theme)
 

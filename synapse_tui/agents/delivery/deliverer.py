@@ -21,6 +21,7 @@ from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
+from .answering import BUSY, Answerer, AnswerOutcome
 from .gate import (
     DRAFT,
     EXITED,
@@ -384,6 +385,7 @@ class Delivery:
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
         self._interrupter = Interrupter(view, keyboard, profile)
+        self._answerer = Answerer(view, keyboard)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
@@ -451,6 +453,13 @@ class Delivery:
         """Empty the composer, whosever text is in it; for agents that have no user."""
         async with self._busy:
             return await self._typist.clear_all()
+
+    async def answer(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Type a person's answer to the open dialog; never while something else is being typed."""
+        if self._busy.locked():
+            return AnswerOutcome(closed=False, reason=BUSY)
+        async with self._busy:
+            return await self._answerer.answer(serial, fingerprint, option)
 
     def already_interrupted(self, task_id: str) -> None:
         self._interrupted.add(task_id)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
 from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.agents.keyboard import Dialog, Keyboard
+from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
 from synapse_tui.terminal.events import Modes
@@ -38,6 +39,16 @@ class AgentTerminal(Protocol):
 
     def reading(self) -> ComposerReading:
         """Return the composer as currently rendered."""
+
+    @property
+    def dialog(self) -> Dialog | None:
+        """Return the dialog on the screen, numbered; None if there is none."""
+
+    def dialog_answered(self) -> None:
+        """Count the open dialog as a new one from now on."""
+
+    def look_for_key(self) -> None:
+        """Process waiting output, if it is little: a dialog may just have been drawn."""
 
     def empty_for(self) -> float:
         """Seconds that the composer has been visible and empty without a break."""
@@ -118,7 +129,7 @@ def why_held(
 
 
 def dialog_open(view: AgentTerminal) -> bool:
-    return view.report.state is AgentState.WAITING or view.reading().dialog
+    return view.report.state is AgentState.WAITING or view.reading().dialog is not None
 
 
 def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
@@ -126,7 +137,7 @@ def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
     reading = view.reading()
     if reading.visible or not dialog_open(view):
         return None
-    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind == "permission")
+    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind)
 
 
 def dialog_words(view: AgentTerminal) -> str:
