@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SETTING = "tui.tour"
 LOOK_SECONDS = 0.15  # how often to look at what the agents' composers hold
 KEY_SECONDS = 0.05  # between two keys that the tour types
+ANSWER_SECONDS = 1.0  # after a dialog has opened: sooner, a key may not be meant for it
 QUIET_SECONDS = 0.5  # after a key for an agent: until its screen shows it, the composer may not be empty
 ALICE, BOB = (spec.name for spec in DEMO_AGENTS)
 HELLO = "@bob hello"
@@ -65,12 +66,14 @@ class Step:
         number: From 1; `INSTALL` after the last.
         receiver: Name of the agent in whose composer the person types.
         message: What the step is about, as last seen.
+        asked_at: When the dialog was first seen; 0 if it was not.
     """
 
     number: int
     phase: Phase = Phase.ASKS
     receiver: str = ""
     message: Task | None = None
+    asked_at: float = 0.0
 
 
 class Tour:
@@ -188,7 +191,9 @@ class Tour:
         bob = self._session(BOB)
         asks = bob is not None and bob.report.state is AgentState.WAITING
         if step.phase is Phase.ASKS and asks:
-            step.phase = Phase.RUNS
+            step.asked_at = step.asked_at or self.clock()
+            if self.clock() - step.asked_at >= ANSWER_SECONDS:
+                step.phase = Phase.RUNS
         elif step.phase is Phase.RUNS and not asks:
             step.phase = Phase.DONE
 
