@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, check_name, resolve
-from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
@@ -29,6 +29,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.outbox import WaitingMessage
 from synapse_tui.messages.records import Change
 from synapse_tui.model import (
     IN_INBOX,
