@@ -104,7 +104,7 @@ class PaneTitle(SegmentBar):
         kind = "" if agent.agent_type == agent.label else agent.agent_type
         wanted = [
             *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.word) - 1)),
-            (state, Piece(f" {self._word(agent)}", ink, WHY, agent.detail or "Why this state")),
+            (state, Piece(f" {agent.mark.word}", ink, WHY, agent.state_text)),
             (about, Piece(f" {kind}" if kind else "", "$faint")),
             (state, Piece(f" {self.age}" if self.age else "", ink)),
         ]
@@ -116,9 +116,6 @@ class PaneTitle(SegmentBar):
         if agent.title and agent.exit is None and room >= LEAST_TITLE:
             about.append(Piece(f"  {shorten(agent.title, room - 3)}", "$faint"))
         return notes, about, state
-
-    def _word(self, agent: AgentView) -> str:
-        return agent.exit.words if agent.exit is not None else agent.mark.word
 
     def _notes(self, agent: AgentView, room: int) -> Sequence[Piece]:
         """What else there is to say, the most needed first."""
