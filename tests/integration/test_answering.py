@@ -203,7 +203,7 @@ async def test_a_message_that_waits_is_typed_after_the_answer(rig: Rig) -> None:
 
 async def test_a_message_that_is_being_typed_is_not_disturbed(rig: Rig) -> None:
     dialog = await asked(rig)
-    async with rig.session.delivery._busy:  # as while a message is typed
+    async with rig.session.delivery.busy:  # as while a message is typed
         assert (await answer(rig, dialog, "Yes")).reason == answering.BUSY
     assert not keys(rig)
 
