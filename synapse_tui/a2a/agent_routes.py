@@ -16,12 +16,11 @@ from starlette.responses import JSONResponse
 
 from synapse_tui.agents.composer import ComposerExplanation
 from synapse_tui.agents.composer_box import Refusal
-from synapse_tui.agents.delivery.gate import NO_PROFILE
-from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, WaitingMessage
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.errors import InvalidValue
 from synapse_tui.instructions import Composed
-from synapse_tui.messages.outbox import wants_answer
+from synapse_tui.messages.outbox import NO_PROFILE, OutboxControl, WaitingMessage, wants_answer
 from synapse_tui.model import USER, Task
 
 from .agent import HostedAgent

@@ -460,6 +460,14 @@ class AgentConsole:
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
         return len(below) - below[::-1].index(True) if any(below) else 0
 
+    def follow(self, profile: Profile) -> None:
+        """Read the screen by a changed profile."""
+        self._profile = profile
+        self.terminal.half_blanks = profile.quirks.half_blanks
+        self._signals = {kind: event for kind, event in self._signals.items() if kind not in profile.ignores}
+        self.detector.follow(profile)
+        self._update()
+
     def resize(self, columns: int, lines: int) -> None:
         self._resized_early |= self.detector.report.state is AgentState.STARTING
         self.terminal.resize(columns, lines)
@@ -548,9 +556,9 @@ class AgentConsole:
             self._signals["status"] = event
         elif isinstance(event, ProgressChanged):
             self._signals["progress"] = event
-        elif isinstance(event, PromptMark) and (event.kind == "C" or "prompt" in self._signals):
-            self._signals["prompt"] = event
         self.detector.event(event, self._clock())
+        if isinstance(event, PromptMark) and self.detector.marks_outputs:
+            self._signals["prompt"] = event
 
     def _update(self) -> None:
         before = self.detector.report

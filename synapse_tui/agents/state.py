@@ -297,6 +297,7 @@ class StateDetector:
         self._status_fields: Mapping[str, str] = MappingProxyType({})
         self._progress: int | None = None
         self._prompt = ""
+        self._marks: set[str] = set()
         self._text = ScreenText()
         self._title = ""
         self._composer = ComposerReader(profile)
@@ -315,6 +316,18 @@ class StateDetector:
         self._candidate = self.report.state
         self._candidate_since = self.report.since
 
+    def follow(self, profile: Profile) -> None:
+        """Decide by a changed profile, from the next update on."""
+        self._profile = profile
+        self._composer = ComposerReader(profile)
+        self._half = True  # what was read by the old rules proves nothing
+        if "status" in profile.ignores:
+            self._status, self._status_fields = "", MappingProxyType({})
+        if "progress" in profile.ignores:
+            self._progress = None
+        if "prompt" in profile.ignores:
+            self._prompt = ""
+
     @property
     def timeline(self) -> Sequence[StateReport]:
         return tuple(passage.report for passage in self._timeline.passages)
@@ -332,6 +345,11 @@ class StateDetector:
     def reports_status(self) -> bool:
         return bool(self._status)
 
+    @property
+    def marks_outputs(self) -> bool:
+        """Whether OSC 133 proves anything: some programs put marks around messages, also earlier ones."""
+        return self._marks >= {"C", "D"}
+
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
             return
@@ -342,8 +360,10 @@ class StateDetector:
                 self._status, self._status_fields = state, fields
             case ProgressChanged(state=progress):
                 self._progress = progress
-            # Some programs mark only where prompts begin, also of earlier messages.
-            case PromptMark(kind=kind) if kind == "C" or (self._prompt and kind in "ABD"):
+            case PromptMark(kind=kind) if kind in "ABCD":
+                self._marks.add(kind)
+                if not self.marks_outputs:
+                    return
                 self._prompt = kind
             case _:
                 return

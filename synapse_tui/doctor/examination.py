@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 
 from synapse_tui.agents.composer import ScreenText
-from synapse_tui.agents.delivery.intake import typed_text
+from synapse_tui.agents.delivery.typed_text import typed_text
 from synapse_tui.agents.profiles.profile import (
     DOCTOR_PROMPTS,
     DoctorPrompt,

@@ -24,7 +24,7 @@ from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.answering import AnswerOutcome
-from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.generic import not_found, profile_of
@@ -256,6 +256,8 @@ class Host:
             profile_files=profile_files,
         )
         self.following.listeners.append(self._follow)
+        self._changing: set[asyncio.Task[None]] = set()
+        """Agents whose profile has changed."""
         self._reach = AccessSettings(settings, events=self.events, look=self.following.look)
         self.history = HistoryKeeper(
             location_of(settings, paths.history, paths=paths, project=project),
@@ -408,6 +410,16 @@ class Host:
         self.safety.follow(settings)
         self._factory.follow(settings)
         self.instructions.settings = settings
+        for session in self._agents.values():
+            if (profile := self._newest_profile(session)) != session.profile:
+                task = asyncio.get_running_loop().create_task(session.follow(profile))
+                self._changing.add(task)
+                task.add_done_callback(self._changing.discard)
+
+    def _newest_profile(self, session: AgentSession) -> Profile:
+        if session.spec.command:
+            return self.profile_of(session.agent_type, session.spec.command, fixed=True)
+        return self.profiles.profiles.get(session.agent_type, session.profile)
 
     async def stop(self) -> None:
         await self.following.stop()
@@ -645,9 +657,7 @@ class Host:
         """
         session = self._session(agent_id)
         await self.following.look()
-        profile = self.profiles.profiles.get(session.agent_type, session.profile)
-        if session.spec.command:
-            profile = self.profile_of(session.agent_type, session.spec.command, fixed=True)
+        profile = self._newest_profile(session)
         await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 from textual.widgets.button import ButtonVariant
 
-from synapse_tui.agents.delivery.outbox_control import Explanation
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,

@@ -14,11 +14,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.content import artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
-from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
 from synapse_tui.messages.records import Change
 from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, USER, DeliveryState, Task, TaskState

@@ -47,7 +47,7 @@ class RestoreOffer:
     """A workspace whose agents were lost in a crash or a reboot.
 
     Attributes:
-        agents: Profile, name and folder of each.
+        agents: Type, name and folder of each, and the command line of a program without a profile.
         saved_at: Time of the last save, timezone-aware.
         ask: Whether to ask first.
         view: The saved `view_state`.

@@ -1,4 +1,4 @@
-"""The tab bar at the top, and the bars with key hints, notices and tips at the bottom."""
+"""The tab bar at the top, and the bar with key hints and notices at the bottom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.reactive import reactive, var
 from textual.timer import Timer
 
-from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.keymap import Keymap, key_label
 from synapse_tui.model import AgentState
 
 from .fit import Piece, distinct, shorten, width_of
@@ -135,61 +135,6 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
 
 def _hint(target: str, key: str, word: str) -> list[Piece]:
     return [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
-
-
-DISMISS = "dismiss_tip"
-Runs = list[tuple[str, str, str]]
-
-
-class TipBar(SegmentBar):
-    """Suggests what to try with the demo agents; targets are action ids."""
-
-    DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
-
-    keymap: reactive[Keymap] = reactive(Keymap)
-    wrote: reactive[bool] = reactive(False)  # whether a message has been sent; selects the next tip
-
-    def begin(self) -> None:
-        self.add_class("-shown")
-
-    def end(self) -> None:
-        self.remove_class("-shown")
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        hide = self.keymap.find(DISMISS)
-        key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
-        right = [Piece(f" {key}", "bold $accent", DISMISS), Piece(" hide ", "$muted", DISMISS)]
-        left = [Piece("▌", "$accent"), Piece("Next " if self.wrote else "Try it ", "bold $ink")]
-        room = width - width_of(left) - width_of(right) - 2
-        for parts in self._hints():
-            wide = sum(cell_len(text) for text, _style, _target in parts)
-            if wide > room:
-                break
-            left += [Piece(*part) for part in parts]
-            room -= wide
-        return left, right
-
-    def _hints(self) -> list[Runs]:
-        if not self.wrote:
-            return [
-                [
-                    ("type ", "$muted", ""),
-                    ("@bob hello", "bold $ink", ""),
-                    (" and press Enter", "$muted", ""),
-                ],
-                [(": it arrives in bob's pane", "$muted", "")],
-                [("; alice and bob are free demo agents", "$muted", "")],
-            ]
-        return [
-            self._way("new_agent", "opens your own agent"),
-            self._way("compose", "writes a message"),
-            self._way("sidebar", "shows all messages"),
-            self._way("help", "all keys"),
-        ]
-
-    def _way(self, action_id: str, what: str) -> Runs:
-        way = self.keymap.way(action_id)
-        return [(f" {way}", "bold $accent", action_id), (f" {what} ", "$muted", action_id)]
 
 
 MIN_LABEL = 7  # minimum cells of a label; below that it is omitted

@@ -271,6 +271,10 @@ class Typist(Composing):
         self._given_up = ""
         self._went_at = self._went_since = float("-inf")
 
+    def follow(self, profile: Profile) -> None:
+        self._profile = profile
+        self._enter = KeyPress(self._view, profile.submit.enter)
+
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         self._in_turn, self._given_up, self._alone = works, "", True
         self._said = self.proof(text).begun("", self._view.tail())
