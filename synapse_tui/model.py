@@ -358,7 +358,9 @@ class AgentSpec:
     allowed: bool = False
 
 
-DEMO_AGENTS = tuple(AgentSpec("dummy", name, args=("--name", name)) for name in ("alice", "bob"))
+DEMO_AGENTS = tuple(
+    AgentSpec("dummy", name, args=("--name", name, "--part", name)) for name in ("alice", "bob")
+)
 """Opened if no agent is installed; the README's first example uses these names."""
 
 

@@ -91,9 +91,6 @@ class ViewActions:
         if pane is not None and isinstance(pane.view, TerminalView):
             pane.view.leave_scroll_mode()
 
-    def action_dismiss_tip(self) -> None:
-        self._main.tip_bar.end()
-
 
 class ApplicationActions:
     """Help, palette, project files, restoring, detaching and quitting.

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
-from synapse_tui.widgets.bars import StatusBar, TabBar, TipBar
+from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -27,6 +27,7 @@ from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to le
 SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
 SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
+CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
 QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
@@ -89,7 +91,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
         self.which_key = WhichKey()
-        self.tip_bar = TipBar()
+        self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
         self.show_keys(keymap)
         self.set_class(sidebar, "-sidebar")
@@ -99,13 +101,14 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
-        yield self.tip_bar
+        yield self.tour_panel
         yield self.status_bar
         yield self.which_key
         yield TooSmall()
 
     def on_mount(self) -> None:
         self.tab_bar.project = one_line(self._host.project.name)
+        self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
 
     def on_screen_resume(self) -> None:
@@ -131,7 +134,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def show_keys(self, keymap: Keymap) -> None:
         self.status_bar.keymap = keymap
-        self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
         self._empty_hint = f"{keymap.way('new_agent')} opens one"
         if self.is_mounted and not self.agents:
@@ -187,10 +189,17 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
                 pane.agent = agent
+        self._tell_time()
         self.settle()  # the pane of an exited agent focuses another widget
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
+
+    def _tell_time(self) -> None:
+        now = self.sidebar.clock()
+        for pane in self.deck.panes:
+            if pane.display:
+                pane.tell_time(now)
 
     def expect(self, specs: Sequence[AgentSpec]) -> None:
         self._expected = specs
@@ -228,7 +237,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def show_tasks(self) -> None:
         tasks = self._host.tasks
         self.sidebar.listing = in_order(tasks, self._host.agents.values())
-        self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
 
     def _show_now(self) -> None:
         self.show_tasks()
@@ -416,6 +424,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        self.tour_panel.fit(event.size.height)
         if self.has_class("-sidebar"):
             self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")

@@ -253,6 +253,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 project=False,
             ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
+            Setting(
+                "tui.tour",
+                "boolean",
+                True,
+                "Whether the demo agents, opened if none is installed, come with a tour.",
+                project=False,
+            ),
             Setting("tui.scrollback", "count", 5000, "Lines of scrollback for each agent."),
             Setting(
                 "tui.restore",

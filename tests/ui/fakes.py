@@ -220,6 +220,7 @@ class FakeSession:
         self.focused = False
         self.composer = False
         """Whether a composer is on the screen, so that mentions are taken."""
+        self.draft = ""
         self.sizes: list[tuple[int, int]] = []
         self.tasks: list[Task] = []
 
@@ -266,7 +267,7 @@ class FakeSession:
 
     def reading(self) -> SimpleNamespace:
         return SimpleNamespace(
-            visible=self.composer, draft="", placeholder=False, dialog=False, vi_normal=False
+            visible=self.composer, draft=self.draft, placeholder=False, dialog=False, vi_normal=False
         )
 
     def become(
@@ -296,6 +297,7 @@ class FakeSettings:
         self._values: dict[str, object] = {
             "tui.leader": "ctrl+]",
             "tui.sidebar": False,
+            "tui.tour": True,
             "tui.layout": "tabs",
             "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
