@@ -111,4 +111,4 @@ class Section(SegmentBar):
         self._title = title
 
     def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        return [Piece(f" {self._title}", "bold $accent")], [Piece(f"{self.count} ", "$muted")]
+        return [Piece(f" {self._title}", "bold $ink")], [Piece(f"{self.count} ", "$faint")]

@@ -200,14 +200,11 @@ class Sidebar(FaultTolerant, Vertical):
 
     DEFAULT_CSS = """
     Sidebar {
-        dock: right; width: 40; height: 1fr; background: $panel; color: $ink;
-        border-left: solid $line; display: none;
+        dock: right; width: 38; height: 1fr; background: $panel; color: $ink; display: none;
     }
     Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }
     Sidebar #agents { max-height: 40%; }
     Sidebar #messages { height: 1fr; }
-    Sidebar.-short #agents { max-height: 2; }
-    Sidebar.-short SidebarKeys { display: none; }
     Sidebar #peers, Sidebar #externals { max-height: 6; }
     Sidebar.-no-peers #peers, Sidebar.-no-peers #peers-title { display: none; }
     Sidebar.-no-externals #externals, Sidebar.-no-externals #externals-title { display: none; }
