@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +24,7 @@ from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
-from .screens.attention import Attention
+from .screens.attention import Attention, is_quiet
 from .screens.board import BoardActions
 from .screens.dialog import Dialog
 from .screens.events import EventReader
@@ -152,7 +153,7 @@ class SynapseApp(Shell):
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
         self.attention = Attention(
-            mode=lambda: host.settings.text("tui.notifications"),
+            mode=self._notification_mode,
             bell=self.bell,
             notify=self.notify_outside,
             clock=monotonic,
@@ -442,6 +443,15 @@ class SynapseApp(Shell):
         self.perform(_CONVERSATIONS.get(message.command, "cancel_external"), message.alias)
 
     # The terminal
+
+    def _notification_mode(self) -> str:
+        settings = self.host.settings
+        if is_quiet(settings.text("tui.quiet_hours"), datetime.now().astimezone().time()):
+            return "off"
+        mode = settings.text("tui.notifications")
+        if mode != "auto":
+            return mode
+        return "desktop" if isinstance(self._driver, SynapseDriver) and self._driver.can_notify else "bell"
 
     def notify_outside(self, title: str, text: str) -> None:
         if isinstance(self._driver, SynapseDriver):
