@@ -71,13 +71,12 @@ _REPLY = "↳ "
 
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool, tall: bool) -> Content:
     """Render an agent: what it asks or does stands in a second line, if `tall` or if it calls."""
-    notes = (
-        agent.watch,
-        f"{agent.unread} unread" if agent.unread else "",
-        doing(agent) or short_path(agent.cwd),
+    what = doing(agent) or short_path(agent.cwd)
+    watch = agent.watch if what != agent.watch else ""
+    unread = f"{agent.unread} unread" if agent.unread else ""
+    row = Row(
+        agent, standing(agent), " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since)
     )
-    seconds = max(0.0, now - agent.since)
-    row = Row(agent, standing(agent), " · ".join(filter(None, notes)), seconds)
     first, second = tall_row(row, width - 1)
     edge = Piece("▌" if active else " ", "$accent")
     lines = [first, second] if tall or active or row.state.calls else [first]
