@@ -236,3 +236,28 @@ def test_no_terminal(environ: dict[str, str], project: Path) -> None:
     assert done.returncode != 0
     assert "needs a terminal" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_demo_works_by_itself_and_leaves_nothing(
+    launch: Launch, environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    before = sorted(home.rglob("*"))
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    terminal = launch("demo", TMPDIR=str(scratch))
+    terminal.wait_for("Four agents", "I am mia", "I am tom")
+    assert list(scratch.iterdir())
+    terminal.wait_for("They write to one another", "which tests cover", timeout=90)
+    terminal.wait_for("One writer for each file", "@leo test the totals", timeout=90)
+    terminal.wait_for("held", "mention the new", timeout=90)
+    terminal.keys("C-]", "q")
+    terminal.wait_for("Quit synapse-tui?")
+    terminal.keys("y")
+    terminal.wait_for("SHELL$ ")
+    assert not list(scratch.iterdir())
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_tour_can_be_seen_again(launch: Launch) -> None:
+    terminal = launch("demo", "--tour", columns=80, lines=24)
+    terminal.wait_for("Let one write to the other", "I am alice", "I am bob")

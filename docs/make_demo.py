@@ -1,7 +1,7 @@
 """Records a program's screen as an asciicast, and draws an asciicast as an SVG that moves without scripts.
 
-    python tools/animate.py record demo.cast --size 100x34 --until "That was all" -- synapse-tui demo
-    python tools/animate.py svg demo.cast docs/demo.svg
+    python docs/make_demo.py record demo.cast --size 100x34 --until "That was all" -- synapse-tui demo
+    python docs/make_demo.py svg demo.cast docs/demo.svg
 
 Rows are drawn once each, and shown and hidden by CSS keyframes; equal rows share them.
 """
@@ -27,6 +27,7 @@ from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.style import RGB, Style
 
 CELL, ROW, FONT = 8, 17, 13.3  # pixels; common monospaced fonts are 0.6 em wide
+FAMILY = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 MARGIN = 10
 INK, GROUND = "#e6e3ef", "#14131a"
 PALETTE = [f"#{value}" for value in FG_BG_256]
@@ -124,7 +125,7 @@ class Picture:
         for text, style, width in row:
             ground = _colour(style.fg, INK) if style.reverse else _colour(style.bg, "")
             if ground:
-                yield f'<path class="{self._class(ground)}" d="M{x * CELL} {top}h{width * CELL}v{ROW}h-{width * CELL}z"/>'
+                yield self._box(self._class(ground), x * CELL, top, width * CELL, ROW)
             if text.strip():
                 yield from self._text(x, top, text, width, style)
             x += width
@@ -137,13 +138,18 @@ class Picture:
                 left, above, wide, high = LINES[char]
                 whole = wide if char in "│▌" else count * CELL
                 at = (x + start) * CELL + left
-                yield f'<path class="{look}" d="M{at} {top + above}h{whole}v{high}h-{whole}z"/>'
+                yield self._box(look, at, top + above, whole, high)
             return
         lead = len(text) - len(text.lstrip())
         words = text.strip()
         cells = width - (len(text) - len(words))
         fit = f' textLength="{cells * CELL}"' if cells > 1 else ""
-        yield f'<text class="{look}" x="{(x + lead) * CELL}" y="{top + 13}"{fit}>{escape(words, quote=False)}</text>'
+        place = f'x="{(x + lead) * CELL}" y="{top + 13}"{fit}'
+        yield f'<text class="{look}" {place}>{escape(words, quote=False)}</text>'
+
+    @staticmethod
+    def _box(look: str, x: int, y: int, width: int, height: int) -> str:
+        return f'<path class="{look}" d="M{x} {y}h{width}v{height}h-{width}z"/>'
 
     def _class(self, colour: str, *, bold: bool = False, italic: bool = False) -> str:
         look = f"fill:{colour}" + ";font-weight:bold" * bold + ";font-style:italic" * italic
@@ -191,12 +197,13 @@ def svg(path: Path, poster: float) -> str:
     width, height = columns * CELL + 2 * MARGIN, lines * ROW + 2 * MARGIN
     looks = "".join(f".{name}{{{look}}}" for look, name in picture.classes.items())
     style = (
-        f"text{{font:{FONT}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}"
+        f"text{{font:{FONT}px {FAMILY};white-space:pre}}"
         f"g g{{visibility:hidden;animation:{end:.2f}s step-end infinite}}.p{{visibility:visible}}"
         f"@media(prefers-reduced-motion:reduce){{g g{{animation:none}}}}{looks}{''.join(rules)}"
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}">'
         f'<style>{style}</style><rect width="100%" height="100%" rx="8" fill="{GROUND}"/>'
         f'<g transform="translate({MARGIN} {MARGIN})">{"".join(groups)}</g></svg>\n'
     )
@@ -212,7 +219,9 @@ def _keyframes(spans: Sequence[Interval], end: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="run a command and record its screen")
     recording.add_argument("cast", type=Path)
