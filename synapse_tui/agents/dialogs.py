@@ -49,6 +49,11 @@ class Option(NamedTuple):
     allows_once: bool = False
     denies: bool = False
 
+    @property
+    def escape(self) -> bool:
+        """Whether its words say that Escape chooses it: Enter may only begin a text there."""
+        return _ESCAPE.search(self.words) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
@@ -152,6 +157,9 @@ def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, fi
         terminal: The screen's terminal, for styles.
         first: The first row that may belong to a dialog.
     """
+    marked = _ROW.match(rows[first])
+    if marked is not None and marked["mark"] and marked["number"]:
+        first = 0  # what looks like a composer is the marked option
     start = max(first, len(rows) - rule.tail)
     parts, top, headed = _title(rule, rows, start)
     found = _buttons(rule, rows, top or start, terminal) or _listed(rows, top or start)
@@ -312,6 +320,7 @@ _DENIES = re.compile(
     r"(?:no|deny|reject|decline|cancel|refuse|don['’]t (?:allow|run)|do not allow)\b", re.IGNORECASE
 )
 _FOR_LONG = re.compile(r"\b(?:always|never|again|session|permanent\w*|every|remember|all)\b", re.IGNORECASE)
+_ESCAPE = re.compile(r"\(esc(?:ape)?\b[^)]*\)$", re.IGNORECASE)
 _SHORTCUT = re.compile(r" *\((?:[a-z]|esc\w*|enter|shift\+tab|ctrl\+[a-z])\)$", re.IGNORECASE)
 
 

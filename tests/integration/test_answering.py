@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 import synapse_tui
@@ -92,11 +93,19 @@ async def test_yes_is_typed_and_reported_once_the_dialog_is_gone(rig: Rig) -> No
     await rig.ready()
 
 
-async def test_no_is_found_by_its_words_and_reached_with_the_arrows(rig: Rig) -> None:
+async def test_an_option_is_found_by_its_words_and_reached_with_the_arrows(rig: Rig) -> None:
+    dialog = await asked(rig, "%%ask:Which one?|red|green|blue%%")
+    assert (await answer(rig, dialog, "blue")).closed
+    assert answers(rig) == ["blue"]
+    assert keys(rig) == ["down", "down", "enter"]
+
+
+async def test_no_is_answered_by_the_key_that_its_words_name(rig: Rig) -> None:
     dialog = await asked(rig)
     assert (await answer(rig, dialog, NO)).closed
-    assert answers(rig) == [NO]
-    assert keys(rig) == ["down", "down", "enter"]
+    assert answers(rig) == ["denied"]
+    assert keys(rig) == ["escape"]
+    await rig.ready()
 
 
 async def test_a_dialog_that_just_appeared_is_refused(rig: Rig) -> None:
@@ -135,9 +144,9 @@ async def test_a_person_who_types_in_the_pane_wins(rig: Rig) -> None:
 
 
 async def test_a_key_in_the_pane_while_the_answer_is_on_its_way_ends_it(rig: Rig) -> None:
-    dialog = await asked(rig)
+    dialog = await asked(rig, "%%ask:Which one?|red|green|yellow|blue%%")
     await until(rig.answers, "a dialog that takes keys")
-    answered = asyncio.ensure_future(answer(rig, dialog, NO))
+    answered = asyncio.ensure_future(answer(rig, dialog, "blue"))
     await until(lambda: rig.session.dialog and rig.session.dialog.marked == 1, "the first arrow")
     rig.type("\x1b[Z")  # a key that this dialog ignores
     assert (await answered).reason == answering.TYPES
@@ -217,6 +226,54 @@ async def test_an_agent_that_does_not_take_the_key_is_reported_as_it_is(rig: Rig
     assert not outcome.closed
     assert outcome.reason
     assert rig.session.dialog is not None
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the key", "right after it"])
+async def test_a_dialog_that_is_replaced_at_the_last_moment_is_not_answered(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    await asked(rig, "%%ask:Which one?|No|Yes|Yes, and more%%")
+    await rig.answer("\x1b[B")
+    await until(lambda: rig.session.dialog and rig.session.dialog.marked == 1, "the mark")
+    await until(
+        lambda: rig.session.console.now() - rig.session.keyboard.last_key > 1, "a person who types no more"
+    )
+    dialog = await shown(rig)
+    rig.session.console.signal(signal.SIGUSR1)  # it asks for a permission next
+    press = rig.session.console.press
+
+    async def replaced() -> None:
+        rig.session.console.write(b"1")  # another hand than the keyboard's
+        await shown(rig, old=False, but=dialog.serial)
+
+    async def racing(key: bytes, look: Callable[[], bool], limit: float) -> bool | None:
+        if not late:
+            await replaced()
+        seen = await press(key, look, limit)
+        if late:
+            await replaced()
+        return seen
+
+    monkeypatch.setattr(rig.session.console, "press", racing)
+    outcome = await answer(rig, dialog, "Yes, and more" if late else "Yes")
+    assert outcome.reason == answering.CHANGED
+    await until(lambda: answers(rig), "the other hand")
+    monkeypatch.undo()
+    other = await shown(rig, but=dialog.serial)
+    assert other.asks == "wants to run touch surprise"
+    assert answers(rig) == ["No"]
+
+
+async def test_a_dialog_that_stays_open_is_reported_as_open(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialog = await asked(rig)
+    monkeypatch.setattr(answering, "key_bytes", lambda _name: b"\x1b[Z")  # a key that it ignores
+    monkeypatch.setattr(answering, "CLOSES", 0.3)
+    outcome = await answer(rig, dialog, "Yes")
+    assert outcome == AnswerOutcome(closed=False, answered=True, reason=answering.STILL_OPEN)
+    assert (await answer(rig, dialog, "Yes")).reason == answering.CHANGED  # it has to be looked at again
+    assert not answers(rig)
 
 
 def test_only_the_application_answers() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from synapse_tui.agents.dialogs import FLICKER, Dialog
-from synapse_tui.agents.keyboard import DELIBERATE, Keyboard
+from synapse_tui.agents.keyboard import DELIBERATE, Keyboard, presses_stop
 from synapse_tui.agents.profiles.profile import key_bytes
 from synapse_tui.dataclass import dataclass
 
-from .gate import EXITED, UNREAD, AgentTerminal
+from .gate import EXITED, UNREAD, AgentTerminal, changed_before
 from .typist import KeyPress
 
 LOOK_FIRST = 0.5  # seconds that a dialog must have looked as it does before it can be answered
@@ -50,24 +52,29 @@ class Answerer:
     """Answers the dialogs of one agent; the caller gives one answer at a time and types nothing meanwhile.
 
     Every key is sent only while the dialog that the person saw is on the screen, and only if the agent reads
-    it before it does anything else. Enter is pressed once, on the option with the words that were chosen.
+    it before it does anything else. The key that answers is pressed once: Enter on the option with the words
+    that were chosen, or Escape where these say so.
     """
 
-    def __init__(self, view: AgentTerminal, keyboard: Keyboard) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, stopped: Callable[[], None]) -> None:
         self._view = view
         self._keyboard = keyboard
+        self._stopped = stopped
 
     async def answer(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
         begun = self._view.now()
         try:
             dialog = self._seen(serial, fingerprint)
             wanted = self._wanted(dialog, option)
-            while dialog.marked != wanted:
+            key = key_bytes("escape" if dialog.options[wanted].escape else "enter")
+            while not presses_stop(key) and dialog.marked != wanted:
                 dialog = await self._move(dialog, wanted, begun)
-            await self._press(KeyPress(self._view, key_bytes("enter")), dialog, begun)
+            await self._press(key, dialog, begun)
         except _Refusal as refusal:
             return AnswerOutcome(closed=False, reason=refusal.reason)
-        self._keyboard.guard.answered(dialog, key_bytes("enter"))
+        self._keyboard.guard.answered(dialog, key)
+        if presses_stop(key):
+            self._stopped()
         return await self._closed(dialog)
 
     def _seen(self, serial: int, fingerprint: str) -> Dialog:
@@ -104,10 +111,10 @@ class Answerer:
         assert dialog.marked is not None
         step = 1 if wanted > dialog.marked else -1
         names = ("left", "right") if dialog.across else ("up", "down")
-        await self._press(KeyPress(self._view, key_bytes(names[step > 0])), dialog, begun)
+        await self._press(key_bytes(names[step > 0]), dialog, begun)
         deadline = self._view.now() + MOVES
         while self._view.dialog is None or self._view.dialog.marked == dialog.marked:
-            if not await self._change(deadline):
+            if not await changed_before(self._view, deadline):
                 raise _Refusal(NO_MOVE if self._view.dialog is not None else GONE)
         moved = self._view.dialog
         self._check(dialog)
@@ -115,7 +122,7 @@ class Answerer:
             raise _Refusal(CHANGED)
         return moved
 
-    async def _press(self, key: KeyPress, dialog: Dialog, begun: float) -> None:
+    async def _press(self, key: bytes, dialog: Dialog, begun: float) -> None:
         def look() -> bool:
             self._check(dialog)
             if self._current().fingerprint != dialog.fingerprint:
@@ -125,7 +132,7 @@ class Answerer:
             return True
 
         look()
-        if await key.press(look) is None:
+        if await KeyPress(self._view, key).press(look) is None:
             raise _Refusal(NOT_TAKEN)
 
     def _check(self, dialog: Dialog) -> None:
@@ -148,10 +155,3 @@ class Answerer:
                 return AnswerOutcome(closed=False, answered=True, reason=STILL_OPEN)
             await self._view.changed(min(deadline, (gone_at or deadline) + FLICKER) - now)
         return AnswerOutcome(closed=True, answered=True)
-
-    async def _change(self, deadline: float) -> bool:
-        left = deadline - self._view.now()
-        if left <= 0:
-            return False
-        await self._view.changed(left)
-        return True
