@@ -79,9 +79,13 @@ class Demo:
         await self._type("mia", "@tom clean up", enter=True)
         await self._until(lambda: self._is("tom", AgentState.WAITING))
         await self._read()
-        self._app.perform("next_waiting")
+        for _ in TEAM:
+            if self._is_active("tom"):
+                break
+            self._app.perform("next_waiting")
         await self._read()
-        self._press("3")
+        if self._is_active("tom"):
+            self._press("3")
         await self._until(lambda: self._is("tom", AgentState.READY))
         self._caption("Only you give permission", [("Denied, by you.", "bold $ink")])
         await self._read()
@@ -132,6 +136,10 @@ class Demo:
     def _is(self, name: str, state: AgentState) -> bool:
         session = self._session(name)
         return session is not None and session.report.state is state
+
+    def _is_active(self, name: str) -> bool:
+        session = self._session(name)
+        return session is not None and session.agent_id == self._main.active
 
     def _delivery(self, sender: str, receiver: str) -> DeliveryState | None:
         """How far the last message between two agents has come."""
