@@ -32,6 +32,7 @@ MARGIN = 10
 INK, GROUND = "#e6e3ef", "#14131a"
 PALETTE = [f"#{value}" for value in FG_BG_256]
 TICK = 0.2  # seconds between frames at most
+QUIET = 0.03  # seconds without output after which a frame is complete
 IDLE = 2.5  # longer pauses are cut to this
 END = 4.0  # seconds that the last frame stays
 LINES = {"─": (0, 8, 8, 1), "━": (0, 7, 8, 3), "│": (4, 0, 1, 17), "▌": (0, 0, 4, 17)}
@@ -75,9 +76,10 @@ def frames(path: Path) -> tuple[int, int, list[tuple[float, Frame]]]:
     shown: list[tuple[float, Frame]] = []
     now = before = due = 0.0
     for at, code, data in events:
+        quiet = at - before >= QUIET  # otherwise this may be the middle of a frame
         now += min(at - before, IDLE)
         before = at
-        if now >= due and terminal.modes.synchronized is False:
+        if (now >= due and quiet) or now >= due + IDLE:
             _add(shown, due, _look(terminal))
             due = now + TICK
         if code == "o":

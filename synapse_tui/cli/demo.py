@@ -57,7 +57,7 @@ def scratch_project() -> Iterator[Path]:
     look = _look()
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="synapse-demo-", ignore_cleanup_errors=True) as folder:
-        home, runtime, project = (Path(folder, name) for name in ("home", "run", "shop"))
+        home, runtime, scratch, project = (Path(folder, name) for name in ("home", "run", "tmp", "shop"))
         settings = {"tui": look, "env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}}
         files = {
             home / ".synapse" / "settings.json": json.dumps(settings),
@@ -67,11 +67,17 @@ def scratch_project() -> Iterator[Path]:
         for file, text in files.items():
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        runtime.mkdir(mode=0o700)
+        for place in (runtime, scratch):
+            place.mkdir(mode=0o700)
         for name in [name for name in os.environ if name.startswith("SYNAPSE_")]:
             del os.environ[name]
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-        os.environ |= {"HOME": str(home), "XDG_RUNTIME_DIR": str(runtime), "PATH": path}
+        os.environ |= {
+            "HOME": str(home),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "TMPDIR": str(scratch),
+            "PATH": path,
+        }
         try:
             yield project
         finally:

@@ -75,8 +75,9 @@ def test_the_tour_by_keys_alone(
     terminal.wait_for("npm install -g @anthropic-ai/claude-code", "Esc close")
     terminal.keys("Escape")
     terminal.wait_gone("Your own agents")
-    settings = json.loads((home / ".synapse" / "settings.json").read_text())
-    assert settings == {"tui": {"tour": False}}
+    settings = home / ".synapse" / "settings.json"
+    terminal.wait(settings.exists, "the end of the tour to be remembered")
+    assert json.loads(settings.read_text()) == {"tui": {"tour": False}}
     terminal.keys("C-]", "q", "y")
     terminal.wait_for("SHELL$ ")
     terminal.keys("clear; synapse-tui", "Enter")
@@ -132,7 +133,7 @@ def test_a_half_typed_draft_is_left_alone(
     subprocess.run(
         ["synapse", "send", "dummy", "wait", "--no-response"], env=environ, check=True, cwd=project
     )
-    terminal.wait_for("held")
+    terminal.wait_for("you have a draft")
     time.sleep(0.5)  # in which it might be typed
     assert "half a li" in terminal.screen
     assert not dummy_log("submit")
@@ -249,12 +250,11 @@ def test_the_demo_works_by_itself_and_leaves_nothing(
     assert list(scratch.iterdir())
     terminal.wait_for("They write to one another", "which tests cover", timeout=90)
     terminal.wait_for("One writer for each file", "mention the new", timeout=90)
-    terminal.wait_for("Your draft is safe", "held", timeout=90)
+    terminal.wait_for("Your draft is safe", "║1", timeout=90)
     terminal.keys("C-]", "q")
     terminal.wait_for("Quit synapse-tui?")
     terminal.keys("y")
-    terminal.wait_for("SHELL$ ")
-    assert not list(scratch.iterdir())
+    terminal.wait(lambda: not list(scratch.iterdir()), "its folders to be removed")
     assert sorted(home.rglob("*")) == before
 
 
