@@ -24,6 +24,7 @@ from .screens.agents import AgentActions
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
 from .screens.attention import Attention
+from .screens.board import BoardActions
 from .screens.demo import Demo
 from .screens.dialog import Dialog
 from .screens.events import EventReader
@@ -40,6 +41,7 @@ from .screens.shell import TOAST_SECONDS, SessionControls, Shell
 from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.conversation import ConversationLog, ConversationView
+from .widgets.deck import as_layout
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
 from .widgets.lock_panel import LockPanel
@@ -89,6 +91,7 @@ class SynapseApp(Shell):
         specs: Agents to open at startup. Without any, the launcher opens unless agents are running.
         defaults: More agents to open, unless a lost workspace is restored.
         driver_class: None uses Textual's default driver.
+        layout: Chosen by the user; empty for that of the settings, or the board if there are many agents.
         leader: Overrides the settings.
         sidebar: Overrides the settings.
         theme: a value of the setting `tui.theme`; None follows the setting and the terminal.
@@ -120,7 +123,7 @@ class SynapseApp(Shell):
         *,
         specs: Sequence[AgentSpec] = (),
         defaults: Sequence[AgentSpec] = (),
-        layout: str = "tabs",
+        layout: str = "",
         driver_class: type[Driver] | None = None,
         leader: str | None = None,
         sidebar: bool | None = None,
@@ -143,12 +146,13 @@ class SynapseApp(Shell):
         self._view = view
         self._restore = restore
         self._guide = guide
+        self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
         self.keymap = read_keymap(host.settings, leader)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
-            layout=layout,
+            layout=layout or host.settings.text("tui.layout"),
             keymap=self.keymap,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
@@ -190,6 +194,7 @@ class SynapseApp(Shell):
             self.locks,
             self.settings,
             self.application,
+            BoardActions(self),
             HistoryActions(self, self.messages),
             ViewActions(self),
         ):
@@ -233,6 +238,7 @@ class SynapseApp(Shell):
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
+        self._show_board_first(len(self.host.agents))
         restores_at_once = self._restore is not None and not self._restore.ask
         if restores_at_once:
             self._open_first()  # without waiting for an answer to the trust question
@@ -285,7 +291,23 @@ class SynapseApp(Shell):
         if tuple(defaults) == DEMO_AGENTS and self.tour.wanted:
             self.tour.begin()
         self.main.expect([*specs, *defaults])
+        self._show_board_first(len(self.host.agents) + len(specs) + len(defaults))
         self.new_agents.open_soon([*specs, *defaults])
+
+    def _show_board_first(self, agents: int) -> None:
+        """Show the board at the start if there are many agents and nothing else was chosen."""
+        many = self.host.settings.number("tui.board")
+        if self._board_first and agents:
+            self._board_first = False
+            if 0 < many <= agents:
+                self.main.show_board()
+
+    def arrange(self, layout: str) -> None:
+        """Show the panes in a layout that the user has chosen."""
+        self._board_first = False
+        self.main.leave_board()
+        self.main.deck.zoomed = False
+        self.main.deck.arrangement = as_layout(layout)
 
     def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents alongside the running ones and focus the first of them.

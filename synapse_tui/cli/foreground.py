@@ -46,7 +46,7 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None, guid
         host,
         specs=specs,
         defaults=defaults,
-        layout=layout or project.layout(defaults) or project.settings.text("tui.layout"),
+        layout=layout or project.layout(defaults),
         driver_class=driver_class(DriverOptions(sys.stdin.fileno(), sys.stdout.fileno(), hung_up.set)),
         trust=lambda: project.trust(host),
         read_again=lambda: project.read_again(host),

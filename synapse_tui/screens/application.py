@@ -65,6 +65,7 @@ class ViewActions:
         self.action_set_layout(next_layout(self._main.deck.arrangement))
 
     def action_set_layout(self, layout: str) -> None:
+        self._main.leave_board()
         self._main.deck.zoomed = False
         self._main.deck.arrangement = as_layout(layout)
         self._app.notice(f"layout: {layout}")
@@ -73,7 +74,8 @@ class ViewActions:
         self._main.go_to(agent_id or self._main.active)
         self._main.deck.zoomed = not self._main.deck.zoomed
 
-    def action_main_pane(self) -> None:
+    def action_main_pane(self, agent_id: str = "") -> None:
+        self._main.go_to(agent_id or self._main.active)
         self._main.deck.main = self._main.active
         self._main.deck.zoomed = False
         self._main.deck.arrangement = "main"

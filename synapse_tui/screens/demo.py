@@ -94,10 +94,10 @@ class Demo:
         self._caption(
             "All of it at a glance", [("Who works, who needs you, what became of each message.", "")]
         )
-        self._app.perform("sidebar")
+        self._app.perform("board")
         await self._read()
         await self._read()
-        self._app.perform("sidebar")
+        self._app.perform("board")
 
     # What scenes are made of
 

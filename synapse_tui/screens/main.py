@@ -18,6 +18,7 @@ from textual.widget import Widget
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
 from synapse_tui.widgets.bars import StatusBar, TabBar
+from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -90,6 +91,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
+        self.board = Board()
         self.which_key = WhichKey()
         self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
@@ -101,6 +103,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
+        yield self.board
         yield self.tour_panel
         yield self.status_bar
         yield self.which_key
@@ -110,6 +113,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.tab_bar.project = one_line(self._host.project.name)
         self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
+        self.watch(self.status_bar, "notice", self._show_notice_on_board, init=False)
+
+    def _show_notice_on_board(self) -> None:
+        self.board.show_notice(self.status_bar.notice_pieces(self.size.width))
 
     def on_screen_resume(self) -> None:
         self.settle()
@@ -126,6 +133,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
+        self.board.empty = self.deck.empty
 
     def show_question_waits(self, *, waits: bool) -> None:
         if waits != self._question_waits:
@@ -147,7 +155,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             await self.deck.mount(pane, before=next(iter(self.conversations.panes), None))
         self.show_agents()
         if not self.active:
-            self.go_to(session.agent_id)
+            self._activate(session.agent_id)
         self.deck.update_shown()
         self.settle()
         self.post_message(self.Resumed())
@@ -169,13 +177,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         if self.active == agent_id:
             self.active = ""
             if self.agents:
-                self.go_to(self.agents[min(place, len(self.agents) - 1)].agent_id)
+                self._activate(self.agents[min(place, len(self.agents) - 1)].agent_id)
         self.deck.update_shown()
 
     def show_agents(self) -> None:
         sessions = list(self._host.agents.values())
         ended = {session.agent_id for session in sessions if session.exit is not None}
-        looked_at = {self.active} if self.app.app_focus else set()
+        looked_at = {self.active} if self.app.app_focus and not self.board_shown else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
         hosted = view_agents(
@@ -194,6 +202,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
+        self.board.look()
 
     def _tell_time(self) -> None:
         now = self.sidebar.clock()
@@ -270,7 +279,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             return
         if self.focused is None or _pane_of(self.focused) is not None:
             pane = self.active_pane
-            if pane is None:
+            if self.board_shown:
+                super().set_focus(self.board)
+            elif pane is None:
                 super().set_focus(None)
             elif self.focused is not pane.target:
                 pane.take_focus()
@@ -285,11 +296,14 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
                 pane = self.active_pane or pane
             elif self.may_become_active(pane.agent_id):
                 self.active = pane.agent_id
-            widget = pane.target
+            widget = self.board if self.board_shown else pane.target
         super().set_focus(widget, scroll_visible, from_app_focus)
 
     def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
         if self.focused is not widget:
+            return
+        if self.board_shown:
+            super().set_focus(self.board)
             return
         pane = self.active_pane
         too_small = self.has_class("-too-small")
@@ -297,6 +311,27 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             super().set_focus(None)
         else:
             pane.take_focus()
+
+    @property
+    def board_shown(self) -> bool:
+        return self.has_class("-board")
+
+    def show_board(self) -> None:
+        self.add_class("-board")
+        self.remove_class("-sidebar")
+        super().set_focus(self.board)
+        self.board.display = True
+        self.board.begin(self.active)
+
+    def leave_board(self) -> None:
+        if self.board_shown:
+            self.remove_class("-board")
+            self.board.end()
+            self.board.display = False
+            super().set_focus(None)
+            self.back_to_pane()
+            self.show_agents()
+            self.post_message(self.Resumed())
 
     def back_to_pane(self) -> None:
         pane = self.active_pane
@@ -318,6 +353,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         return self.active in self._host.agents and self.active_pane is None
 
     def go_to(self, agent_id: str) -> None:
+        self.leave_board()
+        self._activate(agent_id)
+
+    def _activate(self, agent_id: str) -> None:
         self.active = agent_id
         pane = self.deck.pane(agent_id)
         if pane is not None:
@@ -397,14 +436,16 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._show_sidebar()
 
     def toggle_sidebar(self) -> None:
-        if not self.has_class("-sidebar"):
+        """Show the sidebar, then the board, then neither."""
+        if self.board_shown:
+            self.leave_board()
+        elif not self.has_class("-sidebar"):
             self._show_sidebar()
             self.sidebar.enter()
         elif not self.sidebar.has_focus_within:
             self.sidebar.enter()
         else:
-            self.remove_class("-sidebar")
-            self.back_to_pane()
+            self.show_board()
 
     @property
     def _look_at_locks(self) -> Look | None:
@@ -466,6 +507,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
         "main": main.deck.main,
         "active": main.active,
         "sidebar": main.has_class("-sidebar"),
+        "board": main.board_shown,
     }
 
 
@@ -479,6 +521,8 @@ def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
     if active in known:
         main.go_to(active)
     main.deck.zoomed = bool(state.get("zoomed")) and active in known
+    if state.get("board"):
+        main.show_board()
 
 
 def _pane_of(widget: Widget | None) -> Pane | None:

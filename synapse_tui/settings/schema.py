@@ -254,6 +254,12 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
             ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
             Setting(
+                "tui.board",
+                "count",
+                3,
+                "Show the board first with that many agents or more, if no layout was chosen; 0 never does.",
+            ),
+            Setting(
                 "tui.tour",
                 "boolean",
                 True,

@@ -26,7 +26,7 @@ async def test_f6_shows_enters_and_hides():
         assert bytes(host.agents[CLAUDE].typed) == b"t", "the sidebar may stay while one types"
         await pilot.press("f6")
         assert app.main.sidebar.has_focus_within
-        await pilot.press("f6")
+        await pilot.press("f6", "f6")  # the board, and neither
         assert not app.main.sidebar.display
         await pilot.press("u")
         assert bytes(host.agents[CLAUDE].typed) == b"tu"
