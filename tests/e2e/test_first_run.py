@@ -79,7 +79,7 @@ def test_the_tour_by_keys_alone(
     terminal.wait(settings.exists, "the end of the tour to be remembered")
     assert json.loads(settings.read_text()) == {"tui": {"tour": False}}
     terminal.keys("C-]", "q", "y")
-    terminal.wait_for("SHELL$ ")
+    terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("I am alice", "I am bob", "F1")
     assert "Let one write" not in terminal.screen
