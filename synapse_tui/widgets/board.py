@@ -21,7 +21,7 @@ from synapse_tui.actions import BOARD_KEYS
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Readiness, draw
+from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Memo, Readiness, draw
 from .board_model import BoardModel, Row
 from .error_handling import FaultTolerant
 from .fit import Piece
@@ -129,6 +129,7 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self._detail: Detail | None = None
         self._version: object = None
         self._frame = 0
+        self._memo = Memo()
         self._lines: list[Line] = []
         self._pressed_on = ""
         self._tickers: list[Timer] = []
@@ -216,11 +217,11 @@ class Board(FaultTolerant, Widget, can_focus=True):
         if not self._shown:
             return
         view = self._view()
-        drawing = draw(view, self.size.width, self.size.height)
+        drawing = draw(view, self.size.width, self.size.height, self._memo)
         if drawing.whole != self.answering.whole:
             self.answering.whole = drawing.whole or self._asked is None
             view = replace(view, readiness=self.answering.readiness(self.clock()))
-            drawing = draw(view, self.size.width, self.size.height)
+            drawing = draw(view, self.size.width, self.size.height, self._memo)
         lines = [self._hover(line) for line in drawing.lines] if self.hovered else drawing.lines
         self._show_lines(lines)
         self._plan()
