@@ -133,6 +133,8 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self._lines: list[Line] = []
         self._pressed_on = ""
         self._tickers: list[Timer] = []
+        self._spinner: Timer | None = None
+        self._following = False
         self._settling: Timer | None = None
         self._waking: Timer | None = None
         self._base: Style | None = None
@@ -144,12 +146,13 @@ class Board(FaultTolerant, Widget, can_focus=True):
         for seconds, work in (
             (LOOK_SECONDS, self.look),
             (PICTURE_SECONDS, self._follow_picture),
-            (SPINNER_INTERVAL, self._turn),
         ):
             self._tickers.append(self.set_interval(seconds, work, pause=True))
+        self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn, pause=True)
 
     def begin(self, active: str) -> None:
         """Start to follow the agents; choose the one that needs the user most, else the active one."""
+        self._following = True
         for timer in self._tickers:
             timer.resume()
         self.find = None
@@ -159,8 +162,11 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self.choose(first.agent_id if first is not None else active)
 
     def end(self) -> None:
+        self._following = False
         for timer in self._tickers:
             timer.pause()
+        if self._spinner is not None:
+            self._spinner.pause()
 
     @property
     def _shown(self) -> bool:
@@ -170,6 +176,9 @@ class Board(FaultTolerant, Widget, can_focus=True):
         """Read everything again."""
         if self.source is not None and self.display:
             self.model.show(self.source.rows(), self.clock())
+            works = any(row.agent.state is AgentState.PROCESSING for row, _state in self.model.rows)
+            if self._spinner is not None:
+                (self._spinner.resume if works and self._following else self._spinner.pause)()
             self._look_at_chosen()
 
     def _look_at_chosen(self) -> None:
@@ -190,8 +199,7 @@ class Board(FaultTolerant, Widget, can_focus=True):
             self._look_at_chosen()
 
     def _turn(self) -> None:
-        works = any(row.agent.state is AgentState.PROCESSING for row, _state in self.model.rows)
-        if works and self._shown and self.app.app_focus and self.app.animation_level != "none":
+        if self._shown and self.app.app_focus and self.app.animation_level != "none":
             self._frame += 1
             self._draw()
 
