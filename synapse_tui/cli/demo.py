@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from .commands import Command
 
 LOOK = ("theme", "leader", "keys")
 """Settings of the user that the demo takes over."""
+PORTS = (20_000, 20_999)
+"""Of the demo's agents: so many that some are free, and none is one of the user's agents."""
 CART = '''\
 """The cart of the shop."""
 
@@ -61,6 +64,7 @@ def scratch_project() -> Iterator[Path]:
         settings = {"tui": look, "env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}}
         files = {
             home / ".synapse" / "settings.json": json.dumps(settings),
+            home / ".synapse" / "profiles" / "dummy.yaml": _profile(),
             project / "src" / "cart.py": CART,
             project / ".git" / "HEAD": "ref: refs/heads/main\n",
         }
@@ -83,6 +87,14 @@ def scratch_project() -> Iterator[Path]:
         finally:
             os.environ.clear()
             os.environ.update(before)
+
+
+def _profile() -> str:
+    """Return the profile of the scripted agent with the ports of the demo."""
+    from synapse_tui.paths import shipped_profiles
+
+    text = (shipped_profiles() / "dummy.yaml").read_text(encoding="utf-8")
+    return re.sub(r"(?m)^ports:.*$", "ports: {}-{}".format(*PORTS), text)
 
 
 def _look() -> dict[str, object]:

@@ -35,11 +35,17 @@ class Demo:
         self._main = app.main
 
     async def play(self) -> None:
+        quits = f"{self._app.keymap.way('quit')} quits."
+        await self._until(lambda: not self._opening())
+        missing = [name for name in TEAM if self._session(name) is None]
+        if missing and not self._opening():
+            about = f"No agent was opened for {', '.join(missing)}."
+            self._caption("The demo cannot begin", [(about, "bold $ink")], quits)
+            return
         await self._until(lambda: all(self._is(name, AgentState.READY) for name in TEAM))
         for scene in (self._team, self._message, self._locks, self._draft, self._dialog, self._overview):
             await scene()
-        way = self._app.keymap.way("quit")
-        self._caption("That was all", [("They are real processes: write to them.", "")], f"{way} quits.")
+        self._caption("That was all", [("They are real processes: write to them.", "")], quits)
 
     # Scenes
 
@@ -129,6 +135,9 @@ class Demo:
         view = self._app.active_view
         if isinstance(view, TerminalView):
             view.post_message(key_press(key))
+
+    def _opening(self) -> bool:
+        return bool(self._main.tab_bar.expected)
 
     def _session(self, name: str) -> AgentSession | None:
         return next((each for each in self._host.agents.values() if each.name == name), None)
