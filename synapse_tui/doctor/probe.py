@@ -514,9 +514,9 @@ class Probe:
         before = self._take()
         self._begun, self._shots = examination.now, []
         examination.session.console.write(way.enter)
-        if not await examination.until(lambda: self._gone(before), _LEAVES + more):
+        if not await examination.until(lambda: self._gone(text, before), _LEAVES + more):
             return False
-        return not await examination.until(lambda: not self._gone(before), _AWAY)
+        return not await examination.until(lambda: not self._gone(text, before), _AWAY)
 
     def _echoes(self, text: str) -> bool:
         """Whether a message stands in the conversation, above the composer."""
@@ -530,12 +530,15 @@ class Probe:
         reading = self._take().read(self.composer.profile)
         return Proof(text, reading.pastes).reads(reading)
 
-    def _gone(self, before: Shot) -> bool:
+    def _gone(self, text: str, before: Shot) -> bool:
         """Whether the text that stood in the composer has left it."""
         assert self.composer is not None
         shot = self._take()
         reading = shot.read(self.composer.profile)
-        gone = reading.empty if reading.visible else shot.zone != before.zone
+        # Some show other words in their composer while they work.
+        left = Proof(text, reading.pastes)
+        stays = left.reads(reading) or left.begun(reading.draft, "") or left.contains(reading.draft)
+        gone = not stays if reading.visible else shot.zone != before.zone
         if gone:
             self._record(shot)
         return gone
