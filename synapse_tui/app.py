@@ -24,6 +24,7 @@ from .screens.agents import AgentActions
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
 from .screens.attention import Attention
+from .screens.board import BoardActions
 from .screens.dialog import Dialog
 from .screens.events import EventReader
 from .screens.externals import ExternalActions
@@ -36,8 +37,10 @@ from .screens.new_agent import NewAgentActions
 from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
 from .screens.settings import SettingsActions
 from .screens.shell import TOAST_SECONDS, SessionControls, Shell
+from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.conversation import ConversationLog, ConversationView
+from .widgets.deck import as_layout
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
 from .widgets.lock_panel import LockPanel
@@ -46,6 +49,7 @@ from .widgets.pane_keys import Interceptor
 from .widgets.segment_bar import SegmentBar
 from .widgets.sidebar import Sidebar
 from .widgets.terminal_view import TerminalView
+from .widgets.tour import TourKeys
 
 if TYPE_CHECKING:
     from .agents.session import AgentSession
@@ -85,9 +89,10 @@ class SynapseApp(Shell):
         specs: Agents to open at startup. Without any, the launcher opens unless agents are running.
         defaults: More agents to open, unless a lost workspace is restored.
         driver_class: None uses Textual's default driver.
+        layout: Chosen by the user; empty for that of the settings, or the board if there are many agents.
         leader: Overrides the settings.
         sidebar: Overrides the settings.
-        theme: None picks a theme that suits the terminal.
+        theme: a value of the setting `tui.theme`; None follows the setting and the terminal.
         make_view: Creates the terminal widget of a session.
         trust: Trusts and loads the files in `host.profiles.untrusted`; None disables it.
         read_again: Reloads the project's files; None disables it.
@@ -115,7 +120,7 @@ class SynapseApp(Shell):
         *,
         specs: Sequence[AgentSpec] = (),
         defaults: Sequence[AgentSpec] = (),
-        layout: str = "tabs",
+        layout: str = "",
         driver_class: type[Driver] | None = None,
         leader: str | None = None,
         sidebar: bool | None = None,
@@ -136,12 +141,13 @@ class SynapseApp(Shell):
         self._defaults = list(defaults)
         self._view = view
         self._restore = restore
+        self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
         self.keymap = read_keymap(host.settings, leader)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
-            layout=layout,
+            layout=layout or host.settings.text("tui.layout"),
             keymap=self.keymap,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
@@ -158,6 +164,8 @@ class SynapseApp(Shell):
         self.messages = MessageActions(self, self.questions)
         self.agents = AgentActions(self)
         self.new_agents = NewAgentActions(self, self.keyboard)
+        self.tour = Tour(self, self.messages, self.new_agents)
+        self.keyboard.guide = self.tour
         self.externals = ExternalActions(self, self.messages)
         self.locks = LockActions(self, self.questions)
         self.settings = SettingsActions(self, self.appearance)
@@ -176,10 +184,12 @@ class SynapseApp(Shell):
             self.messages,
             self.agents,
             self.new_agents,
+            self.tour,
             self.externals,
             self.locks,
             self.settings,
             self.application,
+            BoardActions(self),
             HistoryActions(self, self.messages),
             ViewActions(self),
         ):
@@ -223,6 +233,7 @@ class SynapseApp(Shell):
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
+        self._show_board_first(len(self.host.agents))
         restores_at_once = self._restore is not None and not self._restore.ask
         if restores_at_once:
             self._open_first()  # without waiting for an answer to the trust question
@@ -268,10 +279,26 @@ class SynapseApp(Shell):
             self.new_agents.launch()
 
     def _open_all(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec]) -> None:
-        if tuple(defaults) == DEMO_AGENTS:
-            self.main.tip_bar.begin()
+        if tuple(defaults) == DEMO_AGENTS and self.tour.wanted:
+            self.tour.begin()
         self.main.expect([*specs, *defaults])
+        self._show_board_first(len(self.host.agents) + len(specs) + len(defaults))
         self.new_agents.open_soon([*specs, *defaults])
+
+    def _show_board_first(self, agents: int) -> None:
+        """Show the board at the start if there are many agents and nothing else was chosen."""
+        many = self.host.settings.number("tui.board")
+        if self._board_first and agents:
+            self._board_first = False
+            if 0 < many <= agents:
+                self.main.show_board()
+
+    def arrange(self, layout: str) -> None:
+        """Show the panes in a layout that the user has chosen."""
+        self._board_first = False
+        self.main.leave_board()
+        self.main.deck.zoomed = False
+        self.main.deck.arrangement = as_layout(layout)
 
     def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents alongside the running ones and focus the first of them.
@@ -299,6 +326,8 @@ class SynapseApp(Shell):
         settings = self.host.settings
         if changed & KEYS:
             self.use_keys(read_keymap(settings))
+        if "tui.signs" in changed:
+            self.appearance.follow_signs()
         if "tui.theme" in changed:
             self.appearance.follow_setting()
         if "tui.layout" in changed:
@@ -353,7 +382,9 @@ class SynapseApp(Shell):
     @on(SegmentBar.Pressed)
     def _bar_pressed(self, event: SegmentBar.Pressed) -> None:
         target = event.target
-        if event.bar is not self.main.tab_bar:
+        if isinstance(event.bar, TourKeys):
+            self.tour.press(target)
+        elif event.bar is not self.main.tab_bar:
             if target != "notice":
                 self._clicked(target)
         elif target in _TABS:

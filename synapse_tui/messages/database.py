@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -84,6 +85,8 @@ from .rows import (
 )
 from .search import Dialect
 from .tasks import make_cursor, mark_of, read_cursor
+
+log = logging.getLogger(__name__)
 
 
 def dialect_of(engine: Engine, naming: Naming) -> Dialect:
@@ -208,7 +211,14 @@ _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
 )"""
 
 
-def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> PushLeft:
+_PROTOCOLS = frozenset(each.value for each in PushProtocol)
+
+
+def _taken(session: Session, found: Sequence[SubscriptionRow], owner: str) -> PushLeft:
+    rows = [row for row in found if row.protocol in _PROTOCOLS]
+    for row in found:
+        if row.protocol not in _PROTOCOLS:  # of a later version, which goes on with it
+            log.warning("push %s is left alone: its protocol '%s' is unknown", row.id, row.protocol)
     for row in rows:
         row.owner = owner
     ids = [row.id for row in rows]
@@ -459,7 +469,7 @@ class Database:
         return lost
 
     def waiting(
-        self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
+        self, key: AgentKey, but: str, called: str | None = None, *, command: str = "", earlier: str = ""
     ) -> list[Restored]:
         """Take over the waiting messages of an agent's earlier sessions, in order."""
         with self._settling(self._opened()) as session:
@@ -485,6 +495,7 @@ class Database:
                 if row.finished_at is None:  # ended ones belong to the earlier session
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
+                row.command = "" if row.finished_at else command or row.command
             watches = watches_of(session, rows)
             left = [
                 Restored(
@@ -509,12 +520,12 @@ class Database:
     def unfinished(self, project: str) -> dict[Addressee, int]:
         with Session(self._opened()) as session:
             found = session.exec(
-                select(TaskRow.agent_name, TaskRow.called, func.count())
+                select(TaskRow.agent_name, TaskRow.called, func.max(TaskRow.command), func.count())
                 .where(TaskRow.project == project, *WAITS)
                 .group_by(TaskRow.agent_name, col(TaskRow.called))
                 .order_by(TaskRow.agent_name, col(TaskRow.called))
             ).all()
-        return {Addressee(agent_id, called): count for agent_id, called, count in found}
+        return {Addressee(agent_id, called, command): count for agent_id, called, command, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
         """Take over ended tasks of a project whose senders got no reply from ended processes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from textual import events
 
@@ -97,6 +97,15 @@ class Kept(NamedTuple):
     agent_id: str = ""
 
 
+class Guide(Protocol):
+    """Takes a few keys for itself, such as the tour."""
+
+    def takes(self, event: events.Key) -> bool: ...
+
+    def takes_text(self, text: str) -> bool:
+        """Whether text that was typed at once has such a key."""
+
+
 class Keyboard:
     """Queues keys that arrive too early and dispatches those of the leader."""
 
@@ -111,6 +120,7 @@ class Keyboard:
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
+        self.guide: Guide | None = None
 
     @property
     def _agents(self) -> Mapping[str, AgentSession]:
@@ -152,6 +162,8 @@ class Keyboard:
         return screen is self._main and self._takes_at_main(event)
 
     def _takes_at_main(self, event: events.Event) -> bool:
+        if self._main.board_shown:
+            return self._takes_at_board(event)
         if self._waits(event):
             self._keep(event)
             return True
@@ -161,20 +173,37 @@ class Keyboard:
                 return False
             step = self._lead(event)
             if step is Step.PASS:
-                return self._acts(event) or self._without_agent(event)
+                return self._acts(event) or self._guided(event) or self._without_agent(event)
             return step is not Step.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
         return False
+
+    def _takes_at_board(self, event: events.Event) -> bool:
+        """Handle a key on the board at once: the next one may be for the pane that it opens."""
+        if isinstance(event, events.Key):
+            self._main.settle()
+            pressed = not isinstance(event, TerminalKeyRelease)
+            if pressed and self._lead(event) is Step.PASS and not self._acts(event):
+                self._main.board.press(event)
+            return True
+        if not self._over_hints(event):
+            self.show_leader(pending=False)
+        return isinstance(event, events.Paste)
 
     def hand_over(self, run: TerminalText) -> bool:
         """Send text typed at once to the focused pane, unless its keys must be handled one by one."""
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
+        if self.guide is not None and self.guide.takes_text(run.text):
+            return False
         self._main.settle()
         view = self._main.focused
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
+
+    def _guided(self, event: events.Key) -> bool:
+        return self.guide is not None and self.guide.takes(event)
 
     def _acts(self, event: events.Key) -> bool:
         """Run the action of a direct key before the next key, which may then be for another agent."""
@@ -304,6 +333,10 @@ class Keyboard:
         return taken
 
     async def give_main(self) -> None:
+        if self._main.board_shown:
+            # What was typed for the board while a question was open may mean something else by now.
+            self._kept = [kept for kept in self._kept if kept.for_dialog or kept.early]
+            return
         self._giving = True
         try:
             for event in self._for_main():

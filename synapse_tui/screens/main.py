@@ -17,7 +17,8 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
-from synapse_tui.widgets.bars import StatusBar, TabBar, TipBar
+from synapse_tui.widgets.bars import StatusBar, TabBar
+from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -27,6 +28,7 @@ from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to le
 SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
 SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
+CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
 QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
@@ -88,8 +91,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
+        self.board = Board()
         self.which_key = WhichKey()
-        self.tip_bar = TipBar()
+        self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
         self.show_keys(keymap)
         self.set_class(sidebar, "-sidebar")
@@ -99,14 +103,20 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
-        yield self.tip_bar
+        yield self.board
+        yield self.tour_panel
         yield self.status_bar
         yield self.which_key
         yield TooSmall()
 
     def on_mount(self) -> None:
         self.tab_bar.project = one_line(self._host.project.name)
+        self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
+        self.watch(self.status_bar, "notice", self._show_notice_on_board, init=False)
+
+    def _show_notice_on_board(self) -> None:
+        self.board.show_notice(self.status_bar.notice_pieces(self.size.width))
 
     def on_screen_resume(self) -> None:
         self.settle()
@@ -123,6 +133,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
+        self.board.empty = self.deck.empty
 
     def show_question_waits(self, *, waits: bool) -> None:
         if waits != self._question_waits:
@@ -131,7 +142,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def show_keys(self, keymap: Keymap) -> None:
         self.status_bar.keymap = keymap
-        self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
         self._empty_hint = f"{keymap.way('new_agent')} opens one"
         if self.is_mounted and not self.agents:
@@ -145,7 +155,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             await self.deck.mount(pane, before=next(iter(self.conversations.panes), None))
         self.show_agents()
         if not self.active:
-            self.go_to(session.agent_id)
+            self._activate(session.agent_id)
         self.deck.update_shown()
         self.settle()
         self.post_message(self.Resumed())
@@ -167,13 +177,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         if self.active == agent_id:
             self.active = ""
             if self.agents:
-                self.go_to(self.agents[min(place, len(self.agents) - 1)].agent_id)
+                self._activate(self.agents[min(place, len(self.agents) - 1)].agent_id)
         self.deck.update_shown()
 
     def show_agents(self) -> None:
         sessions = list(self._host.agents.values())
         ended = {session.agent_id for session in sessions if session.exit is not None}
-        looked_at = {self.active} if self.app.app_focus else set()
+        looked_at = {self.active} if self.app.app_focus and not self.board_shown else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
         hosted = view_agents(
@@ -187,10 +197,18 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
                 pane.agent = agent
+        self._tell_time()
         self.settle()  # the pane of an exited agent focuses another widget
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
+        self.board.look()
+
+    def _tell_time(self) -> None:
+        now = self.sidebar.clock()
+        for pane in self.deck.panes:
+            if pane.display:
+                pane.tell_time(now)
 
     def expect(self, specs: Sequence[AgentSpec]) -> None:
         self._expected = specs
@@ -228,7 +246,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def show_tasks(self) -> None:
         tasks = self._host.tasks
         self.sidebar.listing = in_order(tasks, self._host.agents.values())
-        self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
 
     def _show_now(self) -> None:
         self.show_tasks()
@@ -262,7 +279,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             return
         if self.focused is None or _pane_of(self.focused) is not None:
             pane = self.active_pane
-            if pane is None:
+            if self.board_shown:
+                super().set_focus(self.board)
+            elif pane is None:
                 super().set_focus(None)
             elif self.focused is not pane.target:
                 pane.take_focus()
@@ -277,11 +296,14 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
                 pane = self.active_pane or pane
             elif self.may_become_active(pane.agent_id):
                 self.active = pane.agent_id
-            widget = pane.target
+            widget = self.board if self.board_shown else pane.target
         super().set_focus(widget, scroll_visible, from_app_focus)
 
     def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
         if self.focused is not widget:
+            return
+        if self.board_shown:
+            super().set_focus(self.board)
             return
         pane = self.active_pane
         too_small = self.has_class("-too-small")
@@ -289,6 +311,27 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             super().set_focus(None)
         else:
             pane.take_focus()
+
+    @property
+    def board_shown(self) -> bool:
+        return self.has_class("-board")
+
+    def show_board(self) -> None:
+        self.add_class("-board")
+        self.remove_class("-sidebar")
+        super().set_focus(self.board)
+        self.board.display = True
+        self.board.begin(self.active)
+
+    def leave_board(self) -> None:
+        if self.board_shown:
+            self.remove_class("-board")
+            self.board.end()
+            self.board.display = False
+            super().set_focus(None)
+            self.back_to_pane()
+            self.show_agents()
+            self.post_message(self.Resumed())
 
     def back_to_pane(self) -> None:
         pane = self.active_pane
@@ -310,6 +353,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         return self.active in self._host.agents and self.active_pane is None
 
     def go_to(self, agent_id: str) -> None:
+        self.leave_board()
+        self._activate(agent_id)
+
+    def _activate(self, agent_id: str) -> None:
         self.active = agent_id
         pane = self.deck.pane(agent_id)
         if pane is not None:
@@ -389,14 +436,16 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self._show_sidebar()
 
     def toggle_sidebar(self) -> None:
-        if not self.has_class("-sidebar"):
+        """Show the sidebar, then the board, then neither."""
+        if self.board_shown:
+            self.leave_board()
+        elif not self.has_class("-sidebar"):
             self._show_sidebar()
             self.sidebar.enter()
         elif not self.sidebar.has_focus_within:
             self.sidebar.enter()
         else:
-            self.remove_class("-sidebar")
-            self.back_to_pane()
+            self.show_board()
 
     @property
     def _look_at_locks(self) -> Look | None:
@@ -416,6 +465,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        self.tour_panel.fit(event.size.height)
         if self.has_class("-sidebar"):
             self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")
@@ -457,6 +507,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
         "main": main.deck.main,
         "active": main.active,
         "sidebar": main.has_class("-sidebar"),
+        "board": main.board_shown,
     }
 
 
@@ -470,6 +521,8 @@ def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
     if active in known:
         main.go_to(active)
     main.deck.zoomed = bool(state.get("zoomed")) and active in known
+    if state.get("board"):
+        main.show_board()
 
 
 def _pane_of(widget: Widget | None) -> Pane | None:

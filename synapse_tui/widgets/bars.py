@@ -1,27 +1,28 @@
-"""The tab bar at the top, and the bars with key hints, notices and tips at the bottom."""
+"""The tab bar at the top, and the bar with key hints and notices at the bottom."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rich.cells import cell_len
 from textual.reactive import reactive, var
 from textual.timer import Timer
 
-from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.keymap import Keymap, key_label
 from synapse_tui.model import AgentState
-from synapse_tui.themes import agent_colour
 
-from .segment_bar import Piece, SegmentBar, width_of
-from .text import age, distinct, one_line, plural, shorten, shorten_middle
-from .views import HELD, SPINNER_INTERVAL, AgentView, state_mark
+from .fit import Piece, distinct, shorten, width_of
+from .segment_bar import SegmentBar
+from .states import HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
+from .text import one_line, plural, since
+from .views import AgentView
 
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
 
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
-_COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
+_COLOURS = {"information": "$ink", "warning": "bold $needs", "error": "bold $fail"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
 # priority of the hints when space is short, most useful first
 _KEEP = (
@@ -75,11 +76,14 @@ class StatusBar(SegmentBar):
         return fit_hints(leader, self.keymap, room), right
 
     def _right(self, width: int) -> list[Piece]:
-        if self.notice:
-            text = shorten(self.notice, max(20, width * 2 // 3))
-            glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
-            return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
-        return self._calls(width)
+        return self.notice_pieces(width) or self._calls(width)
+
+    def notice_pieces(self, width: int) -> list[Piece]:
+        if not self.notice:
+            return []
+        text = shorten(self.notice, max(20, width * 2 // 3))
+        glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
+        return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
 
     def _calls(self, width: int) -> list[Piece]:
         others = [agent for agent in self.agents if agent.agent_id != self.active]
@@ -90,22 +94,22 @@ class StatusBar(SegmentBar):
         done = [agent for agent in others if agent.unseen and not agent.stuck]
         if asking:
             first = asking[0]
-            loud = "bold $alert-ink on $alert" if first.exit is None else "bold $state-error"
+            loud = "bold $needs-ink on $needs" if first.exit is None else "bold $fail"
             if self.app.no_color:
                 loud = "bold reverse"
-            name, what = shorten_middle(first.label, 16), first.call
+            name, what = shorten(first.label, 16, "middle"), first.call
             glyph = state_mark(first.state).glyph
             return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
         if held:
             first = held[0]
-            name = shorten_middle(first.label, 16)
-            text = f"{HELD} {name}: held {age(first.held_seconds)}, {first.held_reason}"
+            name = shorten(first.label, 16, "middle")
+            text = f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}"
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
-            return self._label(width, text, len(held) - 1, "bold $state-waiting", action)
+            return self._label(width, text, len(held) - 1, "bold $needs", action)
         if done:
             text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
-            return self._label(width, text, 0, "bold $state-unseen")
-        return [Piece(f" {self.progress} ", "$ink-muted")] if self.progress else []
+            return self._label(width, text, 0, "bold $done")
+        return [Piece(f" {self.progress} ", "$muted")] if self.progress else []
 
     def _label(
         self, width: int, text: str, more: int, style: str, action: str = "next_waiting"
@@ -114,7 +118,7 @@ class StatusBar(SegmentBar):
         way = self.keymap.way(action)
         text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
         tip = self.keymap.find(action).title
-        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $hot", action, tip)]
+        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $accent", action, tip)]
 
 
 def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:
@@ -133,62 +137,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
 
 
 def _hint(target: str, key: str, word: str) -> list[Piece]:
-    return [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
-
-
-DISMISS = "dismiss_tip"
-Runs = list[tuple[str, str, str]]
-
-
-class TipBar(SegmentBar):
-    """Suggests what to try with the demo agents; targets are action ids."""
-
-    DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
-
-    keymap: reactive[Keymap] = reactive(Keymap)
-    wrote: reactive[bool] = reactive(False)  # whether a message has been sent; selects the next tip
-
-    def begin(self) -> None:
-        self.add_class("-shown")
-
-    def end(self) -> None:
-        self.remove_class("-shown")
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        hide = self.keymap.find(DISMISS)
-        key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
-        right = [Piece(f" {key}", "bold $hot", DISMISS), Piece(" hide ", "$ink-muted", DISMISS)]
-        left = [Piece("▌", "$hot"), Piece("Next " if self.wrote else "Try it ", "bold $ink")]
-        room = width - width_of(left) - width_of(right) - 2
-        for parts in self._hints():
-            wide = sum(cell_len(text) for text, _style, _target in parts)
-            if wide > room:
-                break
-            left += [Piece(*part) for part in parts]
-            room -= wide
-        return left, right
-
-    def _hints(self) -> list[Runs]:
-        if not self.wrote:
-            return [
-                [
-                    ("type ", "$ink-muted", ""),
-                    ("@bob hello", "bold $ink", ""),
-                    (" and press Enter", "$ink-muted", ""),
-                ],
-                [(": it arrives in bob's pane", "$ink-muted", "")],
-                [("; alice and bob are free demo agents", "$ink-muted", "")],
-            ]
-        return [
-            self._way("new_agent", "opens your own agent"),
-            self._way("compose", "writes a message"),
-            self._way("sidebar", "shows all messages"),
-            self._way("help", "all keys"),
-        ]
-
-    def _way(self, action_id: str, what: str) -> Runs:
-        way = self.keymap.way(action_id)
-        return [(f" {way}", "bold $hot", action_id), (f" {what} ", "$ink-muted", action_id)]
+    return [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
 
 
 MIN_LABEL = 7  # minimum cells of a label; below that it is omitted
@@ -223,27 +172,35 @@ class TabBar(SegmentBar):
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        project = [Piece(f" {shorten(self.project, 30)} ", "$ink-faint")] if self.project else []
-        new = Piece(" + ", "$ink-muted", NEW, "New agent")
-        left = self._tabs(width - new.width)
-        right = project if width_of(left) + new.width + width_of(project) + 2 <= width else []
-        return [*left, new], right
+        edge = Piece(" ")
+        project = [Piece(f" {shorten(self.project, 30, 'middle')} ", "$faint")] if self.project else []
+        new = [Piece(" + new ", "$muted", NEW, "New agent")]
+        plus = [Piece(" + ", "$muted", NEW, "New agent")]
+        for right in ([*new, *project], [*plus, *project], plus):
+            tabs = self._tabs(width - 1 - width_of(right), calm=right[0] is plus[0])
+            if tabs is not None:
+                return [edge, *tabs], right
+        return self._scrolled(width - width_of(plus)), plus
 
-    def _tabs(self, width: int) -> list[Piece]:
-        every = [*self.agents, *self.expected]
+    def _tabs(self, width: int, *, calm: bool) -> list[Piece] | None:
+        """Return all tabs with different names of the same width; calm ones may be a number and a sign."""
+        every = (*self.agents, *self.expected)
         longest = max((cell_len(agent.label) for agent in every), default=0)
-        limits = range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1)
-        tabs: list[list[Piece]] = []
-        for named in (self._any, self._calls, self._is_active):
-            for limit in limits:
-                labels = distinct(tuple(agent.label for agent in every), limit)
-                tabs = [
-                    self._tab(agent, label if named(agent) else "")
-                    for agent, label in zip(every, labels, strict=True)
-                ]
+        for named in (self._any, self._calls, self._is_active) if calm else (self._any,):
+            for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
+                tabs = self._row_of(every, limit, named)
                 if sum(map(width_of, tabs)) <= width:
                     return [piece for tab in tabs for piece in tab]
-        return self._scrolled(every, tabs, width)
+        return None
+
+    def _row_of(
+        self, every: Sequence[AgentView], limit: int, named: Callable[[AgentView], bool]
+    ) -> list[list[Piece]]:
+        labels = distinct(tuple(agent.label for agent in every), limit)
+        return [
+            self._tab(agent, label if named(agent) else "")
+            for agent, label in zip(every, labels, strict=True)
+        ]
 
     def _any(self, _agent: AgentView) -> bool:
         return True
@@ -254,7 +211,9 @@ class TabBar(SegmentBar):
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
 
-    def _scrolled(self, every: Sequence[AgentView], tabs: list[list[Piece]], width: int) -> list[Piece]:
+    def _scrolled(self, width: int) -> list[Piece]:
+        every = (*self.agents, *self.expected)
+        tabs = self._row_of(every, MIN_LABEL, self._is_active)
         if not tabs:
             return []
         width -= 4
@@ -282,35 +241,25 @@ class TabBar(SegmentBar):
         return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
 
     def _more_style(self, hidden: Sequence[AgentView]) -> str:
-        return "bold $state-waiting" if any(agent.needs_attention for agent in hidden) else "$ink-muted"
+        return "bold $needs" if any(agent.needs_attention for agent in hidden) else "$muted"
 
     def _tab(self, agent: AgentView, short: str) -> list[Piece]:
         active = self._is_active(agent)
-        back = " on $focus" if active else ""
-        mark = agent.mark(self.frame)
-        attention = agent.state is AgentState.WAITING
-        name = (
-            "bold $focus-ink"
-            if active
-            else f"bold ${mark.colour}"
-            if attention
-            else f"${agent_colour(agent.agent_type)}"
-        )
+        back = " on $select" if active else ""
+        mark, target = agent.mark, agent.agent_id
+        tip = f"{agent.label}: {agent.state_text}"
+        calm = not mark.calls
+        name = "bold $ink" if active else "$muted" if calm else "$ink"
         if active and self.app.no_color:
             name = "bold reverse"
-        bell = [Piece("♪", f"$alert{back}", agent.agent_id)] if agent.rang else []
-        tip = f"{agent.label}: {agent.state_text}"
-        strong = "bold $state-waiting" if agent.held_long else "$alert"
-        why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
-        held = [Piece(f"{HELD}{agent.held} ", strong + back, agent.agent_id, why)] if agent.held else []
-        number = Piece(
-            f" {agent.number} ", f"{'$focus-ink' if active else '$ink-faint'}{back}", agent.agent_id, tip
-        )
-        label = [Piece(f"{short} ", name + back, agent.agent_id, tip)] if short else []
-        return [
-            number,
-            *label,
-            *bell,
-            Piece(f"{mark.glyph} ", f"bold ${mark.colour}{back}", agent.agent_id, tip),
-            *held,
-        ]
+        number = Piece(f" {agent.number}", f"{'bold $accent' if active else '$faint'}{back}", target, tip)
+        label = [Piece(f" {short} ", name + back, target, tip)] if short else []
+        bell = [Piece("♪", f"$needs{back}", target)] if agent.rang else []
+        ink = f"${mark.colour}" if calm else f"bold ${mark.colour}"
+        glyph = [Piece(spinning(mark, self.frame), ink + back, target, tip)] if mark is not HOLDS else []
+        held: list[Piece] = []
+        if agent.held:
+            why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
+            style = "bold $needs" if agent.held_long else "$held"
+            held = [Piece(f"{' ' if glyph else ''}{HELD}{agent.held}", style + back, target, why)]
+        return [number, *label, *bell, *glyph, *held, Piece(" ", back.strip(), target)]

@@ -18,7 +18,7 @@ LEADER = "ctrl+right_square_bracket"
 
 
 def make_app(host: FakeHost, **options: Any) -> SynapseApp:
-    options.setdefault("theme", "synapse-dark")
+    options.setdefault("theme", "dark")
     app = SynapseApp(host, **options)  # type: ignore[arg-type]
     app.animation_level = "none"
     app.new_agents.find = find_command
@@ -28,6 +28,7 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     app.main.sidebar.now = lambda: NOW
     app.main.conversations.now = lambda: NOW
     app.main.now = lambda: NOW
+    app.main.board.clock = lambda: 75.0
     return app
 
 
