@@ -1,4 +1,4 @@
-"""Reads an agent's answer from its own conversation log (JSON lines).
+"""Reads an agent's answer, and the tokens it has used, from its own conversation log (JSON lines).
 
 The log has the complete, unformatted text; the screen shows it wrapped and decorated. The profile defines
 where the log is and which lines are the user's and the agent's, so a new agent needs no code.
@@ -13,7 +13,8 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
@@ -125,7 +126,7 @@ def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want:
 
 
 def _text(wanted: TranscriptLines, line: Mapping[str, object]) -> str:
-    if any(_written(_at(line, key)) != value for key, value in wanted.where.items()):
+    if not _fits(wanted.where, line):
         return ""
     return _joined(_at(line, wanted.text)).strip()
 
@@ -218,3 +219,121 @@ class AnswerReader:
             log.exception("the agent's file could not be read")
         finally:
             done(artifact)
+
+
+# bytes of a log that are counted at most; one that is longer when first seen is not counted
+COUNTED = 64 * 1024 * 1024
+_PROMPTS = 20  # last prompts of a log that are remembered, to know whose it is
+
+
+class UsageReader:
+    """Counts the tokens that an agent has used, as its own conversation log states them.
+
+    Agents of the same type may share a folder of logs. A log is the agent's if it has the text that was
+    submitted last. Of a log that has been read, only what was added is read.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript | None,
+        *,
+        cwd: Path,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._transcript = transcript if transcript is not None and transcript.usage is not None else None
+        self._cwd = cwd
+        self._environ = environ
+        self._since = clock()
+        self._logs: dict[Path, _CountedLog] = {}
+        self._own: Path | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.tokens: int | None = None  # without those read again from a cache; None if unknown
+
+    def look(self, submitted: str) -> None:
+        """Count in a thread; `submitted` is the text of the turn that has ended."""
+        if self._transcript is not None and (self._reading is None or self._reading.done()):
+            work = self._look(self._transcript, skeleton(submitted))
+            self._reading = asyncio.get_running_loop().create_task(work, name="count-tokens")
+
+    async def settle(self) -> None:
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _look(self, transcript: Transcript, want: str) -> None:
+        try:
+            for pause in PAUSES:
+                await asyncio.sleep(pause)
+                tokens = await asyncio.to_thread(self._count, transcript, want)
+                if tokens is not None and tokens != self.tokens:
+                    self.tokens = tokens
+                    break
+        except Exception:
+            log.exception("the agent's tokens could not be counted")
+
+    def _count(self, transcript: Transcript, want: str) -> int | None:
+        for path in _newest(transcript, since=self._since, cwd=self._cwd, environ=self._environ):
+            counted = self._logs.setdefault(path, _CountedLog(transcript))
+            try:
+                counted.read(path)
+            except OSError as error:
+                log.debug("transcript not read: %s", error)
+                continue
+            if want and any(want in prompt for prompt in counted.prompts):
+                self._own = path
+                break
+        return self._logs[self._own].tokens if self._own in self._logs else None
+
+
+class _CountedLog:
+    def __init__(self, transcript: Transcript) -> None:
+        assert transcript.usage is not None
+        self._usage = transcript.usage
+        self._user = transcript.user
+        self._read = 0
+        self._too_long = False
+        self._counts: dict[object, int] = {}
+        self.prompts: deque[str] = deque(maxlen=_PROMPTS)
+
+    @property
+    def tokens(self) -> int | None:
+        return sum(self._counts.values()) if self._counts and not self._too_long else None
+
+    def read(self, path: Path) -> None:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < self._read:  # written anew
+                self._read = 0
+                self._counts.clear()
+            self._too_long = self._too_long or size - self._read > COUNTED
+            if self._too_long:
+                return
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(value, dict):
+            return
+        if said := _text(self._user, value):
+            self.prompts.append(skeleton(said))
+        if _fits(self._usage.where, value):
+            tokens = _sum(value, self._usage.tokens) - _sum(value, self._usage.cached)
+            key = _at(value, self._usage.id) if self._usage.id else self._read
+            self._counts["" if self._usage.running else str(key)] = max(0, tokens)
+
+
+def _sum(value: object, paths: Sequence[str]) -> int:
+    numbers = (_at(value, path) for path in paths)
+    return sum(int(number) for number in numbers if isinstance(number, int | float))
+
+
+def _fits(where: Mapping[str, str], line: Mapping[str, object]) -> bool:
+    return all(_written(_at(line, key)) == value for key, value in where.items())

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import markdown_line, one_line
-from synapse_tui.widgets.views import HELD_LONG, AgentView, party
+from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
 
 from .shell import Shell
 
@@ -35,14 +35,8 @@ if TYPE_CHECKING:
 SCREEN_LINES = 60  # lines of a screen that the board shows at most
 HAPPENINGS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
+CALLING = (AgentState.WAITING, AgentState.ERROR)
 NEVER_ASKED = "has not been asked for anything yet"
-TIMELINE_STATES = (
-    AgentState.WAITING,
-    AgentState.READY,
-    AgentState.PROCESSING,
-    AgentState.ERROR,
-    AgentState.EXITED,
-)
 
 
 class BoardActions:
@@ -194,9 +188,15 @@ class BoardActions:
 
 
 def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages with which another state began."""
+    """Return the passages with which the agent began to ask, was done, failed or ended."""
     first = [next(group) for _state, group in groupby(passages, key=lambda passage: passage.state)]
-    return [passage for passage in first if passage.state in TIMELINE_STATES]
+    found = [passage for passage in first if passage.state in (*CALLING, AgentState.EXITED)]
+    found += [
+        passage
+        for before, passage in pairwise(first)
+        if passage.state is AgentState.READY and before.state in (AgentState.PROCESSING, *CALLING)
+    ]
+    return sorted(found, key=lambda passage: passage.at)
 
 
 def _has_worked(session: AgentSession) -> bool:
@@ -232,8 +232,10 @@ def _message(task: Task, labels: dict[str, str]) -> Happening:
 
 
 def _passage(passage: Passage, who: str) -> Happening:
-    mark, detail = state_mark(passage.state), one_line(passage.report.detail)
-    text = f"{mark.word}: {detail}" if detail else mark.word
+    mark = state_mark(passage.state)
+    about = subject(one_line(passage.report.detail)) if passage.state in CALLING else ""
+    word = "done" if passage.state is AgentState.READY else mark.word
+    text = f"{word}: {about}" if about else word
     return Happening(f"{passage.at.astimezone():%H:%M}", mark.glyph, mark.colour, who, text)
 
 

@@ -20,13 +20,14 @@ from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading
 from .board_model import Row
 from .fit import Piece, fill, shorten, width_of
 from .states import HELD, State
-from .text import one_line, plural, wrap_words
+from .text import one_line, plural, wrap_words, wrapped_line
 
 WIDEST = 230  # width from which the timeline has a column of its own
 LOW = 32  # lines below which blank lines and all but the dialog are left out
 MOST = 100  # cells of a line of text
 EDGE = 2  # blank columns at each side
 MOST_WAITING, MOST_FILES = 3, 6
+MOST_NAMED = 2  # agents that share a folder; more are counted
 LEAST_LIST = 3  # lines of the list above a dialog that needs the room
 LEAST_TIMELINE = 7
 OPTION_LINES = 2  # an option of more lines is shortened
@@ -501,10 +502,10 @@ def _options(view: BoardView, detail: Detail, width: int) -> list[Line]:
 
 
 def _option_words(words: str, width: int) -> list[str]:
-    parts = chop_cells(words, max(width, 2)) or [""]
-    if len(parts) > OPTION_LINES:
-        parts = [*parts[: OPTION_LINES - 1], shorten("".join(parts[OPTION_LINES - 1 :]), width)]
-    return parts
+    lines = list(wrapped_line(words, max(width, 2)))
+    if len(lines) > OPTION_LINES:
+        lines = [*lines[: OPTION_LINES - 1], shorten(" ".join(lines[OPTION_LINES - 1 :]), width)]
+    return lines or [""]
 
 
 def _parts(detail: Detail, width: int, room: int) -> list[Line]:
@@ -538,7 +539,9 @@ def _waiting(detail: Detail, width: int) -> list[Line]:
 def _changes(detail: Detail, width: int) -> list[Line]:
     if detail.change is None or not detail.change.files:
         return []
-    shared = f" in its folder, which is also {_and(detail.shared_with)}'s" if detail.shared_with else ""
+    others = detail.shared_with
+    who = " and ".join(others) if len(others) <= MOST_NAMED else f"{len(others)} others"
+    shared = f" in its folder, shared with {who}" if others else ""
     lines: list[Line] = [fill([Piece(f"Changes{shared}", "$faint", cut="end")], [], width)]
     files = detail.change.files
     most = max(added + removed for _path, added, removed in files) or 1
@@ -556,7 +559,3 @@ def _changes(detail: Detail, width: int) -> list[Line]:
     if len(files) > MOST_FILES:
         lines.append([Piece(f"and {plural(len(files) - MOST_FILES, 'more file')}", "$faint")])
     return lines
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

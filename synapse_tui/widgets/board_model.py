@@ -12,7 +12,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
 from synapse_tui.model import AgentState
 
-from .states import ENDED, HOLDS, NEEDS_YOU, State
+from .states import HOLDS, NEEDS_YOU, State
 from .text import plural
 from .views import AgentView
 
@@ -41,11 +41,11 @@ class Row:
 
 def standing(agent: AgentView) -> State:
     """Return the state under whose heading an agent stands; a held message may outrank its own."""
-    if agent.exit is not None:
-        return ENDED
-    if agent.stuck:
-        return agent.mark if agent.state is AgentState.ERROR else NEEDS_YOU
     own = agent.mark
+    if agent.exit is not None:
+        return own
+    if agent.stuck:
+        return own if agent.state is AgentState.ERROR else NEEDS_YOU
     # What waits for the end of a turn waits for nothing that a person has to do, unless for long.
     stays = agent.state is not AgentState.PROCESSING or agent.held_long
     return HOLDS if agent.held and stays and own.rank > HOLDS.rank else own

@@ -37,6 +37,12 @@ _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "don
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 
+def subject(detail: str) -> str:
+    """Return what a dialog is about: of `permission: Bash command · rm -rf build · Proceed?` the command."""
+    parts = _KIND.sub("", detail).split(" · ")
+    return ([part for part in parts if not part.endswith("?")] or parts)[-1]
+
+
 @dataclass(frozen=True, slots=True)
 class AgentView:
     agent_id: str
@@ -87,9 +93,7 @@ class AgentView:
         if self.exit is not None:
             return self.exit.words
         if self.state in (AgentState.WAITING, AgentState.ERROR):
-            parts = _KIND.sub("", self.detail).split(" · ")
-            # "Bash command · rm -rf build · Do you want to proceed?": show the part before the question.
-            return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark.word
+            return subject(self.detail) or self.mark.word
         return self.watch if self.gave_up else self.mark.word
 
     @property

@@ -47,6 +47,7 @@ from .profile import (
     Submit,
     Transcript,
     TranscriptLines,
+    TranscriptUsage,
     ViModes,
     WorkingInput,
     key_bytes,
@@ -813,6 +814,7 @@ def _transcript(section: Section) -> Transcript:
         path=section.text("path"),
         user=section.read("user", _transcript_lines),
         agent=section.read("agent", _transcript_lines),
+        usage=section.read("usage", _transcript_usage) if section.has("usage") else None,
     )
     if not (found.path and found.user.text and found.agent.text):
         section.fault("path", "needs 'path', 'user.text' and 'agent.text'")
@@ -821,6 +823,19 @@ def _transcript(section: Section) -> Transcript:
 
 def _transcript_lines(section: Section) -> TranscriptLines:
     return TranscriptLines(where=section.mapping("where"), text=section.text("text"))
+
+
+def _transcript_usage(section: Section) -> TranscriptUsage:
+    usage = TranscriptUsage(
+        where=section.mapping("where"),
+        tokens=section.strings("tokens"),
+        cached=section.strings("cached"),
+        id=section.text("id"),
+        running=section.flag("running", default=False),
+    )
+    if not usage.tokens:
+        section.fault("tokens", "must hold at least one path")
+    return usage
 
 
 def _quirks(section: Section) -> Quirks:
