@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, on
 from textual.driver import Driver
@@ -23,8 +24,9 @@ from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
-from .screens.attention import Attention
+from .screens.attention import Attention, is_quiet
 from .screens.board import BoardActions
+from .screens.demo import Demo
 from .screens.dialog import Dialog
 from .screens.events import EventReader
 from .screens.externals import ExternalActions
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
+Guide = Literal["", "tour", "demo"]
 _TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
 _PANES = {
     "close": "close_agent",
@@ -99,6 +102,7 @@ class SynapseApp(Shell):
         settings_files: Returns the settings files; None makes the settings read-only.
         session: The session that outlives its terminals; None if the application ends with its terminal.
         view: A saved view (`view_state`), which takes precedence over `layout`.
+        guide: What plays with `specs` once they are open: the tour, or the demo.
         restore: A lost workspace to offer before `specs` are opened.
     """
 
@@ -132,6 +136,7 @@ class SynapseApp(Shell):
         session: SessionControls | None = None,
         view: Mapping[str, object] | None = None,
         restore: RestoreOffer | None = None,
+        guide: Guide = "",
     ) -> None:
         super().__init__(driver_class)
         self.host = host
@@ -141,6 +146,7 @@ class SynapseApp(Shell):
         self._defaults = list(defaults)
         self._view = view
         self._restore = restore
+        self._guide = guide
         self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
         self.keymap = read_keymap(host.settings, leader)
@@ -152,7 +158,7 @@ class SynapseApp(Shell):
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
         self.attention = Attention(
-            mode=lambda: host.settings.text("tui.notifications"),
+            mode=self._notification_mode,
             bell=self.bell,
             notify=self.notify_outside,
             clock=monotonic,
@@ -241,6 +247,10 @@ class SynapseApp(Shell):
             self.application.ask_trust((lambda: None) if restores_at_once else self._open_first)
         elif not restores_at_once:
             self._open_first()
+        if self._guide == "tour":
+            self.tour.begin()
+        elif self._guide == "demo":
+            self.spawn(Demo(self).play())
         self.begun = True
 
     def _open_first(self) -> None:
@@ -442,6 +452,15 @@ class SynapseApp(Shell):
         self.perform(_CONVERSATIONS.get(message.command, "cancel_external"), message.alias)
 
     # The terminal
+
+    def _notification_mode(self) -> str:
+        settings = self.host.settings
+        if is_quiet(settings.text("tui.quiet_hours"), datetime.now().astimezone().time()):
+            return "off"
+        mode = settings.text("tui.notifications")
+        if mode != "auto":
+            return mode
+        return "desktop" if isinstance(self._driver, SynapseDriver) and self._driver.can_notify else "bell"
 
     def notify_outside(self, title: str, text: str) -> None:
         if isinstance(self._driver, SynapseDriver):

@@ -353,7 +353,9 @@ class AgentSession:
         )
         loop = asyncio.get_running_loop()
         self._reader = AnswerReader(self.profile.transcript, cwd=self.cwd, environ=self.environ)
-        self._usage = UsageReader(self.profile.transcript, cwd=self.cwd, environ=self.environ)
+        self._usage = UsageReader(
+            self.profile.transcript, cwd=self.cwd, environ=self.environ, database=self.profile.usage_database
+        )
         turns = TurnTracker(
             self.tasks,
             loop.time,

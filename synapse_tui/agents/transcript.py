@@ -7,6 +7,7 @@ where the log is and which lines are the user's and the agent's, so a new agent 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -80,13 +81,17 @@ def _letters(text: str) -> str:
     return _OTHERS.sub("", unicodedata.normalize("NFC", text))
 
 
-def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("HOME") or Path.home())
-    pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], transcript.path)
+def _root(path: str, cwd: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the folder that a path of a profile starts from, and the rest with its variables filled in."""
+    pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], path)
     pattern = pattern.replace("{cwd}", re.sub(r"[^A-Za-z0-9]", "-", str(cwd)))
-    root = home
     if pattern.startswith("/"):
-        root, pattern = Path("/"), pattern.lstrip("/")
+        return Path("/"), pattern.lstrip("/")
+    return Path(environ.get("HOME") or Path.home()), pattern
+
+
+def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
+    root, pattern = _root(transcript.path, cwd, environ)
     times: list[tuple[float, Path]] = []
     for path in root.glob(pattern):
         try:
@@ -227,7 +232,7 @@ _PROMPTS = 20  # last prompts of a log that are remembered, to know whose it is
 
 
 class UsageReader:
-    """Counts the tokens that an agent has used, as its own conversation log states them.
+    """Counts the tokens that an agent has used, as its own conversation log or database states them.
 
     Agents of the same type may share a folder of logs. A log is the agent's if it has the text that was
     submitted last. Of a log that has been read, only what was added is read.
@@ -240,8 +245,10 @@ class UsageReader:
         cwd: Path,
         environ: Mapping[str, str],
         clock: Callable[[], float] = time.time,
+        database: str = "",
     ) -> None:
         self._transcript = transcript if transcript is not None and transcript.usage is not None else None
+        self._database = database
         self._cwd = cwd
         self._environ = environ
         self._since = clock()
@@ -252,26 +259,31 @@ class UsageReader:
 
     def look(self, submitted: str) -> None:
         """Count in a thread; `submitted` is the text of the turn that has ended."""
-        if self._transcript is not None and (self._reading is None or self._reading.done()):
-            work = self._look(self._transcript, skeleton(submitted))
+        stated = self._database or self._transcript is not None
+        if stated and (self._reading is None or self._reading.done()):
+            work = self._look(skeleton(submitted))
             self._reading = asyncio.get_running_loop().create_task(work, name="count-tokens")
 
     async def settle(self) -> None:
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
 
-    async def _look(self, transcript: Transcript, want: str) -> None:
+    async def _look(self, want: str) -> None:
         try:
             for pause in PAUSES:
                 await asyncio.sleep(pause)
-                tokens = await asyncio.to_thread(self._count, transcript, want)
+                tokens = await asyncio.to_thread(self._count, want)
                 if tokens is not None and tokens != self.tokens:
                     self.tokens = tokens
                     break
         except Exception:
             log.exception("the agent's tokens could not be counted")
 
-    def _count(self, transcript: Transcript, want: str) -> int | None:
+    def _count(self, want: str) -> int | None:
+        transcript = self._transcript
+        if transcript is None:
+            root, name = _root(self._database, self._cwd, self._environ)
+            return _database_tokens(root / name, self._cwd, self._since)
         for path in _newest(transcript, since=self._since, cwd=self._cwd, environ=self._environ):
             counted = self._logs.setdefault(path, _CountedLog(transcript))
             try:
@@ -283,6 +295,30 @@ class UsageReader:
                 self._own = path
                 break
         return self._logs[self._own].tokens if self._own in self._logs else None
+
+
+def _database_tokens(path: Path, folder: Path, since: float) -> int | None:
+    """Return the tokens of the conversation in a folder that changed since a time, if it is the only one."""
+    import sqlite3  # noqa: PLC0415 - few need it
+
+    query = (
+        "select id, tokens_input + tokens_output + tokens_reasoning + tokens_cache_write from session"
+        " where directory = ? and parent_id is null and time_updated >= ?"
+    )
+    children = (
+        "select sum(tokens_input + tokens_output + tokens_reasoning + tokens_cache_write) from session"
+        " where parent_id = ?"
+    )
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1)) as found:
+            rows = found.execute(query, (str(folder), since * 1000)).fetchall()
+            if len(rows) != 1:
+                return None
+            (more,) = found.execute(children, (rows[0][0],)).fetchone()
+            return int(rows[0][1]) + int(more or 0)
+    except sqlite3.Error as error:
+        log.debug("database not read: %s", error)
+        return None
 
 
 class _CountedLog:

@@ -36,6 +36,7 @@ SCREEN_LINES = 60  # lines of a screen that the board shows at most
 HAPPENINGS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
 CALLING = (AgentState.WAITING, AgentState.ERROR)
+CALM_SECONDS, CALM_STEP = 60.0, 10.0
 NEVER_ASKED = "has not been asked for anything yet"
 
 
@@ -93,6 +94,8 @@ class BoardActions:
         state = standing(agent)
         session = self._host.agents.get(agent.agent_id)
         seconds = max(0.0, now - agent.since) if agent.since else 0.0
+        if not state.calls and seconds > CALM_SECONDS and agent.state is not AgentState.PROCESSING:
+            seconds -= seconds % CALM_STEP  # what rests is not drawn each second
         what = ""
         if session is not None:
             dialog = session.dialog

@@ -26,7 +26,7 @@ from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
-from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
+from synapse_tui.widgets.terminal_view import SETTLE_TIME
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
 
-SIDEBAR_BESIDE = 120  # terminal width from which the sidebar is placed beside the panes instead of over them
-COMPOSER_ROWS = 2  # rows above and below the composer's cursor that a sidebar over the panes leaves free
-SIDEBAR_ROWS = 8  # minimum rows of such a sidebar
-SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to leave room for messages
-SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
+SIDEBAR_NARROW = 104  # terminal width below which the sidebar is narrower
+SIDEBAR_WHOLE = 76  # terminal width below which it takes the place of the panes
 SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
 CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
@@ -74,9 +71,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
         self._holding: Timer | None = None
-        self._making_way: Timer | None = None
-        self._line = -1  # cursor row when the sidebar's position was last checked
-        self._placed_for = -1  # cursor row for which the sidebar was last positioned
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self.show_news = Throttle(self.set_timer, self._show_now)
@@ -380,67 +374,18 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.tab_bar.active = active
         self.sidebar.active = active
         self.show_agents()
-        self.call_after_refresh(self._show_sidebar_again)
 
     def on_descendant_focus(self) -> None:
         self.show_agents()
 
     # Sidebar and size
 
-    def _show_sidebar(self) -> None:
-        """Show the sidebar; over the panes it is placed above or below the active composer."""
-        self.add_class("-sidebar")
-        styles = self.sidebar.styles
-        styles.height = styles.margin = None
-        self.sidebar.remove_class("-short")
-        self._placed_for = line = self._cursor_line()
-        if line < 0:
-            return
-        if self._making_way is None:
-            self._making_way = self.set_interval(SIDEBAR_SECONDS, self._make_way)
-        height = self.query_one("#middle").region.height
-        above, below = line - COMPOSER_ROWS, height - line - 1 - COMPOSER_ROWS
-        rows = max(SIDEBAR_ROWS, above, below)
-        self.sidebar.set_class(rows < SIDEBAR_SHORT, "-short")
-        styles.height = rows
-        if below > above:
-            styles.margin = (height - rows, 0, 0, 0)
-
-    def _cursor_line(self) -> int:
-        """Return the active pane's cursor row; -1 if there is none or the sidebar is beside the panes."""
-        pane = self.active_pane
-        if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
-            return -1
-        middle = self.query_one("#middle").region
-        if not (middle.height and pane.view.region.height):
-            return -1  # not laid out yet: `on_deck_rearranged` tries again
-        return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
-
-    def _make_way(self) -> None:
-        if not self.has_class("-sidebar"):
-            if self._making_way is not None:
-                self._making_way.stop()
-                self._making_way = None
-            return
-        if self.sidebar.has_focus_within:
-            return
-        before, self._line = self._line, self._cursor_line()
-        if self._line < 0 or not before == self._line != self._placed_for:
-            return
-        row = self.query_one("#middle").region.y + self._line
-        if self.sidebar.region.y <= row < self.sidebar.region.bottom:
-            self._show_sidebar()
-
-    def _show_sidebar_again(self) -> None:
-        if self.has_class("-sidebar"):
-            self._show_sidebar()
-
     def toggle_sidebar(self) -> None:
         """Show the sidebar, then the board, then neither."""
         if self.board_shown:
             self.leave_board()
         elif not self.has_class("-sidebar"):
-            self._show_sidebar()
+            self.add_class("-sidebar")
             self.sidebar.enter()
         elif not self.sidebar.has_focus_within:
             self.sidebar.enter()
@@ -455,26 +400,24 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.sidebar.show_locks(self._look_at_locks)
 
     def enter_locks(self) -> None:
-        self._show_sidebar()
+        self.add_class("-sidebar")
         self.sidebar.locks.enter()
 
     def on_sidebar_left(self) -> None:
-        if self.has_class("-overlay"):
+        if self.has_class("-whole"):
             self.remove_class("-sidebar")
         self.back_to_pane()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        self.set_class(event.size.width < SIDEBAR_NARROW, "-narrow")
+        self.set_class(event.size.width < SIDEBAR_WHOLE, "-whole")
         self.tour_panel.fit(event.size.height)
-        if self.has_class("-sidebar"):
-            self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")
         self.set_class(is_too_small(event.size.width, event.size.height), "-too-small")
         if was_small and not self.has_class("-too-small"):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
-        self.call_after_refresh(self._show_sidebar_again)
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
         else:
@@ -496,7 +439,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
         self.go_to(event.agent_id)
-        if self.has_class("-overlay"):
+        if self.has_class("-whole"):
             self.remove_class("-sidebar")
 
 

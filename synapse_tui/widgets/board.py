@@ -21,7 +21,7 @@ from synapse_tui.actions import BOARD_KEYS
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Readiness, draw
+from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Memo, Readiness, draw
 from .board_model import BoardModel, Row
 from .error_handling import FaultTolerant
 from .fit import Piece
@@ -129,9 +129,12 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self._detail: Detail | None = None
         self._version: object = None
         self._frame = 0
+        self._memo = Memo()
         self._lines: list[Line] = []
         self._pressed_on = ""
         self._tickers: list[Timer] = []
+        self._spinner: Timer | None = None
+        self._following = False
         self._settling: Timer | None = None
         self._waking: Timer | None = None
         self._base: Style | None = None
@@ -143,12 +146,13 @@ class Board(FaultTolerant, Widget, can_focus=True):
         for seconds, work in (
             (LOOK_SECONDS, self.look),
             (PICTURE_SECONDS, self._follow_picture),
-            (SPINNER_INTERVAL, self._turn),
         ):
             self._tickers.append(self.set_interval(seconds, work, pause=True))
+        self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn, pause=True)
 
     def begin(self, active: str) -> None:
         """Start to follow the agents; choose the one that needs the user most, else the active one."""
+        self._following = True
         for timer in self._tickers:
             timer.resume()
         self.find = None
@@ -158,8 +162,11 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self.choose(first.agent_id if first is not None else active)
 
     def end(self) -> None:
+        self._following = False
         for timer in self._tickers:
             timer.pause()
+        if self._spinner is not None:
+            self._spinner.pause()
 
     @property
     def _shown(self) -> bool:
@@ -169,6 +176,9 @@ class Board(FaultTolerant, Widget, can_focus=True):
         """Read everything again."""
         if self.source is not None and self.display:
             self.model.show(self.source.rows(), self.clock())
+            works = any(row.agent.state is AgentState.PROCESSING for row, _state in self.model.rows)
+            if self._spinner is not None:
+                (self._spinner.resume if works and self._following else self._spinner.pause)()
             self._look_at_chosen()
 
     def _look_at_chosen(self) -> None:
@@ -189,8 +199,7 @@ class Board(FaultTolerant, Widget, can_focus=True):
             self._look_at_chosen()
 
     def _turn(self) -> None:
-        works = any(row.agent.state is AgentState.PROCESSING for row, _state in self.model.rows)
-        if works and self._shown and self.app.app_focus and self.app.animation_level != "none":
+        if self._shown and self.app.app_focus and self.app.animation_level != "none":
             self._frame += 1
             self._draw()
 
@@ -216,11 +225,11 @@ class Board(FaultTolerant, Widget, can_focus=True):
         if not self._shown:
             return
         view = self._view()
-        drawing = draw(view, self.size.width, self.size.height)
+        drawing = draw(view, self.size.width, self.size.height, self._memo)
         if drawing.whole != self.answering.whole:
             self.answering.whole = drawing.whole or self._asked is None
             view = replace(view, readiness=self.answering.readiness(self.clock()))
-            drawing = draw(view, self.size.width, self.size.height)
+            drawing = draw(view, self.size.width, self.size.height, self._memo)
         lines = [self._hover(line) for line in drawing.lines] if self.hovered else drawing.lines
         self._show_lines(lines)
         self._plan()

@@ -6,10 +6,10 @@ the target of the piece it hits (`agent:ID`, `answer:NUMBER`, `key:KEY`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from rich.cells import cell_len, chop_cells
 
@@ -32,6 +32,7 @@ LEAST_LIST = 3  # lines of the list above a dialog that needs the room
 LEAST_TIMELINE = 7
 OPTION_LINES = 2  # an option of more lines is shortened
 BAR = 8  # cells of the longest bar of changed lines
+Drawn = TypeVar("Drawn")
 _RULES = frozenset("─━═╌┄-_ ")
 
 Readiness = Literal["ready", "resting", "changed", "sent", "hidden"]
@@ -132,14 +133,28 @@ class Drawing:
     whole: bool
 
 
-def draw(view: BoardView, width: int, height: int) -> Drawing:
-    """Draw the board in exactly `width` by `height` cells."""
+class Memo:
+    """The last result of each drawing function, used again for the same arguments."""
+
+    def __init__(self) -> None:
+        self._last: dict[object, tuple[tuple[object, ...], object]] = {}
+
+    def __call__(self, work: Callable[..., Drawn], *given: object) -> Drawn:
+        last = self._last.get(work)
+        if last is None or last[0] != given:
+            last = self._last[work] = given, work(*given)
+        return cast("Drawn", last[1])
+
+
+def draw(view: BoardView, width: int, height: int, memo: Memo | None = None) -> Drawing:
+    """Draw the board in exactly `width` by `height` cells; with a `memo`, only the parts that changed."""
+    memo = memo or Memo()
     head, foot = _head(view, width), _foot(view, width)
     if not view.rows:
         body = _middle(view.empty or "nothing matches", width, height - 2)
         return Drawing([head, *body, foot], whole=False)
     if width >= BESIDE:
-        body, whole = _beside(view, width, height - 4)
+        body, whole = _beside(view, width, height - 4, memo)
         lines = [head, _blank(width), *body, _blank(width), foot]
     else:
         gap = 1 if height >= LOW else 0
@@ -251,34 +266,36 @@ def _loudest(group: Sequence[tuple[Row, State]], head: str) -> State:
 def _target(row: Row, line: Line, *, chosen: bool) -> Line:
     target = f"agent:{row.agent_id}" if row.agent_id else ""
     if not chosen:
-        return [Piece(" " * EDGE, "", target), *(replace(piece, target=target) for piece in line)]
+        return [Piece(" " * EDGE, "", target), *(_with(piece, piece.style, target) for piece in line)]
     mark = Piece("▌ ", "$accent on $select", target)
-    return [
-        mark,
-        *(replace(piece, style=f"{piece.style} on $select".strip(), target=target) for piece in line),
-    ]
+    return [mark, *(_with(piece, f"{piece.style} on $select".strip(), target) for piece in line)]
+
+
+def _with(piece: Piece, style: str, target: str) -> Piece:
+    return Piece(piece.text, style, target, piece.tip, piece.cut)
 
 
 # Beside each other, or one beneath the other
 
 
-def _beside(view: BoardView, width: int, height: int) -> tuple[list[Line], bool]:
+def _beside(view: BoardView, width: int, height: int, memo: Memo) -> tuple[list[Line], bool]:
     left = min(width // 2 - 3, MOST)
     right = width - left - 2 * EDGE
     after = 0
     if width >= WIDEST and view.happenings:
         right, after = MOST + 2 * EDGE, width - left - MOST - 5 * EDGE
-    listed = _list(view, left, height)
+    agents = BoardView("", view.rows, chosen=view.chosen, frame=view.frame)
+    listed = memo(_list, agents, left, height)
     if after == 0 and height + 4 >= LOW and view.happenings:
         listed = _with_timeline(view.happenings, listed, left, height)
-    panel, whole = _panel(view, right, height)
+    chosen = BoardView("", detail=view.detail, readiness=view.readiness, refusal=view.refusal)
+    panel, whole = memo(_panel, chosen, right, height)
     aside = _timeline(view.happenings, after, height) if after else []
+    gap, rest = Piece(" " * EDGE), Piece(" " * (width - left - EDGE - right))
     lines = []
     for at in range(height):
-        line = [*_at(listed, at, left), Piece(" " * EDGE), *panel[at]]
-        if after:
-            line += [Piece(" " * EDGE), *_at(aside, at, after)]
-        lines.append(fill(line, [], width))
+        line = [*_at(listed, at, left), gap, *panel[at]]
+        lines.append(fill([*line, gap, *_at(aside, at, after)], [], width) if after else [*line, rest])
     return lines, whole
 
 
@@ -341,7 +358,7 @@ def _beneath(view: BoardView, width: int, height: int) -> tuple[list[Line], bool
 
 def _on(ground: str, line: Line) -> Line:
     return [
-        piece if " on " in piece.style else replace(piece, style=f"{piece.style} on ${ground}".strip())
+        piece if " on " in piece.style else _with(piece, f"{piece.style} on ${ground}".strip(), piece.target)
         for piece in line
     ]
 

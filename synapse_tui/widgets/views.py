@@ -23,7 +23,7 @@ from synapse_tui.model import (
     Sender,
 )
 
-from .states import ENDED, ENDED_SEEN, HOLDS, READY, State, state_mark
+from .states import ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, READY, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class AgentView:
     def mark(self) -> State:
         if self.exit is not None:
             return ENDED_SEEN if self.end_seen else ENDED
+        if self.gave_up:
+            return NEEDS_YOU
         mark = state_mark(self.state, unseen=self.unseen)
         return HOLDS if self.held and mark is READY else mark
 

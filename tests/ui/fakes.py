@@ -309,6 +309,7 @@ class FakeSettings:
             "tui.theme": "auto",
             "tui.signs": "auto",
             "tui.notifications": "bell",
+            "tui.quiet_hours": "",
         } | values
         self._changed = frozenset(values)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -297,3 +298,31 @@ async def test_no_tokens_where_none_are_stated(tmp_path: Path) -> None:
     reader = UsageReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)}, clock=lambda: 0.0)
     assert not await counted(reader)
     assert await counted(UsageReader(None, cwd=CWD, environ={})) is None
+
+
+async def test_tokens_in_a_database(tmp_path: Path) -> None:
+    path = tmp_path / ".local/share/opencode/opencode.db"
+    path.parent.mkdir(parents=True)
+    numbers = ("tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_write")
+    database = sqlite3.connect(path)
+    columns = ", ".join(f"{name} integer" for name in numbers)
+    database.execute(f"create table session (id, parent_id, directory, time_updated integer, {columns})")
+
+    def add(name: str, parent: str | None, folder: str, updated: float) -> None:
+        values = (name, parent, folder, updated * 1000, 60, 20, 15, 5)
+        database.execute("insert into session values (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        database.commit()
+
+    home = {"HOME": str(tmp_path)}
+    shown = PROFILES.find("opencode").usage_database
+    reader = UsageReader(None, cwd=CWD, environ=home, clock=lambda: 500.0, database=shown)
+    add("old", None, str(CWD), 400)
+    add("elsewhere", None, "/srv/other", 600)
+    assert await counted(reader) is None
+    add("ours", None, str(CWD), 600)
+    add("a subagent's", "ours", str(CWD), 600)
+    assert await counted(reader) == 200
+    add("another agent's", None, str(CWD), 600)
+    again = UsageReader(None, cwd=CWD, environ=home, clock=lambda: 500.0, database=shown)
+    assert await counted(again) is None
+    database.close()

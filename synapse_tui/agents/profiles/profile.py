@@ -267,6 +267,7 @@ class Profile:
     ignores: frozenset[str] = frozenset()  # signals of the agent that count for nothing
     resume: tuple[str, ...] = ()
     transcript: Transcript | None = None
+    usage_database: str = ""  # path of an SQLite file that states tokens as opencode's does
     quirks: Quirks = field(default_factory=Quirks)
     doctor: DoctorRules = field(default_factory=DoctorRules)
     source: Path = field(default_factory=Path)

@@ -487,6 +487,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         ignores=frozenset(top.convert("ignores", _word(get_args(Signal)))),
         resume=top.strings("resume"),
         transcript=top.read("transcript", _transcript) if top.has("transcript") else None,
+        usage_database=top.text("usage_database"),
         quirks=top.read("quirks", _quirks),
         doctor=top.read("doctor", read_doctor),
         source=path,
