@@ -651,6 +651,8 @@ def _composer_of(top: Section) -> ComposerRules | None:
 
 
 def _composer(section: Section) -> ComposerRules:
+    if section.flag("auto", default=False):
+        return replace(AUTO_COMPOSER, hints=section.patterns("hints"))
     prompt = section.pattern("prompt")
     if prompt is None:
         section.fault("prompt", "is needed to find the composer")
