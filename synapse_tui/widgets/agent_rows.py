@@ -14,7 +14,7 @@ from synapse_tui.git_changes import FolderChange
 
 from .board_model import Row
 from .fit import Piece, fill, pad, shorten, width_of
-from .states import HELD, HOLDS, READY, STARTING, State, spinning
+from .states import HELD, HOLDS, NEEDS_YOU, READY, STARTING, State, spinning
 
 CHANGES_FROM = 44  # cells of a row of two lines from which it shows changed lines
 FILES_FROM = 62  # and the number of files
@@ -42,7 +42,7 @@ def heading(state: State) -> Line:
 
 
 def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
-    """Return how many agents are in which state: `▲ 1 needs you  ◆ 1 done`; calm ones are not counted."""
+    """Return how many agents are in which state: `▲ 2 need you  ◆ 1 done`; calm ones are not counted."""
     shown: dict[str, tuple[State, int]] = {}
     for state, count in agents.items():
         if state.rank != READY.rank:
@@ -52,8 +52,9 @@ def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
     for word, (state, count) in shown.items():
         style = f"bold ${state.colour}" if state.calls else f"${state.colour}"
         gap = "  " if pieces else ""
+        said = "need you" if state is NEEDS_YOU and count > 1 else word
         pieces.append(
-            Piece(f"{gap}{state.glyph} {count} {word}" if words else f"{gap}{state.glyph} {count}", style)
+            Piece(f"{gap}{state.glyph} {count} {said}" if words else f"{gap}{state.glyph} {count}", style)
         )
     return pieces
 

@@ -8,9 +8,11 @@ import pytest
 
 from synapse_tui.agents.dialogs import Dialog
 from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.widgets.agent_rows import counts
 from synapse_tui.widgets.board import DEAD_SECONDS, Answering
 from synapse_tui.widgets.board_drawing import Asked
 from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, Row, doing, standing
+from synapse_tui.widgets.states import NEEDS_YOU
 from synapse_tui.widgets.views import AgentView
 
 
@@ -200,3 +202,8 @@ def test_a_dialog_that_is_not_shown_as_a_whole_cannot_be_answered() -> None:
     answering.show(asked(), 0.0)
     answering.whole = False
     assert answering.readiness(9.0) == "hidden"
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "▲ 1 needs you"), (2, "▲ 2 need you")])
+def test_the_count_of_those_that_need_you_is_a_sentence(count, said):
+    assert "".join(piece.text for piece in counts({NEEDS_YOU: count})) == said
