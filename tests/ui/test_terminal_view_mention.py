@@ -17,8 +17,8 @@ from synapse_tui.widgets.mention_overlay import (
 )
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import wrap_at_cursor
+from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
-from tests.waiting import until
 
 AGENTS = [
     Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100"),
