@@ -50,7 +50,7 @@ async def main() -> None:
             specs=[AgentSpec("dummy", name) for name in NAMES],
             layout="main",
             sidebar=True,
-            theme="synapse-dark",
+            theme="dark",
         )
         await host.start()
         try:

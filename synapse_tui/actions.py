@@ -123,8 +123,9 @@ ACTIONS: tuple[Action, ...] = (
     Action("detach", "Application", (), ("d",), "Detach",
            "Gives the terminal back; agents keep running, and synapse-tui attaches again.",
            words="leave background disconnect session tmux", anywhere=True),
-    Action("dismiss_tip", "Application", (), (".",), "Hide the tip",
-           "Hides the line at the first start that says what to try.", words="hint demo first dismiss"),
+    Action("tour", "Application", (), (".",), "Tour",
+           "Shows what to try first, with two demo agents; again, ends it for good.",
+           words="hint demo first learn tutorial alice bob dismiss"),
     Action("quit", "Application", (), ("q",), "Quit",
            "Asks whether to stop all agents or to leave them running.", words="exit leave stop end"),
 )

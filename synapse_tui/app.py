@@ -36,6 +36,7 @@ from .screens.new_agent import NewAgentActions
 from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
 from .screens.settings import SettingsActions
 from .screens.shell import TOAST_SECONDS, SessionControls, Shell
+from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.conversation import ConversationLog, ConversationView
 from .widgets.error_handling import FaultTolerant
@@ -46,6 +47,7 @@ from .widgets.pane_keys import Interceptor
 from .widgets.segment_bar import SegmentBar
 from .widgets.sidebar import Sidebar
 from .widgets.terminal_view import TerminalView
+from .widgets.tour import TourKeys
 
 if TYPE_CHECKING:
     from .agents.session import AgentSession
@@ -87,7 +89,7 @@ class SynapseApp(Shell):
         driver_class: None uses Textual's default driver.
         leader: Overrides the settings.
         sidebar: Overrides the settings.
-        theme: None picks a theme that suits the terminal.
+        theme: a value of the setting `tui.theme`; None follows the setting and the terminal.
         make_view: Creates the terminal widget of a session.
         trust: Trusts and loads the files in `host.profiles.untrusted`; None disables it.
         read_again: Reloads the project's files; None disables it.
@@ -158,6 +160,8 @@ class SynapseApp(Shell):
         self.messages = MessageActions(self, self.questions)
         self.agents = AgentActions(self)
         self.new_agents = NewAgentActions(self, self.keyboard)
+        self.tour = Tour(self, self.messages, self.new_agents)
+        self.keyboard.guide = self.tour
         self.externals = ExternalActions(self, self.messages)
         self.locks = LockActions(self, self.questions)
         self.settings = SettingsActions(self, self.appearance)
@@ -176,6 +180,7 @@ class SynapseApp(Shell):
             self.messages,
             self.agents,
             self.new_agents,
+            self.tour,
             self.externals,
             self.locks,
             self.settings,
@@ -268,8 +273,8 @@ class SynapseApp(Shell):
             self.new_agents.launch()
 
     def _open_all(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec]) -> None:
-        if tuple(defaults) == DEMO_AGENTS:
-            self.main.tip_bar.begin()
+        if tuple(defaults) == DEMO_AGENTS and self.tour.wanted:
+            self.tour.begin()
         self.main.expect([*specs, *defaults])
         self.new_agents.open_soon([*specs, *defaults])
 
@@ -299,6 +304,8 @@ class SynapseApp(Shell):
         settings = self.host.settings
         if changed & KEYS:
             self.use_keys(read_keymap(settings))
+        if "tui.signs" in changed:
+            self.appearance.follow_signs()
         if "tui.theme" in changed:
             self.appearance.follow_setting()
         if "tui.layout" in changed:
@@ -353,7 +360,9 @@ class SynapseApp(Shell):
     @on(SegmentBar.Pressed)
     def _bar_pressed(self, event: SegmentBar.Pressed) -> None:
         target = event.target
-        if event.bar is not self.main.tab_bar:
+        if isinstance(event.bar, TourKeys):
+            self.tour.press(target)
+        elif event.bar is not self.main.tab_bar:
             if target != "notice":
                 self._clicked(target)
         elif target in _TABS:

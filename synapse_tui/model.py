@@ -27,6 +27,7 @@ THEMES = (
     *("rose-pine-dawn", "atom-one-dark", "atom-one-light"),
 )
 """Colour themes of the application; `auto` follows the terminal's background."""
+SIGNS = ("auto", "drawn", "plain")
 AGENT_EXITED = "agent exited"
 """Reason of a held message whose agent's process has exited while its host still runs."""
 IN_INBOX = "in the inbox"
@@ -357,7 +358,9 @@ class AgentSpec:
     allowed: bool = False
 
 
-DEMO_AGENTS = tuple(AgentSpec("dummy", name, args=("--name", name)) for name in ("alice", "bob"))
+DEMO_AGENTS = tuple(
+    AgentSpec("dummy", name, args=("--name", name, "--part", name)) for name in ("alice", "bob")
+)
 """Opened if no agent is installed; the README's first example uses these names."""
 
 

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from synapse_tui.agents.composer import ComposerExplanation, explain_composer
 from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.intake import Intake, MessageStyle
-from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, explain
+from synapse_tui.agents.delivery.gate import Explanation, explain
 from synapse_tui.agents.profiles.profile import AUTO_COMPOSER, Profile
 from synapse_tui.agents.state import Timeline
 from synapse_tui.agents.watcher import Watcher
 from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
-from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.outbox import Outbox, OutboxControl
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.messages.text import check_size
@@ -72,9 +71,6 @@ class FakeAgent:
             newest=lambda: self.newest,
         )
         self.cwd = Path("/nowhere")
-        self.intake = Intake(
-            self.agent_id, Profile("fake", "Fake", "fake"), self.tasks, self.outbox, MessageStyle()
-        )
         self.allowed = False
         self.control = OutboxControl(
             self.tasks, self.outbox, cancel=self.withdraw, wake=lambda: None, allow=self._allow
@@ -134,7 +130,7 @@ class FakeAgent:
         check_size(request.text)
         self.requests.append(request)
         if request.follows:
-            followed = self.intake.take(request).follows
+            followed = self.control.put(request).follows
             return self.tasks.get(followed)
         if self.to_inbox:
             return self.info(request)

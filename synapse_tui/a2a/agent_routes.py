@@ -16,12 +16,11 @@ from starlette.responses import JSONResponse
 
 from synapse_tui.agents.composer import ComposerExplanation
 from synapse_tui.agents.composer_box import Refusal
-from synapse_tui.agents.delivery.gate import NO_PROFILE
-from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, WaitingMessage
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.errors import InvalidValue
 from synapse_tui.instructions import Composed
-from synapse_tui.messages.outbox import wants_answer
+from synapse_tui.messages.outbox import NO_PROFILE, OutboxControl, WaitingMessage, wants_answer
 from synapse_tui.model import USER, Task
 
 from .agent import HostedAgent
@@ -268,7 +267,7 @@ def composer_json(view: ComposerExplanation) -> dict[str, Any]:
         "draft_at": {"row": box.first + 1, "column": box.column + 1} if box is not None else None,
         "cursor": {"row": view.cursor[1] + 1, "column": view.cursor[0] + 1, "visible": view.cursor_visible},
         "refused": _refusal_json(refusal) if refusal is not None else None,
-        "dialog": dialog if reading.dialog else None,
+        "dialog": dialog if reading.dialog is not None else None,
         "rows": [
             {"row": place + 1, "part": view.part(place), "text": sound(row.rstrip())}
             for place, row in enumerate(view.rows)

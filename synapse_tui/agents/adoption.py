@@ -107,8 +107,8 @@ def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
     if "progress" in content:
         found.append(ProgressChanged(int(content["progress"]["state"]), int(content["progress"]["value"])))
     if "prompt" in content:
-        # A mark of output first: without one, the others count for nothing.
-        found += [PromptMark("C", {}), PromptMark(str(content["prompt"]["kind"]), {})]
+        # Marks of an output first: without them, the others count for nothing.
+        found += [PromptMark(kind, {}) for kind in ("C", "D", str(content["prompt"]["kind"]))]
     return tuple(found)
 
 

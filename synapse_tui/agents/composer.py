@@ -23,72 +23,11 @@ from .composer_box import (
     is_placeholder,
     without_prompt,
 )
-from .profiles.profile import ComposerRules, DialogKind, DialogRule, Profile
+from .dialogs import Dialog, find_choices, read_choices, read_dialog
+from .profiles.profile import ComposerRules, DialogKind, Profile
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
-
-_MARKS = "❯›▶▸➤→●◉>"
-_ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
-_CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
-_QUESTION = re.compile(r"\W*(\w.*[?？])")
-_GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
-_TAIL = 40
-_FOOTER = 6  # maximum rows of text below the choices
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    kind: DialogKind  # `permission` if one of the choices is a yes or a no
-    title: str  # nearest question above the choices; may be empty
-
-
-def find_choices(
-    rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
-) -> Choices | None:
-    """Find the focused list of choices; only for screens without the cursor in a composer."""
-    x, y = cursor
-    for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
-        row = _ROW.match(rows[place])
-        if row is None or row["mark"] is None:
-            numbered = numbered and not (prompts and _CHOICE_PROMPT.fullmatch(rows[place]))
-            continue
-        if (row.start("mark"), place) != (x, y) and not (numbered and row["number"]):
-            numbered = numbered and not prompts
-            continue
-        found = _choices(rows, place, row)
-        if len(found) > 1 and sum(bool(below.strip()) for below in rows[found[-1] + 1 :]) <= _FOOTER:
-            grants = any(_GRANTS.search(rows[choice]) for choice in found)
-            return Choices("permission" if grants else "question", _choices_title(rows, found[0]))
-    return None
-
-
-def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int]:
-    column, found = marked.start("text"), [place]
-    for step in (-1, 1):
-        number, blanks = int(marked["number"] or 0), 0
-        other = place + step
-        while 0 <= other < len(rows) and blanks < 2:
-            row = _ROW.match(rows[other])
-            blanks = blanks + 1 if row is None else 0
-            if row is not None and row.start("text") < column:
-                break
-            if row is not None and row.start("text") == column:
-                number += step
-                if row["mark"] is not None:
-                    return []
-                if marked["number"] and row["number"] != str(number):
-                    break
-                found.append(other)
-            other += step
-    return sorted(found)
-
-
-def _choices_title(rows: Sequence[str], first: int) -> str:
-    for row in reversed(rows[max(0, first - _TAIL) : first]):
-        if question := _QUESTION.match(row):
-            return " ".join(question[1].split())
-    return ""
 
 
 class Change(NamedTuple):
@@ -141,6 +80,11 @@ class ScreenText:
                 changed = True
         return changed
 
+    @property
+    def stripped(self) -> Sequence[str]:
+        """The rows without trailing blanks."""
+        return self._stripped[: len(self.rows)]
+
     def tail(self, count: int, first: int = 0) -> str:
         start = max(first, len(self.rows) - count)
         text = self._from.get(start)
@@ -150,9 +94,7 @@ class ScreenText:
 
 
 _HALF = Refusal("a frame is being drawn")
-CHOICES = "list of choices"  # name of dialogs that are recognized only by their structure
 _WRAP_SLACK = 4  # maximum free cells at the end of a wrapped row
-_TITLE_LENGTH = 200
 _LONG_PASTE = 200  # shorter pastes are never replaced by a placeholder without numbers
 _SCROLLED_ROWS = 3  # minimum rows that a composer shows of a long draft's end
 
@@ -163,10 +105,7 @@ class ComposerReading:
     draft: str = ""
     rows: int = 0  # screen rows of the draft
     placeholder: bool = False
-    dialog: bool = False
-    dialog_name: str = ""  # name of the matching rule; empty without a dialog
-    dialog_kind: DialogKind = "permission"
-    dialog_title: str = ""  # the agent's question; may be empty
+    dialog: Dialog | None = None
     pastes: tuple[re.Pattern[str], ...] = ()
     box: Box | None = None  # where it is; None if it is not visible
     refusal: Refusal | None = None  # why it is not visible; None without rules, or under a dialog
@@ -174,6 +113,20 @@ class ComposerReading:
     others: tuple[str, ...] = ()
     # the screen up to the cursor, if no rules say where the composer is and it was not recognised
     before_cursor: str = ""
+
+    @property
+    def dialog_name(self) -> str:
+        """Name of the dialog's rule; empty without a dialog."""
+        return self.dialog.name if self.dialog is not None else ""
+
+    @property
+    def dialog_kind(self) -> DialogKind:
+        return self.dialog.kind if self.dialog is not None else "permission"
+
+    @property
+    def dialog_title(self) -> str:
+        """The agent's question; may be empty."""
+        return self.dialog.title if self.dialog is not None else ""
 
     @property
     def vi_normal(self) -> bool:
@@ -213,25 +166,36 @@ class ComposerReader:
         found = find_composer(terminal, text.rows, rules) if rules is not None else None
         box = found if isinstance(found, Box) else None
         refusal = found if isinstance(found, Refusal) else None
-        asked = _dialog(self._profile.dialogs, text, box)
-        if asked is not None:
-            rule, title = asked
-            return ComposerReading(
-                visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
-            )
+        dialog = self._dialog(terminal, text, box)
+        if dialog is not None:
+            return ComposerReading(visible=False, dialog=dialog)
         if box is not None and rules is not None:
             reading = self._read(terminal, text, rules, box)
-            choices = _choices_in(terminal, text, box) if rules.auto and reading.draft else None
-            return reading if choices is None else _unknown(choices)
+            menu = _choices_in(terminal, text, box) if rules.auto and reading.draft else None
+            return reading if menu is None else ComposerReading(visible=False, dialog=menu)
         if not self._profile.receives:
             return ComposerReading(visible=False)  # a shell: menus in it belong to the user
         cursor = terminal.cursor.x, terminal.cursor.y
         numbered = rules is not None or not terminal.modes.cursor_visible
         choices = find_choices(text.rows, cursor, numbered=numbered, prompts=rules is None)
         if choices is not None:
-            return _unknown(choices)
+            dialog = read_choices(choices, text.stripped, terminal)
+            return ComposerReading(visible=False, dialog=dialog)
         before = before_cursor(terminal, text.rows) if rules is not None and rules.auto else ""
         return ComposerReading(visible=False, refusal=refusal, before_cursor=before)
+
+    def _dialog(self, terminal: Terminal, text: ScreenText, box: Box | None) -> Dialog | None:
+        """Return the dialog on the screen.
+
+        If a composer has the cursor, only what is in or below it can be a dialog: the conversation above may
+        quote one.
+        """
+        first = box.top if box is not None else 0
+        for rule in self._profile.dialogs:
+            shown = text.tail(rule.tail, first)
+            if all(pattern.search(shown) for pattern in rule.screen):
+                return read_dialog(rule, text.stripped, terminal, first=first)
+        return None
 
     def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
         rows = terminal.screen.rows[box.first : box.last + 1]
@@ -284,45 +248,11 @@ def screen_rows(terminal: Terminal) -> list[str]:
     return list(ScreenText.of(terminal).rows)
 
 
-def _dialog(
-    rules: Sequence[DialogRule], screen: ScreenText, box: Box | None
-) -> tuple[DialogRule, str] | None:
-    """Return the dialog on the screen and its title.
-
-    If a composer has the cursor, only what is in or below it can be a dialog: the conversation above may
-    quote one.
-    """
-    first = box.top if box is not None else 0
-    for rule in rules:
-        text = screen.tail(rule.tail, first)
-        if all(pattern.search(text) for pattern in rule.screen):
-            return rule, _title(rule, text)
-    return None
-
-
-def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> Choices | None:
+def _choices_in(terminal: Terminal, text: ScreenText, box: Box) -> Dialog | None:
     """Find choices in what looks like a composer with a draft, if no rules say that it is one."""
     cursor = box.cursor or (terminal.cursor.x, terminal.cursor.y)
-    return find_choices(text.rows, cursor, numbered=not terminal.modes.cursor_visible)
-
-
-def _unknown(choices: Choices) -> ComposerReading:
-    return ComposerReading(
-        visible=False,
-        dialog=True,
-        dialog_name=CHOICES,
-        dialog_kind=choices.kind,
-        dialog_title=choices.title[:_TITLE_LENGTH],
-    )
-
-
-def _title(rule: DialogRule, text: str) -> str:
-    parts: list[str] = []
-    for pattern in rule.title:
-        found = list(pattern.finditer(text))
-        if found:
-            parts.append(" ".join(found[-1].group(found[-1].lastindex or 0).split()))
-    return " · ".join(part for part in parts if part)[:_TITLE_LENGTH]
+    found = find_choices(text.rows, cursor, numbered=not terminal.modes.cursor_visible)
+    return read_choices(found, text.stripped, terminal) if found is not None else None
 
 
 def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Box) -> ComposerReading:

@@ -37,6 +37,7 @@ from synapse_tui.terminal.style import Rgb
 from .answers import AnswerCollector
 from .composer import ComposerReading, screen_rows
 from .composer_box import end_of_conversation, find_box
+from .dialogs import Dialog
 from .profiles.profile import Profile, Signal
 from .state import StateDetector, Timeline
 
@@ -388,6 +389,13 @@ class AgentConsole:
     def reading(self) -> ComposerReading:
         return self.detector.reading
 
+    @property
+    def dialog(self) -> Dialog | None:
+        return self.detector.dialogs.current
+
+    def dialog_answered(self) -> None:
+        self.detector.dialogs.answered(self._clock())
+
     def empty_for(self) -> float:
         return self._clock() - self._empty_since if self._empty_since is not None else 0.0
 
@@ -410,10 +418,7 @@ class AgentConsole:
         self.process.signal(number)
 
     def look_for_key(self) -> None:
-        """Process output in the kernel's buffer, if it is little: a dialog may just have been drawn.
-
-        If there is more, the screen counts as it is.
-        """
+        # Only output in the kernel's buffer; if there is more, the screen counts as it is.
         if self.alive and not self.terminal.paused:
             self._scheduler.look(self.process.fd)
 
@@ -454,6 +459,14 @@ class AgentConsole:
     def _below(self, rows: int) -> int:
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
         return len(below) - below[::-1].index(True) if any(below) else 0
+
+    def follow(self, profile: Profile) -> None:
+        """Read the screen by a changed profile."""
+        self._profile = profile
+        self.terminal.half_blanks = profile.quirks.half_blanks
+        self._signals = {kind: event for kind, event in self._signals.items() if kind not in profile.ignores}
+        self.detector.follow(profile)
+        self._update()
 
     def resize(self, columns: int, lines: int) -> None:
         self._resized_early |= self.detector.report.state is AgentState.STARTING
@@ -543,9 +556,9 @@ class AgentConsole:
             self._signals["status"] = event
         elif isinstance(event, ProgressChanged):
             self._signals["progress"] = event
-        elif isinstance(event, PromptMark) and (event.kind == "C" or "prompt" in self._signals):
-            self._signals["prompt"] = event
         self.detector.event(event, self._clock())
+        if isinstance(event, PromptMark) and self.detector.marks_outputs:
+            self._signals["prompt"] = event
 
     def _update(self) -> None:
         before = self.detector.report

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from .dialogs import FLICKER, Dialog
+
 QUIET = 0.8  # seconds without a key after which the user counts as not typing
 # the same if the agent has shown nothing since the last key, so that a draft may not be visible yet
 QUIET_BLIND = 3.0
@@ -24,7 +26,6 @@ READ_AGAIN = 0.005  # seconds between two checks whether it was read
 # seconds without a key, and since a dialog opened, after which a key is meant for the dialog
 DELIBERATE = 0.7
 OPENS = 1.0  # seconds in which an agent opens a menu that the user's key requested
-FLICKER = 0.15  # seconds for which a dialog may disappear while it is redrawn
 ALWAYS = NEVER = float("-inf")
 
 _REPORTS = re.compile(
@@ -67,12 +68,6 @@ def presses_stop(data: bytes) -> bool:
 def is_shortcut(data: bytes) -> bool:
     """Whether this is a key other than Enter that types nothing, and so may open a menu."""
     return data[:1] < b" " and not presses_enter(data) and not data.startswith(b"\x1b[200~")
-
-
-class Dialog(NamedTuple):
-    name: str = ""  # name of the profile's rule; empty if only the agent's state shows the dialog
-    title: str = ""
-    grants: bool = True
 
 
 class _Held(NamedTuple):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import AgentExited
+from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import (
     AgentBell,
     AgentProcessExited,
@@ -24,12 +25,13 @@ from synapse_tui.events import (
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.changes import Progress
 from synapse_tui.messages.follow_ups import FollowUps
-from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.outbox import Outbox, OutboxControl
 from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
+    INFO_PRIORITY,
     INTERRUPT_PRIORITY,
     USER,
     AgentSpec,
@@ -49,16 +51,18 @@ from synapse_tui.workspace import AgentHandover, SavedAgent
 from .adoption import AdoptedSession, signals_to_json, task_to_json
 from .composer import ComposerExplanation, ComposerReading, explain_composer
 from .console import AgentConsole, ConsoleListener, Launch, Past
+from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
-from .delivery.gate import EXITED, dialog_for_keys, dialog_open
-from .delivery.intake import Intake, MessageStyle, typed_text
+from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, explain
 from .delivery.interrupt import InterruptOutcome
-from .delivery.outbox_control import Explanation, OutboxControl, explain
+from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
+from .dialogs import Dialog
 from .environment import with_profile
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
+from .profiles.programs import start_words
 from .raw_log import RawLog
 from .state import Timeline
 from .transcript import AnswerReader
@@ -143,6 +147,7 @@ class AgentSession:
     delivery: Delivery
     _pace: Pace
     _progress: Progress
+    _reader: AnswerReader
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -179,7 +184,6 @@ class AgentSession:
         self.control = OutboxControl(
             self.tasks, self.outbox, cancel=self.cancel, wake=self._wake, allow=self._allow
         )
-        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
         self.briefing = Briefing(
             self.tasks,
             self.outbox,
@@ -229,7 +233,6 @@ class AgentSession:
         self._scrollback = scrollback
         self._before = before
         self._adopted = adopted
-        self._reader = AnswerReader(profile.transcript, cwd=cwd, environ=self.environ)
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         self._size = (80, 24)
         self._focused = False
@@ -251,6 +254,12 @@ class AgentSession:
     @property
     def began(self) -> float:
         return self.briefing.began
+
+    @property
+    def start_command(self) -> str:
+        """The command that opens it again under the same id."""
+        spec = replace(self.spec, profile=self.agent_type, name=self.name, cwd=self.cwd)
+        return shlex.join(("synapse", "start", *start_words(spec, self.port)))
 
     @property
     def pid(self) -> int:
@@ -340,6 +349,7 @@ class AgentSession:
             guardian=self._guardian,
         )
         loop = asyncio.get_running_loop()
+        self._reader = AnswerReader(self.profile.transcript, cwd=self.cwd, environ=self.environ)
         turns = TurnTracker(
             self.tasks,
             loop.time,
@@ -422,15 +432,32 @@ class AgentSession:
         if self._log is not None:
             await self._log.close()
 
+    async def follow(self, profile: Profile) -> None:
+        """Apply a changed profile to the running process, after the message that is being typed.
+
+        What a process gets at its start (command, environment, hooks, transcript) changes at the next one.
+        """
+        delivery = self.delivery
+        async with delivery.busy:
+            if delivery is not self.delivery or not self.console.alive:
+                return
+            self._use(profile)
+            delivery.follow(profile)
+            self.turns.queueing = profile.working_input == "queue"
+            self.console.follow(profile)
+        self.console.wake()
+
+    def _use(self, profile: Profile) -> None:
+        self.environ = with_profile(self.environ, self.profile, profile)
+        self.profile = profile
+        self.watcher.profile = profile
+        self.briefing.wanted = profile.instructions and profile.receives
+
     async def restart(self, profile: Profile | None = None) -> None:
         """Restart the agent; it keeps its id, queue and tasks."""
         await self._end()
         if profile is not None and profile != self.profile:
-            self.environ = with_profile(self.environ, self.profile, profile)
-            self.profile = profile
-            self._intake.profile = self.watcher.profile = profile
-            self.briefing.wanted = profile.instructions and profile.receives
-            self._reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
+            self._use(profile)
         self._follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
@@ -512,6 +539,15 @@ class AgentSession:
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
 
+    @property
+    def dialog(self) -> Dialog | None:
+        """The dialog on the screen; None also while it is redrawn."""
+        return self.console.dialog if self._launched and self.exit is None else None
+
+    async def answer_dialog(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Type a person's answer to the dialog that the person saw; see `Host.answer_dialog`."""
+        return await self._live().answer(serial, fingerprint, option)
+
     # -- messages ---
 
     def accept(self, request: MessageRequest) -> Task:
@@ -521,7 +557,10 @@ class AgentSession:
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        task = self._intake.take(request)
+        if not self.profile.receives:
+            raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
+        inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY
+        task = self.control.put(request, inbox=inbox)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
+from synapse_tui.agents.dialogs import DialogLog
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
 from synapse_tui.dataclass import dataclass
 from synapse_tui.hooks import HookKind
@@ -164,7 +165,7 @@ def _status_holds(rule: StateRule, signals: Signals) -> bool:
 
 
 def _composer_holds(rule: StateRule, signals: Signals) -> bool:
-    if rule.dialog is not None and signals.composer.dialog is not rule.dialog:
+    if rule.dialog is not None and (signals.composer.dialog is not None) is not rule.dialog:
         return False
     return rule.composer is None or signals.composer.visible is rule.composer
 
@@ -296,10 +297,12 @@ class StateDetector:
         self._status_fields: Mapping[str, str] = MappingProxyType({})
         self._progress: int | None = None
         self._prompt = ""
+        self._marks: set[str] = set()
         self._text = ScreenText()
         self._title = ""
         self._composer = ComposerReader(profile)
         self._reading = ComposerReading(visible=False)
+        self.dialogs = DialogLog()
         self._half = False  # whether the reading was taken mid-frame
         self._changed = now
         self._frame_began: float | None = None
@@ -312,6 +315,18 @@ class StateDetector:
         self._hints = HookHints()
         self._candidate = self.report.state
         self._candidate_since = self.report.since
+
+    def follow(self, profile: Profile) -> None:
+        """Decide by a changed profile, from the next update on."""
+        self._profile = profile
+        self._composer = ComposerReader(profile)
+        self._half = True  # what was read by the old rules proves nothing
+        if "status" in profile.ignores:
+            self._status, self._status_fields = "", MappingProxyType({})
+        if "progress" in profile.ignores:
+            self._progress = None
+        if "prompt" in profile.ignores:
+            self._prompt = ""
 
     @property
     def timeline(self) -> Sequence[StateReport]:
@@ -330,6 +345,11 @@ class StateDetector:
     def reports_status(self) -> bool:
         return bool(self._status)
 
+    @property
+    def marks_outputs(self) -> bool:
+        """Whether OSC 133 proves anything: some programs put marks around messages, also earlier ones."""
+        return self._marks >= {"C", "D"}
+
     def event(self, event: TerminalEvent, now: float) -> None:
         if self.report.state is AgentState.EXITED:
             return
@@ -340,8 +360,10 @@ class StateDetector:
                 self._status, self._status_fields = state, fields
             case ProgressChanged(state=progress):
                 self._progress = progress
-            # Some programs mark only where prompts begin, also of earlier messages.
-            case PromptMark(kind=kind) if kind == "C" or (self._prompt and kind in "ABD"):
+            case PromptMark(kind=kind) if kind in "ABCD":
+                self._marks.add(kind)
+                if not self.marks_outputs:
+                    return
                 self._prompt = kind
             case _:
                 return
@@ -377,6 +399,7 @@ class StateDetector:
     def exited(self, now: float, how: str = "") -> StateReport:
         """Record the end of the process; the state is final."""
         self._deadline = None
+        self.dialogs.look(None, now)
         if self.report.state is not AgentState.EXITED:
             self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
         return self.report
@@ -395,6 +418,7 @@ class StateDetector:
         if change.any or self._half or terminal.modes.synchronized:
             self._reading = self._composer.read(terminal, self._text)
             self._half = terminal.modes.synchronized
+        self.dialogs.look(self._reading.dialog, now)
 
     def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)

@@ -175,7 +175,8 @@ class TurnTracker:
         self._tasks = tasks
         self._clock = clock
         self._turn_tasks = turn_tasks or TurnTasks()
-        self._queues = queues
+        self.queueing = queues
+        """Whether the agent queues a message that is typed during a turn."""
         self.current: Turn | None = None
         self.newest = ""
         """Task of the newest turn, even if it is over, until the user submits a prompt."""
@@ -289,14 +290,14 @@ class TurnTracker:
             self._turn_tasks.taken(turn.message_id, turn.task_id)
 
     def _into_turn(self, turn: Turn) -> None:
-        turn.waits, turn.worked = self._queues, not self._queues
+        turn.waits, turn.worked = self.queueing, not self.queueing
         if self.current is None:
             self.current = turn
             return
         self._behind = turn
-        turn.steers = not self._queues
+        turn.steers = not self.queueing
         # Later output answers the first message only if the second steered it.
-        (self.current.prompts if self._queues else self.current.steered_by).append(turn.text)
+        (self.current.prompts if self.queueing else self.current.steered_by).append(turn.text)
 
     def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
         answer.begin()

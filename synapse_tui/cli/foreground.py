@@ -39,13 +39,14 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> N
     project = ProjectFiles(find_project(base), UserPaths.of_environment())
     host = project.new_host(base)
     follow_log_level(host.following)
-    wanted = list(specs) or project.agents()
-    check_any(host, wanted)
+    defaults = [] if specs else project.agents()
+    check_any(host, [*specs, *defaults])
     hung_up = asyncio.Event()
     app = SynapseApp(
         host,
-        specs=wanted,
-        layout=layout or project.settings.text("tui.layout"),
+        specs=specs,
+        defaults=defaults,
+        layout=layout or project.layout(defaults) or project.settings.text("tui.layout"),
         driver_class=driver_class(DriverOptions(sys.stdin.fileno(), sys.stdout.fileno(), hung_up.set)),
         trust=lambda: project.trust(host),
         read_again=lambda: project.read_again(host),

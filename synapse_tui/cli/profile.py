@@ -254,7 +254,7 @@ def edit_command(*, name: str) -> None:
     if given and _read(path) != before:
         raise ConfigError(f"{path} was changed by another program meanwhile", "edit it again")
     save(path, data)
-    note(f"synapse: {path} was saved; agents started from now on use it")
+    note(f"synapse: {path} was saved; running sessions use it now")
     if any(each.stem == path.stem for each in _files(project)):
         note(f"synapse: this project has a profile of that name too, which replaces yours: {project}")
     note(f"to test it on the installed agent: synapse doctor {path.stem}")

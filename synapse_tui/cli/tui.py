@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from synapse_tui import __version__
-from synapse_tui.agents.profiles.programs import command_spec, parse_agent
+from synapse_tui.agents.profiles.programs import command_spec, parse_agent, place_text
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import LAYOUTS, AgentSpec
 
@@ -163,7 +163,7 @@ def _with_extra(specs: list[AgentSpec], extra: tuple[str, ...]) -> list[AgentSpe
     without = [place for place, spec in enumerate(specs) if not spec.profile]
     if without and (len(without) > 1 or not extra):
         raise ConfigError(
-            f"'{_place(specs[without[-1]])}' names no agent",
+            f"'{place_text(specs[without[-1]])}' names no agent",
             "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api, or give its command after --",
         )
     if without:
@@ -177,10 +177,6 @@ def _with_extra(specs: list[AgentSpec], extra: tuple[str, ...]) -> list[AgentSpe
     elif extra:
         specs[0] = dataclasses.replace(specs[0], args=(*specs[0].args, *extra))
     return specs
-
-
-def _place(spec: AgentSpec) -> str:
-    return (f":{spec.name}" if spec.name else "") + (f"@{spec.cwd}" if spec.cwd is not None else "")
 
 
 def run_profile(profile: str, arguments: Sequence[str]) -> None:

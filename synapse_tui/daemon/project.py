@@ -131,6 +131,14 @@ class ProjectFiles:
         )
         return configured or ([] if any(installed) else list(DEMO_AGENTS))
 
+    def layout(self, defaults: Sequence[AgentSpec]) -> str:
+        """Return the layout for the agents opened by default; empty for the setting's.
+
+        Both demo agents are shown, so that a message can be seen to arrive.
+        """
+        demo = tuple(defaults) == DEMO_AGENTS and self.settings.is_default("tui.layout")
+        return "columns" if demo else ""
+
 
 def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:
     """Check that one of the agents can be opened, before taking over the terminal.

@@ -17,7 +17,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.content import plain
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
-from synapse_tui.model import DEMO_AGENTS, AgentSpec
+from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, spec_from_json
 
 from .connection import Connection
@@ -213,9 +213,7 @@ class SessionServer:
             connection, environ, record=str(line.get("record") or ""), overwrite=bool(line.get("overwrite"))
         )
         layout = str(line.get("layout") or "")
-        if not layout and tuple(defaults) == DEMO_AGENTS and self._host.settings.is_default("tui.layout"):
-            layout = "columns"  # both panes visible, so that the user sees a message arrive
-        self._display.arrange(layout)
+        self._display.arrange(layout or self._project.layout(defaults))
         self._display.open(specs, defaults)
 
     async def _read_files(self) -> None:

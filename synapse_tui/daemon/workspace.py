@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +17,11 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
+from synapse_tui.paths import tilde
 from synapse_tui.screens.questions import RestoreOffer
 from synapse_tui.terminal import Terminal, capture_history
+from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.text import one_line
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
 
 log = logging.getLogger(__name__)
@@ -26,6 +30,8 @@ DEBOUNCE = 1.0
 """Seconds between a change and saving it; changes in between are saved together."""
 SCROLLBACK_INTERVAL = 60.0
 """Seconds between checks for terminals whose scrollback has changed."""
+COMMAND_WIDTH = 120
+"""Cells of a command line that a question shows."""
 
 
 class WorkspaceSaver:
@@ -247,7 +253,7 @@ class LostWorkspace:
             self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
 
     def offer(self) -> RestoreOffer:
-        agents = [_words(agent) for agent in self._saved.agents]
+        agents = tuple(_words(agent) for agent in self._saved.agents)
         saved = self._saved
         return RestoreOffer(
             agents,
@@ -326,7 +332,8 @@ class LostWorkspace:
 
 def _words(agent: SavedAgent) -> str:
     name = f" '{agent.name}'" if agent.name else ""
-    return f"{agent.profile}{name} in {agent.cwd}"
+    command = shorten(one_line(shlex.join((*agent.command, *agent.args))), COMMAND_WIDTH, "middle")
+    return f"{agent.profile}{name} in {tilde(agent.cwd)}" + (f": {command}" if agent.command else "")
 
 
 async def find_lost(

@@ -190,6 +190,7 @@ STEPS: Sequence[Step] = (
         )""",
         "CREATE INDEX ix_entries_task ON entries (project, alias, task_id)",
     ),
+    Additive(("ALTER TABLE tasks ADD COLUMN command VARCHAR NOT NULL DEFAULT ''",)),
 )
 """Statements of each step, in order; the version of a file is the number of steps taken."""
 
@@ -445,5 +446,6 @@ POSTGRES_STEPS: Sequence[Step] = (
             state text COLLATE "C" NOT NULL
         )""",
     ),
+    Additive(("ALTER TABLE tasks ADD COLUMN command text NOT NULL DEFAULT ''",)),
 )
 """Statements of each step, in order; the version of a database is the number of steps taken."""

@@ -88,6 +88,8 @@ class TaskRow(SQLModel, table=True):
     """Whether it stays in the history after its end, once replies and notifications are settled."""
     called: str | None = None
     """Name of the receiving agent; empty without a name, None if not recorded."""
+    command: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """Opens the receiving agent again, until the task ends; empty if not recorded."""
 
 
 class ChangeRow(SQLModel, table=True):

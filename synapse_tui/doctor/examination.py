@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 
 from synapse_tui.agents.composer import ScreenText
-from synapse_tui.agents.delivery.intake import typed_text
+from synapse_tui.agents.delivery.typed_text import typed_text
 from synapse_tui.agents.profiles.profile import (
     DOCTOR_PROMPTS,
     DoctorPrompt,
@@ -97,7 +97,7 @@ class Recorder:
             status=status.state if status is not None else "",
             progress=progress.state if isinstance(progress, ProgressChanged) else None,
             composer=reading.visible,
-            dialog=reading.dialog,
+            dialog=reading.dialog is not None,
             rows=rows[-TAIL:],
             cursor=terminal.display[terminal.cursor.y].rstrip(),
             quiet=console.now() - self._changed,

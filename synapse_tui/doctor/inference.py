@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.composer import ComposerReading, Proof, ScreenText, find_choices, read_composer
+from synapse_tui.agents.composer import ComposerReading, Proof, ScreenText, read_composer
+from synapse_tui.agents.dialogs import find_choices
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.profiles.reader import read_profile
 from synapse_tui.agents.profiles.writer import Plain, block

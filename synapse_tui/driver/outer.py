@@ -42,6 +42,8 @@ class OuterTerminal:
     scheme_dark: bool | None = None  # whether the colour scheme is dark (`CSI ? 997 n`)
     modes: dict[int, int] = field(default_factory=dict)  # as in DECRPM: 1 set, 2 reset, 3 and 4 permanently
     version: str = ""  # name and version (XTVERSION)
+    # whether characters of ambiguous width (UAX #11), such as our signs, take two cells
+    wide_signs: bool | None = None
 
     @property
     def dark(self) -> bool | None:
@@ -91,6 +93,8 @@ END_SYNCHRONIZED: Final = "\x1b[?2026l"
 # every terminal answers this, so earlier queries unanswered by then are not supported
 QUERY_ATTRIBUTES: Final = "\x1b[c"
 QUERY_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\"
+# writes a sign and asks where the cursor is then; in the second row, since `CSI 1;2R` may be Shift+F3
+MEASURE_SIGN: Final = "\x1b[2;1H▲\x1b[6n\x1b[2K"
 _QUERIES: Final = "\x1b[?u" + "\x1b[?2026$p\x1b[?2031$p" + "\x1b[>q" + "\x1b[?996n" + QUERY_COLORS
 
 _LASTING = re.compile(
@@ -168,7 +172,7 @@ COLOR_SCHEME_MODE = 2031
 @dataclass(frozen=True, slots=True)
 class Reaction:
     write: str = ""  # to be written to the terminal
-    colors: bool = False  # whether colours or a colour scheme were reported
+    changed: bool = False  # whether the look depends on what was reported
     synchronized: bool = False  # whether synchronized output is supported (mode 2026)
 
 
@@ -195,7 +199,8 @@ class Handshake:
             wanted += [CURSOR_SHAPE, POINTER_SHAPE]
         questions = queries(self._environ)
         self.waiting = bool(questions)
-        return "".join(self._enter(mode) for mode in wanted) + questions
+        measure = MEASURE_SIGN if questions else ""
+        return "".join(self._enter(mode) for mode in wanted) + measure + questions
 
     def take(self, reply: bytes) -> Reaction:
         if match := _OSC.fullmatch(reply):
@@ -204,15 +209,22 @@ class Handshake:
             self._outer.version = match["text"].decode("utf-8", "replace")
         elif match := _CSI.fullmatch(reply):
             numbers = [int(number or 0) for number in match["params"].decode().split(";")]
-            match match["prefix"] + match["final"], numbers:
-                case b"?u", _:
-                    return Reaction(self._push_keyboard())
-                case b"?c", _:
-                    return Reaction(self._take_attributes())
-                case b"?$y", [mode, state]:
-                    return self._take_mode(mode, state)
-                case b"?n", [997, scheme]:
-                    return self._take_scheme(dark=scheme == 1)
+            return self._take_csi(match["prefix"] + match["final"], numbers)
+        return Reaction()
+
+    def _take_csi(self, kind: bytes, numbers: list[int]) -> Reaction:
+        match kind, numbers:
+            case b"?u", _:
+                return Reaction(self._push_keyboard())
+            case b"?c", _:
+                return Reaction(self._take_attributes())
+            case b"?$y", [mode, state]:
+                return self._take_mode(mode, state)
+            case b"?n", [997, scheme]:
+                return self._take_scheme(dark=scheme == 1)
+            case b"R", [2, column]:
+                self._outer.wide_signs = column > 2
+                return Reaction(changed=True)
         return Reaction()
 
     def _take_color(self, number: int, body: str) -> Reaction:
@@ -220,11 +232,11 @@ class Handshake:
         if name is None or color is None:
             return Reaction()
         setattr(self._outer, name, color)
-        return Reaction(colors=True)
+        return Reaction(changed=True)
 
     def _take_scheme(self, *, dark: bool) -> Reaction:
         before, self._outer.scheme_dark = self._outer.dark, dark
-        return Reaction("" if before is None or before is dark else QUERY_COLORS, colors=True)
+        return Reaction("" if before is None or before is dark else QUERY_COLORS, changed=True)
 
     def keyboard(self, child_flags: int) -> str:
         """Return the sequence that requests a child's keyboard reports, if supported."""

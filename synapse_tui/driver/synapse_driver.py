@@ -124,7 +124,7 @@ class SynapseDriver(Driver):
         outer = link.outer
         if outer.settable(2026):
             self.send_message(messages.TerminalSupportsSynchronizedOutput())
-        if outer.dark is not None:
+        if outer.dark is not None or outer.wide_signs is not None:
             self.send_message(OuterTerminalChanged(outer))
         self._repaint()
 
@@ -251,7 +251,7 @@ class SynapseDriver(Driver):
     def _replied(self, reaction: Reaction, raw: bytes) -> None:
         if reaction.synchronized:
             self.send_message(messages.TerminalSupportsSynchronizedOutput())
-        if reaction.colors:
+        if reaction.changed:
             self.send_message(OuterTerminalChanged(self.outer))
         if self.options.on_reply is not None:
             self.options.on_reply(raw)

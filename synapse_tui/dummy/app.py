@@ -16,6 +16,7 @@ from typing import Literal
 from synapse_tui import __version__
 
 from .composer import Composer
+from .parts import PARTS
 from .runner import State, StatusSignals, TurnRunner
 from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
 from .script import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
@@ -23,6 +24,7 @@ from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, 
 
 SLOW_READ = 0.02  # Seconds between two reads with a limited rate
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
+PLACEHOLDER = 'Try "hello", or "@NAME hi" for another pane'
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
@@ -203,6 +205,7 @@ class Options(argparse.Namespace):
     prompt: str
     name: str
     reply: str
+    part: str
     log: str
     resume: bool
     alternate_screen: bool
@@ -243,6 +246,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("prompt", nargs="?", default="", help="submitted as soon as it has started")
     add("--name", default="", help="what it calls itself (default: its address, or dummy)")
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
+    add("--part", default="", choices=("", *PARTS), help="play a part of the tour or the demo")
     add("--version", action="version", version=f"dummy {__version__}")
     add("--resume", action="store_true", help="say that the last conversation was resumed")
     help_of_log = "log all input as JSON lines; also $SYNAPSE_DUMMY_LOG"
@@ -310,7 +314,9 @@ class DummyApp:
         self.exit_code = 0
         self.exit_signal = 0
         self.style = Style(color=options.color)
-        self.transcript = Transcript(self.style, options.name)
+        self.transcript = Transcript(
+            self.style, options.name, PARTS[options.part].hello if options.part else ""
+        )
         self.painter: Painter = (
             AlternateScreenPainter(tty.write, lambda: tty.size[1])
             if options.alternate_screen
@@ -389,7 +395,7 @@ class DummyApp:
         finished, tail = self.transcript.take(columns)
         view = PanelView(
             composer=self.composer,
-            placeholder='Try "hello", or "@NAME hi" for another pane',
+            placeholder=f"Write to {self.options.name}" if self.options.part else PLACEHOLDER,
             dialog=self.dialog,
             working=self.runner.seconds,
             step=self._step,

@@ -7,9 +7,10 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Literal
 
+from .parts import PARTS
 from .screen import Block, Frame
 from .script import WIDE, Dialog, Directive, answer, directives, permission, question, slow_text
 from .widths import clip, printable
@@ -242,6 +243,11 @@ class TurnRunner:
             yield from self._run(text[1:].strip())
             return
         yield THINKING
+        part = PARTS.get(self._app.options.part)
+        steps = part.perform(text) if part is not None else None
+        if steps is not None:
+            yield from self._play(steps)
+            return
         slow = 0.0
         for directive in directives(text):
             if directive.name == "slow":
@@ -252,6 +258,14 @@ class TurnRunner:
                 return
         reply = answer(text, turn=self._number, reply=self._app.options.reply)
         yield from self._stream(slow_text(reply, slow) if slow else reply, slow)
+
+    def _play(self, steps: Iterable[str | Directive]) -> Turn:
+        for step in steps:
+            if isinstance(step, str):
+                self._said = None
+                yield from self._stream(step, 0.0)
+            else:
+                yield from _ACTIONS[step.name](self, step)
 
     def _stream(self, text: str, seconds: float) -> Turn:
         words = re.findall(r"\s*\S+", text)
@@ -328,6 +342,9 @@ class TurnRunner:
         else:
             self._show_tool(directive.argument, "denied by the user")
 
+    def _do(self, directive: Directive) -> Turn:
+        yield from self._run(directive.argument)
+
     def _ask(self, directive: Directive) -> Turn:
         dialog = question(directive.argument or "Shall I continue?")
         yield from self._ask_dialog(dialog)
@@ -402,6 +419,7 @@ _ACTIONS: dict[str, Callable[[TurnRunner, Directive], Turn]] = {
     "hang": TurnRunner._hang,
     "perm": TurnRunner._perm,
     "run": TurnRunner._run_asking,
+    "do": TurnRunner._do,
     "ask": TurnRunner._ask,
     "wide": TurnRunner._wide,
     "flood": TurnRunner._flood,

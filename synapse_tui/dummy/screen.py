@@ -56,9 +56,10 @@ _MARKS = {"user": "> ", "agent": "● ", "tool": "● ", "output": "  ⎿  ", "n
 class Transcript:
     """All blocks of the conversation, and how many of their rows are final on the screen."""
 
-    def __init__(self, style: Style, name: str) -> None:
+    def __init__(self, style: Style, name: str, hello: str = "") -> None:
         self._style = style
         self._name = name
+        self._hello = hello  # shown instead of the banner
         self._blocks: deque[Block] = deque(maxlen=KEPT_BLOCKS)
         self._waiting: deque[Block] = deque()
         self._banner = True
@@ -86,7 +87,7 @@ class Transcript:
         self._rows_out = 0
 
     def take(self, columns: int) -> tuple[list[str], list[str]]:
-        finished = banner(self._style, self._name, columns) if self._banner else []
+        finished = self._beginning(columns) if self._banner else []
         self._banner = False
         while self._waiting:
             block = self._waiting[0]
@@ -99,6 +100,11 @@ class Transcript:
             self._rows_out = 0
             self._waiting.popleft()
         return finished, []
+
+    def _beginning(self, columns: int) -> list[str]:
+        if not self._hello:
+            return banner(self._style, self._name, columns)
+        return ["", *wrap(self._hello, min(columns, 60))]
 
     def _rows(self, block: Block, columns: int) -> list[str]:
         mark = _MARKS[block.kind]

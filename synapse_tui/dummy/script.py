@@ -76,6 +76,7 @@ directives in a message (instead of a model; a message may contain several):
   %%perm%%  %%perm:COMMAND%%
                        ask for permission, do nothing with it
   %%run:COMMAND%%      ask for permission, then run the command and show its output
+  %%do:COMMAND%%       run the command without asking
   %%ask:QUESTION%%     ask a question; options may follow: %%ask:Which?|red|blue%%
   /menu                open a menu at once, without a turn
   %%wide%%             answer with wide characters, emoji and accents
@@ -124,11 +125,11 @@ Emoji: 👍 👍🏽 👩‍💻 🇯🇵 ⚠️ ✅  combining: e\u0301 n\u0303
 |全角|半角|ﾊﾝｶｸ|Ａ|
 |two |2   |four|2 |"""
 
-_DIRECTIVE = re.compile(
-    r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash|surprise)(?::(.*?))?%%",
+DIRECTIVE = re.compile(
+    r"%%(slow|hang|perm|run|do|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash|surprise)(?::(.*?))?%%",
     re.DOTALL,
 )
-_SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
+SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +155,14 @@ class Directive:
 
 
 def directives(text: str) -> list[Directive]:
-    return [Directive(match[1], (match[2] or "").strip()) for match in _DIRECTIVE.finditer(text)]
+    return [Directive(match[1], (match[2] or "").strip()) for match in DIRECTIVE.finditer(text)]
 
 
 def answer(text: str, *, turn: int, reply: str = "") -> str:
     if reply:
         return reply.replace("{text}", text)
-    match = _SENDER.match(text)
-    said = _DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
+    match = SENDER.match(text)
+    said = DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
     who = f"{match[1]} says" if match else "You said"
     chars, lines = len(text), text.count("\n") + 1
     size = f"({chars} character{'s' * (chars != 1)}, {lines} line{'s' * (lines != 1)})"

@@ -180,7 +180,7 @@ class SettingsFollower:
         before, self.profiles = self.profiles.profiles, profiles
         names = {*before, *profiles.profiles}
         if changed := sorted(name for name in names if before.get(name) != profiles.profiles.get(name)):
-            log.info("profiles have changed, for agents that are started from now on: %s", ", ".join(changed))
+            log.info("profiles have changed: %s", ", ".join(changed))
 
     def _take(self, settings: Settings) -> None:
         before, self.settings = self.settings, settings

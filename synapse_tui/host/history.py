@@ -313,7 +313,7 @@ class HistoryKeeper:
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
         journal = self._journals[session.agent_id]
-        journal.called = session.name
+        self._identify(session)
         if adopted:
             self._note(session, "handed over")
         elif session.spec.restore and session.spec.last_port:
@@ -325,8 +325,12 @@ class HistoryKeeper:
         self._keep(task)
 
     def renamed(self, session: AgentSession) -> None:
-        self._journals[session.agent_id].called = session.name
+        self._identify(session)
         self._note(session, "the agent was renamed")
+
+    def _identify(self, session: AgentSession) -> None:
+        journal = self._journals[session.agent_id]
+        journal.called, journal.command = session.name, session.start_command
 
     async def leave(self, session: AgentSession) -> None:
         """Leave the undelivered messages of a closed agent in the history and report their number."""

@@ -23,7 +23,8 @@ from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past
-from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.delivery.answering import AnswerOutcome
+from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.generic import not_found, profile_of
@@ -255,6 +256,8 @@ class Host:
             profile_files=profile_files,
         )
         self.following.listeners.append(self._follow)
+        self._changing: set[asyncio.Task[None]] = set()
+        """Agents whose profile has changed."""
         self._reach = AccessSettings(settings, events=self.events, look=self.following.look)
         self.history = HistoryKeeper(
             location_of(settings, paths.history, paths=paths, project=project),
@@ -407,6 +410,16 @@ class Host:
         self.safety.follow(settings)
         self._factory.follow(settings)
         self.instructions.settings = settings
+        for session in self._agents.values():
+            if (profile := self._newest_profile(session)) != session.profile:
+                task = asyncio.get_running_loop().create_task(session.follow(profile))
+                self._changing.add(task)
+                task.add_done_callback(self._changing.discard)
+
+    def _newest_profile(self, session: AgentSession) -> Profile:
+        if session.spec.command:
+            return self.profile_of(session.agent_type, session.spec.command, fixed=True)
+        return self.profiles.profiles.get(session.agent_type, session.profile)
 
     async def stop(self) -> None:
         await self.following.stop()
@@ -644,9 +657,7 @@ class Host:
         """
         session = self._session(agent_id)
         await self.following.look()
-        profile = self.profiles.profiles.get(session.agent_type, session.profile)
-        if session.spec.command:
-            profile = self.profile_of(session.agent_type, session.spec.command, fixed=True)
+        profile = self._newest_profile(session)
         await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)
@@ -706,6 +717,23 @@ class Host:
         if self.externals.has(agent_id):
             return await self.externals.cancel(agent_id, task_id)
         return await self._session(agent_id).cancel(task_id)
+
+    async def answer_dialog(self, agent_id: str, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Answer an agent's dialog as a person has chosen, by a key pressed outside of its pane.
+
+        Only the application calls this: no route and no command leads here, so no agent can.
+
+        Args:
+            agent_id: The agent.
+            serial: `Dialog.serial` of the dialog that the person saw.
+            fingerprint: Its `Dialog.fingerprint`.
+            option: Words of the chosen option.
+
+        Raises:
+            AgentNotFound: No agent has that id.
+            AgentExited: It has ended.
+        """
+        return await self._session(agent_id).answer_dialog(serial, fingerprint, option)
 
     async def interrupt(self, agent_id: str, text: str = "") -> None:
         """Stop an agent's turn with its own interrupt keys, then deliver the text if there is one.

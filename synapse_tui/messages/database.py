@@ -459,7 +459,7 @@ class Database:
         return lost
 
     def waiting(
-        self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
+        self, key: AgentKey, but: str, called: str | None = None, *, command: str = "", earlier: str = ""
     ) -> list[Restored]:
         """Take over the waiting messages of an agent's earlier sessions, in order."""
         with self._settling(self._opened()) as session:
@@ -485,6 +485,7 @@ class Database:
                 if row.finished_at is None:  # ended ones belong to the earlier session
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
+                row.command = "" if row.finished_at else command or row.command
             watches = watches_of(session, rows)
             left = [
                 Restored(
@@ -509,12 +510,12 @@ class Database:
     def unfinished(self, project: str) -> dict[Addressee, int]:
         with Session(self._opened()) as session:
             found = session.exec(
-                select(TaskRow.agent_name, TaskRow.called, func.count())
+                select(TaskRow.agent_name, TaskRow.called, func.max(TaskRow.command), func.count())
                 .where(TaskRow.project == project, *WAITS)
                 .group_by(TaskRow.agent_name, col(TaskRow.called))
                 .order_by(TaskRow.agent_name, col(TaskRow.called))
             ).all()
-        return {Addressee(agent_id, called): count for agent_id, called, count in found}
+        return {Addressee(agent_id, called, command): count for agent_id, called, command, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
         """Take over ended tasks of a project whose senders got no reply from ended processes."""

@@ -11,12 +11,10 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from synapse_tui.messages.outbox import BEING_TYPED, UNANSWERED, Outbox
+from synapse_tui.messages.outbox import BEING_TYPED, FOLLOW_UP_WAITS, UNANSWERED, Outbox
 from synapse_tui.messages.recovery import GOES_ON, HOST_ENDED
 from synapse_tui.messages.tasks import TaskStore, is_asked, question_of
 from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
-
-WAITS = "a message that goes on with it waits"
 
 
 class Watch(Protocol):
@@ -79,9 +77,9 @@ class FollowUps(TurnTasks):
         if words := self._watch.keeps(task_id):
             return words
         if task_id in self._outbox or self.waiting(task_id):
-            return WAITS
+            return FOLLOW_UP_WAITS
         task = self._open(task_id)
-        return (task.reason or WAITS) if task is not None and is_asked(task) else ""
+        return (task.reason or FOLLOW_UP_WAITS) if task is not None and is_asked(task) else ""
 
     def as_typed(self, task: Task) -> Task:
         """Return the message as typed: with the id of the task that it continues."""

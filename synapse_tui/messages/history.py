@@ -163,12 +163,14 @@ class History:
             raise self._error() from None
 
     async def waiting(
-        self, key: AgentKey, *, but: str, called: str | None = None, earlier: str = ""
+        self, key: AgentKey, *, but: str, called: str | None = None, command: str = "", earlier: str = ""
     ) -> list[Restored]:
         """Take over the waiting messages of an agent's earlier sessions, in order."""
         try:
             await self.flush(self._busy + WRITE_TIMEOUT)  # includes the last session's notes
-            return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
+            return await self._in_thread(
+                lambda database: database.waiting(key, but, called, command=command, earlier=earlier)
+            )
         except Exception as error:
             raise self._failure(error, "read") from error
 
@@ -335,6 +337,8 @@ class AgentJournal(Journal):
         self._session = ""
         self.called: str | None = None
         """Name of the agent, empty without one; None until it is known."""
+        self.command = ""
+        """Opens the agent again; empty until it is known."""
         self._earlier = ""
         """Agent id before it was restored on another port; empty if unchanged."""
         self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
@@ -363,6 +367,7 @@ class AgentJournal(Journal):
                 self._session,
                 self._history.keeps,
                 self.called,
+                self.command,
             ),
             Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
             lazy=now == last,
@@ -388,7 +393,11 @@ class AgentJournal(Journal):
         while True:
             try:
                 found = await self._history.waiting(
-                    self._key, but=context_id, called=self.called, earlier=self._earlier
+                    self._key,
+                    but=context_id,
+                    called=self.called,
+                    command=self.command,
+                    earlier=self._earlier,
                 )
             except HistoryError as error:
                 log.warning("waiting messages not read: %s", error.message)

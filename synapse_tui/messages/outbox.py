@@ -1,23 +1,28 @@
-"""The ordered queue of messages to be typed into one agent."""
+"""The messages that wait for one agent: their order, and what people and senders may do with them."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.dataclass import dataclass
+from synapse_tui.errors import HistoryError, MessageError, TaskEnded, TaskNotFound
+from synapse_tui.messages.records import Restored
 from synapse_tui.messages.recovery import UNCERTAIN
-from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     ANSWER_WANTED,
     IN_INBOX,
     INTERRUPT_PRIORITY,
     DeliveryState,
+    MessageRequest,
     OutboxEntry,
     Parked,
     Task,
     TaskState,
+    check_priority,
 )
 
 MAX_WAITING = 1000
@@ -31,6 +36,9 @@ HELD_BY_USER = "held by you"
 READ = "read"
 """Reason of a message that was read in the inbox and never typed."""
 UNANSWERED = "read, and not answered yet"
+FOLLOW_UP_WAITS = "a message that goes on with it waits"
+NO_PROFILE = "release it to allow messages"
+"""Beginning of the reason for a program without a profile."""
 BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
@@ -217,7 +225,7 @@ class Outbox:
 
     def _change(self, task_id: str, **fields: object) -> None:
         old = self._entries[task_id]
-        new = dataclasses.replace(old, **fields)  # type: ignore[arg-type]
+        new = replace(old, **fields)  # type: ignore[arg-type]
         if new != old:
             self._put(new)
             self._changed_since[task_id] = None
@@ -236,7 +244,7 @@ class Outbox:
         after = self._entries[self._order[place]].rank if place < len(self._order) else None
         rank = _between(before, after)
         self._order.insert(place, entry.task_id)
-        self._put(entry := dataclasses.replace(entry, rank=rank))
+        self._put(entry := replace(entry, rank=rank))
         self._changed_since[entry.task_id] = None
         self._journal.place(entry)
         if rank in (before, after):
@@ -267,3 +275,186 @@ def _between(before: float | None, after: float | None) -> float:
     if before is None:
         return 0.0 if after is None else after - 1.0
     return before + 1.0 if after is None else (before + after) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    task: Task
+    entry: OutboxEntry
+    position: int  # position among those that will be typed, from 1; 0 in the inbox
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it may have been sent already, so that a person must check."""
+        return self.entry.hold is Parked.UNCERTAIN
+
+    @property
+    def unread(self) -> bool:
+        """Whether it is in the inbox: it is typed only if a person releases it."""
+        return self.entry.hold is Parked.INBOX
+
+
+class OutboxControl:
+    """Operations on the outbox of one agent; ids may be unique prefixes."""
+
+    def __init__(
+        self,
+        tasks: TaskStore,
+        outbox: Outbox,
+        *,
+        cancel: Callable[[str], Awaitable[Task]],
+        wake: Callable[[], None],
+        allow: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._tasks = tasks
+        self._outbox = outbox
+        self._cancel = cancel
+        self._wake = wake
+        self._allow = allow
+
+    def put(self, request: MessageRequest, *, inbox: bool = False) -> Task:
+        """Check a message and queue it, as a task or as a follow-up of one."""
+        check_priority(request.priority)
+        check_size(request.text)
+        followed = self._followed(request.follows) if request.follows else None
+        inbox = inbox and followed is None
+        self._outbox.check_room(request.text, inbox=inbox)
+        if followed is not None:
+            return self._follow_up(followed, request)
+        task = self._tasks.create(request)
+        self._outbox.put(task, inbox=inbox)
+        return task
+
+    def _followed(self, task_id: str) -> Task:
+        task = self._tasks.get(task_id)
+        if task.outgoing or task.follows:
+            raise MessageError(
+                f"task {task.short_id} was not given to {self._tasks.agent_id}", "send a new message"
+            )
+        if task.state.final:
+            raise TaskEnded(f"task {task.short_id} is {task.state.value} already", "send a new message")
+        return task
+
+    def _follow_up(self, followed: Task, request: MessageRequest) -> Task:
+        task = self._tasks.create(replace(request, follows=followed.id, context_id=followed.context_id))
+        self._outbox.put(task)
+        fields: dict[str, object] = {}
+        if request.message is not None:
+            fields["messages"] = (*conversation(followed), request.message)
+        if is_asked(followed):
+            fields |= {"state": TaskState.WORKING, "reason": FOLLOW_UP_WAITS}
+        self._tasks.change(followed.id, **fields)
+        return task
+
+    def waiting(self) -> Sequence[WaitingMessage]:
+        typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
+        return [
+            WaitingMessage(task, self._outbox.entry(task.id), position)
+            for position, task in enumerate(typed, 1)
+        ]
+
+    def unread(self) -> Sequence[WaitingMessage]:
+        unread = [
+            WaitingMessage(task, self._outbox.entry(task.id), 0)
+            for task in self._outbox
+            if self._outbox.is_unread(task.id)
+        ]
+        return sorted(unread, key=lambda message: message.task.created_at)
+
+    def every(self) -> Sequence[WaitingMessage]:
+        return [*self.waiting(), *self.unread()]
+
+    def find(self, task_id: str) -> WaitingMessage:
+        task = self._tasks.get(task_id)
+        return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
+
+    def read(self, task_id: str) -> Task:
+        return self._outbox.read(self._tasks.get(task_id).id)
+
+    def hold(self, task_id: str) -> Task:
+        """Hold a message until it is released; a held one keeps its reason."""
+        found = self.find(task_id)
+        if found.task.delivery in BEING_TYPED:
+            raise MessageError(
+                f"message {found.task.short_id} is being typed at this moment", "cancel it, or let it go"
+            )
+        return found.task if found.entry.parked else self._outbox.park(found.task.id)
+
+    def allow(self) -> None:
+        """Note that a person lets messages be typed into a program without a profile."""
+        if not self._allow():
+            return  # they were allowed before
+        for task in self._outbox:
+            if task.reason.startswith(NO_PROFILE) and not self._outbox.is_parked(task.id):
+                self._tasks.change(task.id, delivery=DeliveryState.QUEUED, reason="")
+        self._wake()
+
+    def release(self, task_id: str) -> Task:
+        found = self.find(task_id)
+        if found.uncertain:
+            raise MessageError(
+                f"it is uncertain whether message {found.task.short_id} was sent",
+                "look at the agent, then cancel it, or send it (again) with retry",
+            )
+        return self._go_on(found)
+
+    def release_all(self) -> list[Task]:
+        """Release all held messages, except those that may have been sent and those in the inbox."""
+        found = [each for each in self.waiting() if each.entry.parked and not each.uncertain]
+        return [self._go_on(each) for each in found]
+
+    def retry(self, task_id: str) -> Task:
+        """Release a message whatever held it, even if it may have been sent already."""
+        return self._go_on(self.find(task_id))
+
+    def send_now(self, task_id: str) -> Task:
+        task = self._outbox.send_now(self.find(task_id).task.id)
+        self._wake()
+        return task
+
+    def move(self, task_id: str, position: int) -> Task:
+        found = self.find(task_id)
+        if found.unread:
+            raise MessageError(
+                f"message {found.task.short_id} is in the inbox", "have it typed first: synapse outbox now"
+            )
+        others = [each.task.id for each in self.waiting() if each.task.id != found.task.id]
+        order = [task.id for task in self._outbox if task.id != found.task.id]
+        place = order.index(others[position - 1]) if position <= len(others) else len(order)
+        self._outbox.move(found.task.id, place)
+        self._wake()
+        return found.task
+
+    def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
+        """Adopt the messages of earlier sessions; those that a person must check stay held."""
+        for each in found:
+            self._tasks.adopt(each.task)
+        entries = [each.entry for each in found if each.entry is not None]
+        self._outbox.adopt(entries)
+        for entry in entries:
+            since = restored and entry.hold is Parked.RECOVERED
+            if release and (since or not entry.parked):
+                self._outbox.release(entry.task_id)
+            elif not entry.parked:
+                self._outbox.park(entry.task_id, self._tasks.get(entry.task_id).reason, Parked.RECOVERED)
+        self._wake()
+
+    async def saved(self, task: Task) -> Task:
+        try:
+            await self._tasks.flush()
+        except HistoryError as error:
+            now = self._tasks.get(task.id)
+            if now.delivery in (DeliveryState.QUEUED, DeliveryState.HELD) and task.id in self._outbox:
+                self._tasks.change(task.id, delivery=DeliveryState.HELD, reason=error.message)
+            return self._tasks.get(task.id)
+        return task
+
+    async def cancel(self, task_id: str) -> Task:
+        return await self._cancel(self.find(task_id).task.id)
+
+    def _go_on(self, found: WaitingMessage) -> Task:
+        if not found.entry.parked:
+            return found.task
+        task = self._outbox.release(found.task.id)
+        self._wake()
+        return task

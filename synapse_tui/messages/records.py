@@ -113,6 +113,7 @@ class Snapshot:
     session: str = ""  # context id of the receiving session; empty for that of the task
     kept: bool | None = None  # whether it is retained after its end; None for unchanged
     called: str | None = None  # name of the agent, empty without one; None for unchanged
+    command: str = ""  # that opens the agent again; empty for unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Addressee:
 
     agent_id: str  # `synapse-{type}-{port}`
     called: str | None  # name, empty without one; None if not recorded
+    recorded: str = ""  # the command that opened it; empty if not recorded
 
     def is_meant(self, agent_id: str, name: str) -> bool:
         return self.agent_id == agent_id and self.fits(name)
@@ -134,7 +136,9 @@ class Addressee:
 
     @property
     def command(self) -> str:
-        """The command that reopens it."""
+        """The command that reopens it, as written in a shell."""
+        if self.recorded:
+            return self.recorded
         kind, _, port = self.agent_id.removeprefix("synapse-").rpartition("-")
         return f"synapse start {kind}{f':{self.called}' if self.called else ''} --port {port}"
 

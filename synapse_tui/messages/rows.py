@@ -44,6 +44,7 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "submitted_at": None,
         "kept": True,
         "called": None,
+        "command": "",
         **task_fields(snapshot, owner),
     }
 
@@ -73,6 +74,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         fields["kept"] = snapshot.kept
     if snapshot.called is not None:
         fields["called"] = sound(snapshot.called)
+    if task.state.final or snapshot.command:
+        fields["command"] = "" if task.state.final else sound(snapshot.command)
     return fields
 
 
@@ -120,7 +123,7 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
 
 
 def addressee_of(row: TaskRow) -> Addressee:
-    return Addressee(row.agent_name, row.called)
+    return Addressee(row.agent_name, row.called, row.command)
 
 
 def undelivered_of(
@@ -147,6 +150,7 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
     row.updated_at = now
     row.finished_at = now if standing.state.final else None
+    row.command = "" if standing.state.final else row.command
     awaited = row.peer_task_id and row.sender_endpoint and not (row.follows or is_outgoing(row))
     if standing.state.final and awaited:
         row.reply = ReplyState.DUE

@@ -154,7 +154,7 @@ class TaskStore:
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
         limit: int = MAX_FINISHED,
     ) -> None:
-        self._agent_id = agent_id
+        self.agent_id = agent_id
         self._context_id = context_id
         self._events = events
         self.journal: Journal = journal or Journal()
@@ -196,7 +196,7 @@ class TaskStore:
         return task_id in self._tasks
 
     def create(self, request: MessageRequest) -> Task:
-        return self._make(request, self._agent_id)
+        return self._make(request, self.agent_id)
 
     def create_outgoing(self, request: MessageRequest, target: str) -> Task:
         """Create a task for a message that this agent sends; it stands for the answer."""

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 from textual.widgets.button import ButtonVariant
 
-from synapse_tui.agents.delivery.outbox_control import Explanation
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.state import Passage
 from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,
@@ -28,8 +28,10 @@ from synapse_tui.agents.watch import (
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentState, Task
-from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
-from synapse_tui.widgets.views import AgentView, state_mark
+from synapse_tui.widgets.fit import pad, shorten
+from synapse_tui.widgets.states import state_mark
+from synapse_tui.widgets.text import one_line, plural, printable
+from synapse_tui.widgets.views import AgentView
 from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
@@ -140,7 +142,7 @@ class AgentActions:
         if found := self._find(agent_id):
             session, agent = found
             text = explanation(session, self._app.today())
-            self._app.ask(Report(f"{agent.label}: why {agent.mark().word}", text))
+            self._app.ask(Report(f"{agent.label}: why {agent.mark.word}", text))
 
     def action_watch_agent(self, agent_id: str = "") -> None:
         found = self._find(agent_id)
@@ -209,7 +211,7 @@ def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
     since = f"  for {duration(found.seconds)}, since {moment(found.since, now)}\n"
     return [
         (f"{mark.glyph} {report.state}", f"bold ${mark.colour}"),
-        (since, "$ink-muted"),
+        (since, "$muted"),
         _row("rule", report.rule, width),
         _row("matched", one_line(report.matched) or "nothing on the screen", width),
         _row("detail", one_line(report.detail) or "none", width),
@@ -232,7 +234,7 @@ def _task(task: Task) -> str:
 
 
 def _timeline(found: Explanation, now: datetime, width: int) -> list[Part]:
-    parts: list[Part] = [("\nTimeline\n", "bold $hot")]
+    parts: list[Part] = [("\nTimeline\n", "bold $accent")]
     for passage, seconds in found.past[-SHOWN:][::-1]:
         parts += _passage(passage, seconds, now, width)
     return parts
@@ -246,9 +248,9 @@ def _passage(passage: Passage, seconds: float, now: datetime, width: int) -> lis
     why = f"{report.rule}: {reason}" if reason and reason != report.rule else report.rule
     room = max(_LEAST_CELLS, width - len(when) - 13)
     return [
-        (when, "$ink-faint"),
+        (when, "$faint"),
         (f"{style.glyph} {pad(passage.state, 11)}", f"${style.colour}"),
-        (f"{shorten(why, room)}\n", "$ink-muted"),
+        (f"{shorten(why, room)}\n", "$muted"),
     ]
 
 
@@ -418,15 +420,15 @@ def watch_text(report: WatchReport) -> Content:
     head = f"watched {report.count}" if report.on else f"{report.state.value} {report.count}"
     helped = f", {report.helped} helped" if report.helped else ""
     parts: list[tuple[str, str]] = [
-        (f"{head}{helped}", "bold $hot"),
+        (f"{head}{helped}", "bold $accent"),
         (f"  {printable(report.waits_for)}\n" if report.waits_for else "\n", "$ink"),
-        (f"task {report.task_id[:8]}", "$ink-muted"),
-        (f" · until '{printable(report.order.until)}'" if report.order.until else "", "$ink-muted"),
+        (f"task {report.task_id[:8]}", "$muted"),
+        (f" · until '{printable(report.order.until)}'" if report.order.until else "", "$muted"),
         ("\n\n", ""),
     ]
     for step in report.steps:
         parts += [
-            (f"{step.at.astimezone():%H:%M:%S}  ", "$ink-faint"),
+            (f"{step.at.astimezone():%H:%M:%S}  ", "$faint"),
             (f"{printable(step.text)}\n", "$ink"),
         ]
     return Content.assemble(*parts).rstrip()

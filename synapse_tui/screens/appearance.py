@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from synapse_tui.themes import CYCLE, choose_theme, own_theme
-from synapse_tui.widgets.appearance import suit_terminal
+from synapse_tui.driver.outer import is_limited
+from synapse_tui.themes import CYCLE, choose_theme, with_terminal_ground
+from synapse_tui.widgets.appearance import draw_plainly, suit_terminal
 
 from .shell import Shell
 
@@ -21,8 +22,9 @@ class Appearance:
     def __init__(self, app: Shell, theme: str | None = None) -> None:
         self._app = app
         self._chosen: str | None = None  # for this session only
-        self._fixed = own_theme(theme) if theme is not None else None
+        self._fixed = theme  # a name of a setting's value, for tests and pictures
         self._outer: OuterTerminal | None = None
+        self._limited = False  # whether the terminal has few glyphs
         self._suit()
 
     @property
@@ -30,24 +32,33 @@ class Appearance:
         return self._outer is None or self._outer.dark is not False
 
     def another_terminal(self, environ: Mapping[str, str]) -> None:
-        self._outer = None
+        self._outer, self._limited = None, is_limited(environ)
+        self.follow_signs()
         if suit_terminal(self._app, environ):
             self._suit()
 
     def set_terminal(self, outer: OuterTerminal) -> None:
         self._outer = outer
+        self.follow_signs()
         self._suit()
         for session in self._app.host.agents.values():
             self.set_colours(session)
 
     def _suit(self) -> None:
-        name = self._chosen or self._app.host.settings.text("tui.theme")
-        theme = self._fixed or choose_theme(name, self._app.console.color_system, dark=self._dark)
+        name = self._fixed or self._chosen or self._app.host.settings.text("tui.theme")
+        theme = choose_theme(name, self._app.console.color_system, dark=self._dark)
+        if theme.dark is self._dark and self._fixed is None:
+            theme = with_terminal_ground(theme)
         if theme.name not in self._app.available_themes:
             self._app.register_theme(theme)
         if theme.name != self._app.theme and self._app.is_running:
             self._app.end_selections()
         self._app.theme = theme.name
+
+    def follow_signs(self) -> None:
+        signs = self._app.host.settings.text("tui.signs")
+        wide = self._outer is not None and bool(self._outer.wide_signs)
+        draw_plainly(self._app, plain=signs == "plain" or (signs == "auto" and (wide or self._limited)))
 
     def set_colours(self, session: AgentSession) -> None:
         outer = self._outer

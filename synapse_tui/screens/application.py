@@ -16,9 +16,10 @@ from synapse_tui.actions import GROUPS, Action
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.deck import as_layout, next_layout
+from synapse_tui.widgets.fit import pad
+from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.terminal_view import TerminalView
-from synapse_tui.widgets.text import pad, plural
-from synapse_tui.widgets.views import state_mark
+from synapse_tui.widgets.text import plural
 
 from .agents import AgentActions
 from .dialog import Confirm, Dialog, Report, describe
@@ -89,9 +90,6 @@ class ViewActions:
         pane = self._main.deck.pane(agent_id)
         if pane is not None and isinstance(pane.view, TerminalView):
             pane.view.leave_scroll_mode()
-
-    def action_dismiss_tip(self) -> None:
-        self._main.tip_bar.end()
 
 
 class ApplicationActions:
@@ -274,20 +272,20 @@ def help_text(keymap: Keymap, width: int) -> Content:
     label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
         ("All keys go to the focused agent, except function keys and ", "$ink"),
-        (label, "bold $hot"),
+        (label, "bold $accent"),
         (f". Press {label} first to send one of these.\n", "$ink"),
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
     for group in GROUPS:
-        parts.append((f"\n{group}\n", "bold $hot"))
+        parts.append((f"\n{group}\n", "bold $accent"))
         for action in keymap.in_group(group):
             parts += rows[action.id]
-    parts.append(("\nMessages to other agents\n", "bold $hot"))
+    parts.append(("\nMessages to other agents\n", "bold $accent"))
     parts += _pairs(MENTIONS, width)
-    parts.append(("\nMouse\n", "bold $hot"))
+    parts.append(("\nMouse\n", "bold $accent"))
     parts += _pairs(MOUSE, width)
-    parts.append(("\nMarks\n", "bold $hot"))
+    parts.append(("\nMarks\n", "bold $accent"))
     for state in AgentState:
         mark = state_mark(state)
         parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]
@@ -307,17 +305,17 @@ def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator
     indent = 2 + key_width + after_width + TITLE
     for action, key, follow in zip(actions, keys, after, strict=True):
         yield [
-            (f"  {pad(key, key_width)}", "bold $hot"),
+            (f"  {pad(key, key_width)}", "bold $accent"),
             (pad(follow, after_width), "$ink"),
             (pad(action.title, TITLE), "$ink"),
-            (_hanging(action.help, indent, width), "$ink-muted"),
+            (_hanging(action.help, indent, width), "$muted"),
         ]
 
 
 def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str]]:
     parts = []
     for what, means in rows:
-        parts += [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$ink-muted")]
+        parts += [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$muted")]
     return parts
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synapse_tui.widgets.text import one_line, plural, shorten
+from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.text import one_line, plural
 
 BELL_SECONDS = 1.0  # minimum time between bells
 GAP_SECONDS = 3.0  # minimum time between notifications; doubled each time more of them pile up

@@ -18,12 +18,13 @@ from textual.widgets.option_list import Option
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
-from synapse_tui.themes import agent_colour
+from synapse_tui.widgets.fit import Piece, pad, shorten
 from synapse_tui.widgets.option_lists import Choices
-from synapse_tui.widgets.segment_bar import Piece, SegmentBar
+from synapse_tui.widgets.segment_bar import SegmentBar
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.text import one_line, pad, shorten
-from synapse_tui.widgets.views import AgentView, Mark
+from synapse_tui.widgets.states import Mark
+from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.views import AgentView
 
 from .dialog import Form, label
 
@@ -57,9 +58,9 @@ class Recipient:
             glyph,
             (
                 pad(self.address, 24) + " ",
-                f"bold ${agent_colour(self.agent_type) if self.agent_type else 'ink'}",
+                "bold $ink",
             ),
-            (shorten(self.note, 40), "$ink-muted"),
+            (shorten(self.note, 40), "$muted"),
         )
 
 
@@ -88,7 +89,7 @@ def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient
         short = address.agent_type
     else:
         short = f"{address.agent_type}-{address.port}"
-    return Recipient(one_line(short), address.agent_id, address.agent_type, agent.state_text, agent.mark())
+    return Recipient(one_line(short), address.agent_id, address.agent_type, agent.state_text, agent.mark)
 
 
 def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
@@ -111,7 +112,7 @@ MEANINGS = {
 
 
 class PriorityBar(SegmentBar, can_focus=True):
-    DEFAULT_CSS = "PriorityBar { background: $dialog; margin: 1 0; }"
+    DEFAULT_CSS = "PriorityBar { background: $panel; margin: 1 0; }"
 
     value: var[int] = var(DEFAULT_PRIORITY)
 
@@ -122,19 +123,19 @@ class PriorityBar(SegmentBar, can_focus=True):
         self.refresh()
 
     def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        row = [Piece("Priority ", "$ink-muted")]
+        row = [Piece("Priority ", "$muted")]
         for number, meaning in MEANINGS.items():
             chosen = number == self.value
             text = f"[{number}]" if chosen else f" {number} "
             row.append(Piece(text, self._number_style(number, chosen=chosen), str(number), meaning))
-        style = "$state-error" if self.value == INTERRUPT_PRIORITY else "$ink-muted"
+        style = "$fail" if self.value == INTERRUPT_PRIORITY else "$muted"
         return [*row, Piece(f" {MEANINGS[self.value]}", style)], []
 
     def _number_style(self, number: int, *, chosen: bool) -> str:
         if not chosen:
-            return "$ink on $field"
-        colour = "$state-error" if number == INTERRUPT_PRIORITY else "$hot"
-        return f"bold $hot-ink on {colour}" + (" underline" if self.has_focus else "")
+            return "$ink on $raised"
+        colour = "$fail" if number == INTERRUPT_PRIORITY else "$accent"
+        return f"bold $accent-ink on {colour}" + (" underline" if self.has_focus else "")
 
     def on_key(self, event: events.Key) -> None:
         steps = {"left": -1, "down": -1, "right": 1, "up": 1}

@@ -18,8 +18,9 @@ from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAge
 from synapse_tui.errors import AddressError, InvalidValue, SynapseError
 from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
-from synapse_tui.widgets.text import one_line, shorten
-from synapse_tui.widgets.views import delivery_mark
+from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.states import delivery_mark
+from synapse_tui.widgets.text import one_line
 from synapse_tui.wording import moment
 
 from .dialog import Confirm, Form, ListDialog, Report, Row, label
@@ -243,7 +244,7 @@ class AddExternal(Form[str]):
 
 def offer_text(offer: Candidate) -> Content:
     return Content.assemble(
-        *((f"▲ {one_line(warning)}\n", "$state-waiting") for warning in offer.warnings),
+        *((f"▲ {one_line(warning)}\n", "$needs") for warning in offer.warnings),
         card_text(offer.agent, brief=True),
     )
 
@@ -253,16 +254,16 @@ def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
     parts: list[tuple[str, str]] = []
     for name, value in agent.facts():
         if name not in left_out:
-            parts += [(f"{name:<12} ", "$ink-muted"), (f"{one_line(value)}\n", "$ink")]
+            parts += [(f"{name:<12} ", "$muted"), (f"{one_line(value)}\n", "$ink")]
     if agent.description:
         parts += [("\n", ""), (f"{agent.description}\n", "$ink")]
     skills = agent.skills()
     if skills:
-        parts.append(("\nskills\n", "bold $hot"))
+        parts.append(("\nskills\n", "bold $accent"))
     for name, about in skills[: 3 if brief else None]:
-        parts += [(f"  {name}", "bold $ink"), (f"  {about}\n" if about else "\n", "$ink-muted")]
+        parts += [(f"  {name}", "bold $ink"), (f"  {about}\n" if about else "\n", "$muted")]
     if brief and len(skills) > 3:
-        parts.append((f"  and {len(skills) - 3} more\n", "$ink-muted"))
+        parts.append((f"  and {len(skills) - 3} more\n", "$muted"))
     return Content.assemble(*parts).rstrip()
 
 
@@ -279,6 +280,6 @@ def task_rows(conversation: Conversation, width: int, now: datetime) -> Iterator
             (text, "bold $ink"),
             " " * max(1, width - cell_len(head) - cell_len(text) - cell_len(tail)),
             (tail, f"${mark.colour}"),
-            ("\n     " + shorten(below, width - 5), "$ink-muted"),
+            ("\n     " + shorten(below, width - 5), "$muted"),
         )
         yield task.id, row

@@ -16,9 +16,9 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.hooks.install import Consent
 from synapse_tui.model import USER
 from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
-from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.text import one_line, shorten, shorten_middle
-from synapse_tui.widgets.views import YOU, kind_of, party
+from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.views import YOU, party
 from synapse_tui.wording import duration, moment
 
 from .dialog import Confirm, Dialog, ListDialog, Row
@@ -30,9 +30,9 @@ NOTICE_CELLS = 32  # maximum length of a path in a notice
 TITLE_CELLS = 50
 OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
 _WORDS = {
-    ChangeType.CREATE: ("created", "$state-ready"),
-    ChangeType.MODIFY: ("changed", "$state-working"),
-    ChangeType.DELETE: ("deleted", "$state-error"),
+    ChangeType.CREATE: ("created", "$calm"),
+    ChangeType.MODIFY: ("changed", "$work"),
+    ChangeType.DELETE: ("deleted", "$fail"),
 }
 _WORD_CELLS = max(len(word) for word, _ in _WORDS.values())
 
@@ -85,7 +85,7 @@ class LockActions:
         self._app.notice(f"copied {path}")
 
     def action_release_lock(self, file: str) -> None:
-        name = shorten_middle(one_line(file), TITLE_CELLS)
+        name = shorten(one_line(file), TITLE_CELLS, "start")
         text = (
             "This does not stop the holder: a write in progress continues, and others may write the file "
             "from now on."
@@ -95,7 +95,7 @@ class LockActions:
 
     async def _release(self, file: str) -> None:
         broken = await self._safety.break_lock(file)
-        name = shorten_middle(one_line(file), NOTICE_CELLS)
+        name = shorten(one_line(file), NOTICE_CELLS, "start")
         if broken is None:
             self._app.notice(f"{name} is no longer locked")
         else:
@@ -109,7 +109,7 @@ class LockActions:
         if held is None or held.agent_id == USER.sender_id:
             await self._take(file)
             return
-        name = shorten_middle(one_line(file), TITLE_CELLS)
+        name = shorten(one_line(file), TITLE_CELLS, "start")
         text = (
             f"{self._app.label(held.agent_id)} holds it and is not stopped: a write in progress "
             "continues. Until you release it, for at most 5 minutes, other agents have to wait."
@@ -120,7 +120,7 @@ class LockActions:
     async def _take(self, file: str) -> None:
         before = await self._safety.take_lock(file)
         whose = f"; {self._app.label(before.agent_id)} held it" if before is not None else ""
-        name = shorten_middle(one_line(file), NOTICE_CELLS)
+        name = shorten(one_line(file), NOTICE_CELLS, "start")
         self._app.notice(f"{name} is locked by you for 5 minutes{whose}")
 
     def ask_for_hooks(self, agent_id: str) -> None:
@@ -170,7 +170,7 @@ class FileDialog(Dialog[str]):
         labels: Mapping[str, str],
         now: Callable[[], datetime],
     ) -> None:
-        super().__init__(shorten_middle(one_line(file), 60))
+        super().__init__(shorten(one_line(file), 60, "start"))
         self.file = file
         self._find_lock = lock
         self._find_changes = changes
@@ -224,11 +224,11 @@ class FileDialog(Dialog[str]):
 
     def _history(self, width: int, now: datetime) -> Content:
         if self._problem:
-            return Content.styled(one_line(self._problem), "$state-error")
+            return Content.styled(one_line(self._problem), "$fail")
         if self._changes is None:
-            return Content.styled("…", "$ink-faint")
+            return Content.styled("…", "$faint")
         if not self._changes:
-            return Content.styled("no known changes", "$ink-faint")
+            return Content.styled("no known changes", "$faint")
         rows = [change_row(change, self._labels, width, now) for change in self._changes]
         return Content("\n").join(rows)
 
@@ -286,23 +286,23 @@ class RecentChanges(ListDialog):
 
 def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
     if lock is None:
-        return Content.styled("not locked", "$ink-muted")
+        return Content.styled("not locked", "$muted")
     left = int((lock.expires_at - now).total_seconds())
     holder = party(lock.agent_id, labels)
     parts: list[tuple[str, str]] = [
-        ("locked by ", "$ink-muted"),
-        (holder, f"bold ${agent_colour(kind_of(lock.agent_id))}"),
-        (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$ink-faint"),
-        ("\nsince ", "$ink-muted"),
+        ("locked by ", "$muted"),
+        (holder, "bold $ink"),
+        (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$faint"),
+        ("\nsince ", "$muted"),
         (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
-        (", ends in ", "$ink-muted"),
+        (", ends in ", "$muted"),
         (f"{duration(left) if left >= 10 else f'{left}s'}", "$ink"),
-        (" unless it is renewed" if lock.call else "", "$ink-muted"),
+        (" unless it is renewed" if lock.call else "", "$muted"),
     ]
     if lock.intent:
-        parts += [("\nfor ", "$ink-muted"), (one_line(lock.intent), "$ink")]
+        parts += [("\nfor ", "$muted"), (one_line(lock.intent), "$ink")]
     if lock.task_id:
-        parts += [("\ntask ", "$ink-muted"), (one_line(lock.task_id)[:8], "$ink")]
+        parts += [("\ntask ", "$muted"), (one_line(lock.task_id)[:8], "$ink")]
     return Content.assemble(*parts)
 
 
@@ -315,14 +315,14 @@ def change_row(
     who = shorten(party(change.agent_id, labels), 20)
     about = f"lines {change.lines}" if change.lines else ""
     room = width - cell_len(when) - _WORD_CELLS - cell_len(who) - 7
-    file = shorten_middle(one_line(change.file), max(8, room - min(len(about), 18) - 2)) if named else ""
+    file = shorten(one_line(change.file), max(8, room - min(len(about), 18) - 2), "start") if named else ""
     gap = "  " if file and about else ""
     about = shorten(one_line(about), max(0, room - cell_len(file) - len(gap)))
     return Content.assemble(
-        (f" {when}  ", "$ink-faint"),
+        (f" {when}  ", "$faint"),
         (f"{word:<{_WORD_CELLS}}  ", colour),
-        (who, f"bold ${agent_colour(kind_of(change.agent_id))}"),
+        (who, "bold $ink"),
         ("  ", ""),
         (file, "$ink"),
-        (gap + about, "$ink-muted"),
+        (gap + about, "$muted"),
     )

@@ -27,8 +27,9 @@ from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
+from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import delivery_mark, proof
+from synapse_tui.widgets.views import proof
 from synapse_tui.wording import duration, moment
 
 from .composer import Draft
@@ -451,7 +452,7 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
         ("\n", ""),
     ]
     for name, value in _facts(record, now):
-        parts += [(f"{name:<{_NAME}}", "$ink-faint"), (f"{value}\n", "$ink-muted")]
+        parts += [(f"{name:<{_NAME}}", "$faint"), (f"{value}\n", "$muted")]
     parts.append(("\n", ""))
     parts += _short(said(task))
     text = Content.assemble(*parts)
@@ -459,7 +460,7 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
         text = Content.assemble(text, timeline_text(story.steps, now))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
-        text = Content.assemble(text, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
+        text = Content.assemble(text, ("\n\nMetadata\n", "bold $accent"), (printable(words), "$muted"))
     return text
 
 
@@ -494,7 +495,7 @@ def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
     for text, style in parts:
         shown.append((text[:left], style))
         if len(text) > left:
-            shown.append((f"\n… {len(text) - left} more characters", "$ink-faint"))
+            shown.append((f"\n… {len(text) - left} more characters", "$faint"))
         left = max(0, left - len(text))
     return shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from textual import events
 
@@ -97,6 +97,15 @@ class Kept(NamedTuple):
     agent_id: str = ""
 
 
+class Guide(Protocol):
+    """Takes a few keys for itself, such as the tour."""
+
+    def takes(self, event: events.Key) -> bool: ...
+
+    def takes_text(self, text: str) -> bool:
+        """Whether text that was typed at once has such a key."""
+
+
 class Keyboard:
     """Queues keys that arrive too early and dispatches those of the leader."""
 
@@ -111,6 +120,7 @@ class Keyboard:
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
+        self.guide: Guide | None = None
 
     @property
     def _agents(self) -> Mapping[str, AgentSession]:
@@ -161,7 +171,7 @@ class Keyboard:
                 return False
             step = self._lead(event)
             if step is Step.PASS:
-                return self._acts(event) or self._without_agent(event)
+                return self._acts(event) or self._guided(event) or self._without_agent(event)
             return step is not Step.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
@@ -172,9 +182,14 @@ class Keyboard:
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
+        if self.guide is not None and self.guide.takes_text(run.text):
+            return False
         self._main.settle()
         view = self._main.focused
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
+
+    def _guided(self, event: events.Key) -> bool:
+        return self.guide is not None and self.guide.takes(event)
 
     def _acts(self, event: events.Key) -> bool:
         """Run the action of a direct key before the next key, which may then be for another agent."""

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
-from synapse_tui.widgets.bars import StatusBar, TabBar, TipBar
+from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -27,6 +27,7 @@ from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
 from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
         self.which_key = WhichKey()
-        self.tip_bar = TipBar()
+        self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
         self.show_keys(keymap)
         self.set_class(sidebar, "-sidebar")
@@ -99,7 +100,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
-        yield self.tip_bar
+        yield self.tour_panel
         yield self.status_bar
         yield self.which_key
         yield TooSmall()
@@ -131,7 +132,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def show_keys(self, keymap: Keymap) -> None:
         self.status_bar.keymap = keymap
-        self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
         self._empty_hint = f"{keymap.way('new_agent')} opens one"
         if self.is_mounted and not self.agents:
@@ -228,7 +228,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def show_tasks(self) -> None:
         tasks = self._host.tasks
         self.sidebar.listing = in_order(tasks, self._host.agents.values())
-        self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
 
     def _show_now(self) -> None:
         self.show_tasks()
@@ -416,6 +415,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        self.tour_panel.fit(event.size.height)
         if self.has_class("-sidebar"):
             self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")

@@ -14,17 +14,18 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.content import artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
-from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
 from synapse_tui.messages.records import Change
 from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, USER, DeliveryState, Task, TaskState
+from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.pane import Delivery
-from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
-from synapse_tui.widgets.views import Mark, delivery_mark, party, proof, step_mark
+from synapse_tui.widgets.states import Mark, delivery_mark, step_mark
+from synapse_tui.widgets.text import one_line, plural, printable
+from synapse_tui.widgets.views import party, proof
 from synapse_tui.wording import moment, task_word
 
 from .composer import Composer, Draft, Recipient, recipients
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FAILED = Mark("×", "state-error", "failed")
-SENDING = Mark("○", "state-unknown", "sending")
-SENT = Mark("→", "state-working", "sent")
+FAILED = Mark("×", "fail", "failed")
+SENDING = Mark("○", "faint", "sending")
+SENT = Mark("→", "work", "sent")
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 TEXT_CELLS = 200
@@ -377,7 +378,7 @@ def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterat
                 (head, "bold $ink"),
                 " " * max(1, width - cell_len(head) - cell_len(tail)),
                 (tail, f"${each.mark.colour}"),
-                ("\n   " + shorten(below, width - 3), "$ink-muted"),
+                ("\n   " + shorten(below, width - 3), "$muted"),
             ),
         )
 
@@ -423,7 +424,7 @@ class MessageDetail(Dialog[str]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $hot"), (error.message, "$ink-muted"))
+            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $accent"), (error.message, "$muted"))
         else:
             self._timeline = timeline_text(changes, self._now())
         self.query_one("#detail", Static).update(self._text())
@@ -472,10 +473,10 @@ def detail_text(task: Task) -> Content:
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
-        (f"priority {task.priority} · task {task.short_id} · {word} · ", "$ink-muted"),
-        (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
-        (f" · continues task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
-        (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$ink-muted"),
+        (f"priority {task.priority} · task {task.short_id} · {word} · ", "$muted"),
+        (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
+        (f" · continues task {task.follows[:8]}" if task.follows else "", "$muted"),
+        (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$muted"),
         *said(task),
     ]
     return Content.assemble(*parts)
@@ -487,10 +488,10 @@ def said(task: Task) -> list[tuple[str, str]]:
     for message in task.messages[1:]:
         head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ follow-up\n"
         words = "\n".join(map(part_words, message.parts))
-        parts += [(head, "bold $hot"), (printable(words), "$ink")]
+        parts += [(head, "bold $accent"), (printable(words), "$ink")]
     for artifact in task.artifacts:
         head = "\n\n↳ answer (incomplete)\n" if artifact.truncated else "\n\n↳ answer\n"
-        parts += [(head, "bold $hot"), (printable(artifact_words(artifact)), "$ink")]
+        parts += [(head, "bold $accent"), (printable(artifact_words(artifact)), "$ink")]
     return parts
 
 
@@ -498,12 +499,12 @@ def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
     """Render the steps of a message, oldest first: time, step, reason."""
     if not changes:
         return Content("")
-    parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $hot")]
+    parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $accent")]
     for change in changes:
         mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
         parts += [
-            (f"  {moment(change.time, now)}  ", "$ink-faint"),
+            (f"  {moment(change.time, now)}  ", "$faint"),
             (f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}", f"${mark.colour}"),
-            (f"{one_line(change.reason)}\n", "$ink-muted"),
+            (f"{one_line(change.reason)}\n", "$muted"),
         ]
     return Content.assemble(*parts).rstrip()

@@ -19,10 +19,10 @@ from textual.widgets.option_list import Option
 from synapse_tui.agents.profiles.programs import command_spec, split_words
 from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.model import AgentSpec
-from synapse_tui.themes import agent_colour
+from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.option_lists import Checklist, Choice
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.text import one_line, pad, plural
+from synapse_tui.widgets.text import one_line, plural
 
 from .dialog import Dialog, EnterList, Form, describe, label
 from .keyboard import Keyboard
@@ -148,17 +148,17 @@ class Launcher(Dialog[list[AgentSpec]]):
 
 def _row(profile: Profile, width: int) -> Content:
     return Content.assemble(
-        (pad(profile.display or profile.name, width), f"bold ${agent_colour(profile.name)}"),
-        (one_line(profile.description) or profile.command, "$ink-muted"),
+        (pad(profile.display or profile.name, width), "bold $ink"),
+        (one_line(profile.description) or profile.command, "$muted"),
     )
 
 
 def _missing_row(profile: Profile, width: int) -> Content:
     how = f"install: {profile.install}" if profile.install else f"put '{profile.command}' on PATH"
     return Content.assemble(
-        (" ×  ", "$ink-faint"),
-        (pad(profile.display or profile.name, width), "$ink-muted"),
-        (how, "$ink-faint"),
+        (" ×  ", "$faint"),
+        (pad(profile.display or profile.name, width), "$muted"),
+        (how, "$faint"),
     )
 
 
@@ -209,9 +209,9 @@ class NewAgent(Form[str]):
 
     def _row(self, profile: Profile, width: int) -> Content:
         usable = profile in self._usable
-        style = f"bold ${agent_colour(profile.name)}" if usable else "$ink-faint"
+        style = "bold $ink" if usable else "$faint"
         note = "" if usable else "not installed"
-        return Content.assemble((" " + pad(profile.name, width), style), (note, "$ink-faint"))
+        return Content.assemble((" " + pad(profile.name, width), style), (note, "$faint"))
 
     @on(OptionList.OptionHighlighted, "#profile")
     def _name_field(self, event: OptionList.OptionHighlighted) -> None:

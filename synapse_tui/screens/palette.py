@@ -17,9 +17,10 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.deck import LAYOUTS
+from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.option_lists import Choices, SearchInput
-from synapse_tui.widgets.text import one_line, printable, shorten
-from synapse_tui.widgets.views import delivery_mark
+from synapse_tui.widgets.states import delivery_mark
+from synapse_tui.widgets.text import one_line, printable
 
 from .composer import Recipient
 from .dialog import Dialog
@@ -211,4 +212,4 @@ def _row(offer: Offer, shown: Content, width: int) -> Content:
     if cell_len(offer.title) + cell_len(offer.keys) + 3 > width:
         return Content.assemble(" ", (shorten(offer.title, width - 2), "$ink"))
     gap = width - cell_len(offer.title) - cell_len(offer.keys) - 2
-    return Content.assemble(" ", shown, " " * gap, (offer.keys, "$ink-muted"), " ")
+    return Content.assemble(" ", shown, " " * gap, (offer.keys, "$muted"), " ")

@@ -47,7 +47,7 @@ class RestoreOffer:
     """A workspace whose agents were lost in a crash or a reboot.
 
     Attributes:
-        agents: Profile, name and folder of each.
+        agents: Type, name and folder of each, and the command line of a program without a profile.
         saved_at: Time of the last save, timezone-aware.
         ask: Whether to ask first.
         view: The saved `view_state`.
@@ -236,8 +236,8 @@ class TrustQuestion(Question[bool]):
                 changed = "  (changed since you trusted it)" if file.changed else ""
                 yield Static(
                     Content.assemble(
-                        (f"\n{short_path(file.path)}", "bold $hot"),
-                        (f"{changed}\n", "$state-waiting"),
+                        (f"\n{short_path(file.path)}", "bold $accent"),
+                        (f"{changed}\n", "$needs"),
                         (printable(file.content), "$ink"),
                     ),
                     markup=False,

@@ -30,8 +30,9 @@ from synapse_tui.settings.files import (
 )
 from synapse_tui.settings.schema import TABLES
 from synapse_tui.settings.watch import FileWatch
+from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.option_lists import Choices, SearchInput
-from synapse_tui.widgets.text import one_line, pad, plural, shorten, shorten_middle
+from synapse_tui.widgets.text import one_line, plural
 
 from .appearance import Appearance
 from .dialog import Dialog, EnterList, label
@@ -54,16 +55,16 @@ def setting_row(entry: Entry, keys: int, width: int) -> Content:
     value = one_line(value_text(entry.setting, entry.value))
     return Content.assemble(
         (f" {MARK if is_set else ' '} ", "bold $ink"),
-        (pad(shorten_middle(entry.key, keys), keys), "$ink"),
+        (pad(shorten(entry.key, keys, "middle"), keys), "$ink"),
         " " * GAP,
-        (pad(value, values), "bold $ink" if is_set else "$ink-muted"),
+        (pad(value, values), "bold $ink" if is_set else "$muted"),
         " " * GAP,
-        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$ink" if is_set else "$ink-faint"),
+        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$ink" if is_set else "$faint"),
     )
 
 
 def heading_row(group: str) -> Content:
-    return Content.styled(f" {group}", "bold $hot")
+    return Content.styled(f" {group}", "bold $accent")
 
 
 def about(entry: Entry, survey: Survey, width: int) -> Content:
@@ -74,10 +75,10 @@ def about(entry: Entry, survey: Survey, width: int) -> Content:
     lines = [
         Content.styled(setting.help, "$ink"),
         Content.assemble(
-            ("default ", "$ink-faint"),
-            (default, "$ink-muted"),
-            (shorten(choices, room) if room > 0 else "", "$ink-faint"),
-            (" · takes effect when the session restarts" if setting.restart else "", "$state-waiting"),
+            ("default ", "$faint"),
+            (default, "$muted"),
+            (shorten(choices, room) if room > 0 else "", "$faint"),
+            (" · takes effect when the session restarts" if setting.restart else "", "$needs"),
         ),
         says(entry, survey),
     ]
@@ -88,25 +89,25 @@ def says(entry: Entry, survey: Survey) -> Content:
     parts: list[tuple[str, str]] = []
     if entry.origin == "environment":
         parts += [
-            (f"${entry.variable} ", "$ink-muted"),
+            (f"${entry.variable} ", "$muted"),
             (value_text(entry.setting, entry.value), "bold $ink"),
         ]
     if entry.kept and entry.origin in survey.files:
         parts += [
-            (f"{LAYER_WORDS[entry.origin]} ", "$ink-muted"),
+            (f"{LAYER_WORDS[entry.origin]} ", "$muted"),
             (one_line(value_text(entry.setting, entry.value)), "bold $ink"),
-            (f" unchanged: {entry.kept}", "$state-waiting"),
+            (f" unchanged: {entry.kept}", "$needs"),
         ]
     for layer, value in reversed(list(entry.given.items())):
         counts = entry.origin == layer and not entry.kept
         parts += [
-            (" · " if parts else "", "$ink-faint"),
-            (f"{LAYER_WORDS[layer]} ", "$ink-muted"),
-            (one_line(value_text(entry.setting, value)), "bold $ink" if counts else "$ink-faint strike"),
+            (" · " if parts else "", "$faint"),
+            (f"{LAYER_WORDS[layer]} ", "$muted"),
+            (one_line(value_text(entry.setting, value)), "bold $ink" if counts else "$faint strike"),
         ]
         if not survey.files[layer].trusted:
-            parts.append((" (not trusted yet)", "$state-waiting"))
-    return Content.assemble(*parts) if parts else Content.styled("not set", "$ink-faint")
+            parts.append((" (not trusted yet)", "$needs"))
+    return Content.assemble(*parts) if parts else Content.styled("not set", "$faint")
 
 
 def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
@@ -116,8 +117,8 @@ def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content
     room = width - cell_len(what) - cell_len(path) - 6
     return Content.assemble(
         (f" {what}", "$ink"),
-        (f"  {path}", "$ink-muted"),
-        (f"  {shorten(one_line(now), max(0, room))}", "$ink-faint"),
+        (f"  {path}", "$muted"),
+        (f"  {shorten(one_line(now), max(0, room))}", "$faint"),
     )
 
 
@@ -302,7 +303,7 @@ class SettingsScreen(Dialog[None]):
         if len(problems) > MAX_PROBLEMS:
             lines.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
         label = self.query_one("#problems", Static)
-        label.update(Content.styled("\n".join(lines), "$state-waiting"))
+        label.update(Content.styled("\n".join(lines), "$needs"))
         label.display = bool(lines)
 
     def _marked(self) -> Entry | None:
@@ -443,7 +444,7 @@ class SettingEditor(Dialog[str]):
         layer = self._layer
         text = self._survey.obstacle(self._entry, layer)
         notice = self.query_one("#obstacle", Static)
-        notice.update(Content.styled(f"▲ {text}" if text else "", "$state-waiting"))
+        notice.update(Content.styled(f"▲ {text}" if text else "", "$needs"))
         notice.display = bool(text)
         self.query_one("#unset", Button).display = layer in self._entry.given
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import DatabaseNameError
-from synapse_tui.model import LAYOUTS, NOTIFICATIONS, THEMES
+from synapse_tui.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
 
 Kind = Literal[
     "boolean",
@@ -238,6 +238,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 THEMES,
             ),
             Setting(
+                "tui.signs",
+                "choice",
+                "auto",
+                "Signs of states: `drawn` (`▲ ◆ ●`), `plain` (ASCII), or plain where the terminal needs it.",
+                SIGNS,
+            ),
+            Setting(
                 "tui.notifications",
                 "choice",
                 "bell",
@@ -246,6 +253,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 project=False,
             ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
+            Setting(
+                "tui.tour",
+                "boolean",
+                True,
+                "Whether the demo agents, opened if none is installed, come with a tour.",
+                project=False,
+            ),
             Setting("tui.scrollback", "count", 5000, "Lines of scrollback for each agent."),
             Setting(
                 "tui.restore",

@@ -80,6 +80,15 @@ class Row:
         self.wrapped = False
         self.stamp = stamp
 
+    def copy(self) -> Row:
+        """Return a row that stays as this one is now."""
+        row = Row()
+        for name in self.__slots__:
+            setattr(row, name, getattr(self, name))
+        if self.cells is not None:
+            row.cells, row.styles = self.cells.copy(), self.styles.copy()
+        return row
+
     # Writing
 
     def write(self, x: int, text: str, style: int, columns: int) -> None:
@@ -339,6 +348,10 @@ class Line:
         self._row = row
         self._table = table
         self._columns = columns
+
+    def copy(self) -> Line:
+        """Return the row as it is now, which no later output changes."""
+        return Line(self._row.copy(), self._table, self._columns)
 
     @property
     def wrapped(self) -> bool:

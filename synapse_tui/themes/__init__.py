@@ -1,11 +1,14 @@
-"""Themes: our own (true colour and 256 colours), the terminal's 16 colours, and Textual's themes.
+"""Themes: our own in true colour and 256 colours, the terminal's 16 colours, and Textual's themes.
 
-Panes always use the terminal's own background; themes apply only around them.
+Colour is a claim on attention: only what needs the user, has ended, is done unseen or is held is coloured.
+One accent shows where the user is: the chosen row, the focused pane, keys. Panes always use the terminal's
+own background.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.color import Color as RichColor
 from rich.color import ColorSystem
@@ -18,114 +21,123 @@ Palette = Mapping[str, str]
 # High-contrast text has a contrast ratio of at least 7 (WCAG 2.1, 1.4.6).
 # fmt: off
 _COLOURS = {
-    # name           dark       light      dark-256   light-256  high-contrast, on black and on white
-    "chrome":        ("#171a23", "#e6e9f0", "#1c1c1c", "#e4e4e4", "#000000", "#ffffff"),
-    "raised":        ("#262b3a", "#ffffff", "#303030", "#ffffff", "#1c1c1c", "#ffffff"),
-    "dialog":        ("#1d212d", "#f3f5f9", "#262626", "#eeeeee", "#000000", "#ffffff"),
-    "field":         ("#272c3b", "#ffffff", "#303030", "#ffffff", "#262626", "#ffffd7"),
-    "field-focus":   ("#2f3649", "#ffffff", "#3a3a3a", "#ffffff", "#303030", "#ffffaf"),
-    "line":          ("#333a4d", "#c3c9d8", "#585858", "#b2b2b2", "#ffffff", "#000000"),
-    "ink":           ("#d8dce8", "#262b3a", "#dadada", "#262626", "#ffffff", "#000000"),
-    "ink-muted":     ("#b0b8cc", "#454d66", "#c6c6c6", "#444444", "#eeeeee", "#262626"),
-    "ink-faint":     ("#a0a8be", "#565e75", "#b2b2b2", "#585858", "#dadada", "#303030"),
-    "hot":           ("#7aa2f7", "#264fb4", "#87afff", "#005faf", "#5fffff", "#00005f"),
-    "hot-ink":       ("#10131b", "#ffffff", "#1c1c1c", "#ffffff", "#000000", "#ffffff"),
-    "focus":         ("#26345a", "#dbe5ff", "#000087", "#d7d7ff", "#0000af", "#ffff87"),
-    "focus-ink":     ("#ffffff", "#0d1a3d", "#ffffff", "#00005f", "#ffffff", "#000000"),
-    "alert":         ("#f2b65a", "#8a4700", "#ffaf5f", "#870000", "#ffff00", "#870000"),
-    "alert-ink":     ("#1d1503", "#ffffff", "#1c1c1c", "#ffffff", "#000000", "#ffffff"),
-    "state-ready":   ("#8fce7e", "#1f6326", "#87d787", "#005f00", "#87ff87", "#005f00"),
-    "state-working": ("#6cc7e8", "#075a6b", "#5fd7ff", "#005f5f", "#5fffff", "#00005f"),
-    "state-waiting": ("#f2b65a", "#8a4500", "#ffaf5f", "#870000", "#ffff00", "#870000"),
-    "state-error":   ("#f7768e", "#a81c36", "#ff8787", "#af0000", "#ffafaf", "#870000"),
-    "state-unknown": ("#9aa3bb", "#545c76", "#c6c6c6", "#444444", "#eeeeee", "#303030"),
-    "state-unseen":  ("#c3a6ff", "#6d3fc0", "#d7afff", "#5f00af", "#ffafff", "#5f0087"),
-    "agent-1":       ("#e69875", "#8e3d1b", "#ffaf87", "#870000", "#ffd7af", "#870000"),
-    "agent-2":       ("#83d0b0", "#0d6145", "#87d7af", "#005f5f", "#87ffd7", "#005f00"),
-    "agent-3":       ("#8fb6ff", "#2150a8", "#87afff", "#005faf", "#afd7ff", "#00005f"),
-    "agent-4":       ("#e0c285", "#6a4e10", "#d7af5f", "#5f5f00", "#ffff87", "#5f0000"),
-    "agent-5":       ("#c3a6ff", "#6d3fc0", "#d7afff", "#5f00af", "#ffafff", "#5f00af"),
-    "agent-6":       ("#8fd3dc", "#075a6b", "#87d7d7", "#005f87", "#5fffff", "#000087"),
-    "agent-7":       ("#f0a3c3", "#8f2b5d", "#ffafd7", "#87005f", "#ffd7ff", "#5f005f"),
-    "agent-8":       ("#b9c7a0", "#42591c", "#afd787", "#005f00", "#d7ffaf", "#303030"),
+    # name          dark       light      dark-256   light-256  high-contrast, on black and on white
+    # surfaces: panes and rows; dialogs and the sidebar; fields and hover; the chosen row; rules and frames
+    "ground":      ("#14131a", "#ffffff", "#121212", "#ffffff", "#000000", "#ffffff"),
+    "panel":       ("#1c1a24", "#f6f5fa", "#1c1c1c", "#eeeeee", "#000000", "#ffffff"),
+    "raised":      ("#272532", "#ebe8f3", "#262626", "#e4e4e4", "#1c1c1c", "#ffffd7"),
+    "select":      ("#2d284a", "#e8e2ff", "#00005f", "#d7d7ff", "#0000af", "#ffff87"),
+    "line":        ("#3a3747", "#cfcadd", "#4e4e4e", "#bcbcbc", "#ffffff", "#000000"),
+    # text; secondary text; times, kinds and headings
+    "ink":         ("#e6e3ef", "#1e1a2c", "#eeeeee", "#1c1c1c", "#ffffff", "#000000"),
+    "muted":       ("#b6b2c4", "#4b4661", "#bcbcbc", "#3a3a3a", "#eeeeee", "#262626"),
+    "faint":       ("#9793a6", "#625d75", "#a8a8a8", "#4e4e4e", "#dadada", "#303030"),
+    # where the user is
+    "accent":      ("#a796ff", "#5a3fd0", "#afafff", "#5f00d7", "#d7afff", "#00005f"),
+    "accent-ink":  ("#14131a", "#ffffff", "#121212", "#ffffff", "#000000", "#ffffff"),
+    # states
+    "needs":       ("#ffbb55", "#8a4a00", "#ffaf5f", "#870000", "#ffff00", "#870000"),
+    "needs-ink":   ("#241700", "#ffffff", "#1c1c1c", "#ffffff", "#000000", "#ffffff"),
+    "done":        ("#82d99a", "#17632f", "#87d787", "#005f00", "#87ff87", "#005f00"),
+    "fail":        ("#ff8791", "#ad1f2d", "#ff8787", "#af0000", "#ffafaf", "#870000"),
+    "held":        ("#dcb380", "#72530f", "#d7af87", "#5f5f00", "#ffd7af", "#5f0000"),
+    "work":        ("#93b9d6", "#1d5a80", "#87afd7", "#005f87", "#afffff", "#00005f"),
+    "calm":        ("#9793a6", "#625d75", "#a8a8a8", "#4e4e4e", "#dadada", "#303030"),
+    # changed lines
+    "add":         ("#82d99a", "#17632f", "#87d787", "#005f00", "#87ff87", "#005f00"),
+    "add-ground":  ("#16271d", "#e4f6e7", "#121212", "#ffffff", "#000000", "#ffffff"),
+    "del":         ("#ff9aa2", "#ad1f2d", "#ff8787", "#af0000", "#ffafaf", "#870000"),
+    "del-ground":  ("#321b21", "#fde8ea", "#121212", "#ffffff", "#000000", "#ffffff"),
+    # syntax
+    "code-key":    ("#c2b6ff", "#5a3fd0", "#afafff", "#5f00d7", "#d7afff", "#00005f"),
+    "code-text":   ("#b5d6a3", "#2f6318", "#afd7af", "#005f00", "#d7ffaf", "#005f00"),
+    "code-number": ("#f2b48c", "#8a4310", "#ffaf87", "#870000", "#ffd7af", "#5f0000"),
+    "code-name":   ("#93c4f0", "#1d5a80", "#87afd7", "#005f87", "#afffff", "#00005f"),
+    "code-note":   ("#9793a6", "#625d75", "#a8a8a8", "#4e4e4e", "#dadada", "#303030"),
 }
 # fmt: on
 DARK, LIGHT, DARK_256, LIGHT_256, CONTRAST, CONTRAST_LIGHT = (
     {name: colours[column] for name, colours in _COLOURS.items()} for column in range(6)
 )
 ANSI: Palette = {
-    "chrome": "ansi_black",
+    "ground": "ansi_black",
+    "panel": "ansi_black",
     "raised": "ansi_black",
-    "dialog": "ansi_black",
-    "field": "ansi_bright_black",
-    "field-focus": "ansi_bright_black",
-    "line": "ansi_white",
-    "ink": "ansi_white",
-    "ink-muted": "ansi_white",
-    "ink-faint": "ansi_white",
-    "hot": "ansi_cyan",
-    "hot-ink": "ansi_black",
-    "focus": "ansi_blue",
-    "focus-ink": "ansi_bright_white",
-    "alert": "ansi_yellow",
-    "alert-ink": "ansi_black",
-    "state-ready": "ansi_bright_green",
-    "state-working": "ansi_bright_cyan",
-    "state-waiting": "ansi_bright_yellow",
-    "state-error": "ansi_bright_red",
-    "state-unknown": "ansi_white",
-    "state-unseen": "ansi_bright_magenta",
-    "agent-1": "ansi_bright_yellow",
-    "agent-2": "ansi_bright_green",
-    "agent-3": "ansi_bright_cyan",
-    "agent-4": "ansi_bright_white",
-    "agent-5": "ansi_bright_magenta",
-    "agent-6": "ansi_cyan",
-    "agent-7": "ansi_bright_red",
-    "agent-8": "ansi_white",
+    "select": "ansi_blue",
+    "line": "ansi_bright_black",
+    "ink": "ansi_bright_white",
+    "muted": "ansi_white",
+    "faint": "ansi_white",
+    "accent": "ansi_bright_magenta",
+    "accent-ink": "ansi_black",
+    "needs": "ansi_bright_yellow",
+    "needs-ink": "ansi_black",
+    "done": "ansi_bright_green",
+    "fail": "ansi_bright_red",
+    "held": "ansi_yellow",
+    "work": "ansi_bright_cyan",
+    "calm": "ansi_white",
+    "add": "ansi_bright_green",
+    "add-ground": "ansi_black",
+    "del": "ansi_bright_red",
+    "del-ground": "ansi_black",
+    "code-key": "ansi_bright_magenta",
+    "code-text": "ansi_bright_green",
+    "code-number": "ansi_bright_yellow",
+    "code-name": "ansi_bright_cyan",
+    "code-note": "ansi_white",
 }
 
 
 MIN_CONTRAST = 4.6  # slightly more than WCAG 2.1 requires for text (1.4.3)
 STEP = 0.04  # share of white or black added per step
 # backgrounds of text, as the share of foreground in the background
-PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.08, "field-focus": 0.11}
-FOCUS = 0.18  # share of the primary colour in the highlighted row
+PLACES = {"ground": 0.0, "panel": 0.03, "raised": 0.08}
+SELECT = 0.18  # share of the primary colour in the chosen row
+CHANGED = 0.12  # share of green or red in the ground of a changed line
 MUTED, FAINT, LINE = 0.15, 0.25, 0.75  # share of the background in the muted inks and the lines
 ROUNDINGS = 32  # maximum iterations: the palette's nearest colour may itself be rounded to another
 DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
 
 
-def borrowed(theme: Theme, agents: Palette, *, rounded: bool) -> dict[str, str]:
+def borrowed(theme: Theme, *, rounded: bool) -> dict[str, str]:
     given = theme.to_color_system().generate()
     background, ink = Color.parse(given["background"]), Color.parse(given["foreground"]).rgb
     foreground = Color(*ink)
-    primary = Color.parse(given["primary"])
+    names = ("primary", "secondary", "warning", "error", "success")
+    colour = {name: Color.parse(given[name]) for name in names}
     mixed = {name: background.blend(foreground, part) for name, part in PLACES.items()}
-    mixed["focus"] = background.blend(primary, FOCUS)
+    mixed["select"] = background.blend(colour["primary"], SELECT)
+    mixed["add-ground"] = background.blend(colour["success"], CHANGED)
+    mixed["del-ground"] = background.blend(colour["error"], CHANGED)
     found = {name: _snap(color, rounded=rounded) for name, color in mixed.items()}
     places = list(found.values())
+    faint = foreground.blend(background, FAINT)
     wanted = {
         "ink": foreground,
-        "ink-muted": foreground.blend(background, MUTED),
-        "ink-faint": foreground.blend(background, FAINT),
-        "hot": primary,
-        "focus-ink": foreground,
-        "alert": Color.parse(given["warning"]),
-        "state-ready": Color.parse(given["success"]),
-        "state-working": Color.parse(given["secondary"]),
-        "state-waiting": Color.parse(given["warning"]),
-        "state-error": Color.parse(given["error"]),
-        "state-unknown": foreground.blend(background, FAINT),
-        "state-unseen": Color.parse(given["accent"]),
+        "muted": foreground.blend(background, MUTED),
+        "faint": faint,
+        "accent": colour["primary"],
+        "needs": colour["warning"],
+        "done": colour["success"],
+        "fail": colour["error"],
+        "held": colour["warning"].blend(foreground, FAINT),
+        "work": colour["secondary"],
+        "calm": faint,
+        "add": colour["success"],
+        "del": colour["error"],
+        "code-key": colour["primary"],
+        "code-text": colour["success"],
+        "code-number": colour["warning"],
+        "code-name": colour["secondary"],
+        "code-note": faint,
     }
-    wanted |= {name: Color.parse(value) for name, value in agents.items() if name.startswith("agent-")}
     found |= {
         name: _readable(color, places, dark=theme.dark, rounded=rounded) for name, color in wanted.items()
     }
     found["line"] = _snap(foreground.blend(background, LINE), rounded=rounded)
     on_colour = DARKEST if theme.dark else LIGHTEST
-    for name in ("hot-ink", "alert-ink"):
+    for name in ("accent-ink", "needs-ink"):
         found[name] = _snap(on_colour, rounded=rounded)
     return {name: color.hex6 for name, color in found.items()}
 
@@ -172,6 +184,7 @@ CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # order
 
 
 def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
+    """A Textual theme in which every token is a variable (`$needs`)."""
     variables = dict(colours)
     variables |= {
         "ansi-background": colours["raised"],
@@ -179,32 +192,32 @@ def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
         "border": colours["line"],
         "border-blurred": colours["line"],
         "scrollbar": colours["line"],
-        "scrollbar-hover": colours["ink-faint"],
-        "scrollbar-active": colours["hot"],
-        "scrollbar-background": colours["dialog"],
-        "scrollbar-background-hover": colours["dialog"],
-        "scrollbar-background-active": colours["dialog"],
-        "scrollbar-corner-color": colours["dialog"],
+        "scrollbar-hover": colours["faint"],
+        "scrollbar-active": colours["accent"],
+        "scrollbar-background": colours["panel"],
+        "scrollbar-background-hover": colours["panel"],
+        "scrollbar-background-active": colours["panel"],
+        "scrollbar-corner-color": colours["panel"],
         "input-cursor-background": colours["ink"],
-        "input-cursor-foreground": colours["dialog"],
-        "input-selection-background": colours["focus"],
-        "input-selection-foreground": colours["focus-ink"],
-        "block-cursor-background": colours["focus"],
-        "block-cursor-foreground": colours["focus-ink"],
-        "screen-selection-background": colours["focus"],
-        "screen-selection-foreground": colours["focus-ink"],
+        "input-cursor-foreground": colours["panel"],
+        "input-selection-background": colours["select"],
+        "input-selection-foreground": colours["ink"],
+        "block-cursor-background": colours["select"],
+        "block-cursor-foreground": colours["ink"],
+        "screen-selection-background": colours["select"],
+        "screen-selection-foreground": colours["ink"],
     }
     return Theme(
         name=name,
-        primary=colours["hot"],
-        secondary=colours["agent-6"],
-        warning=colours["alert"],
-        error=colours["state-error"],
-        success=colours["state-ready"],
-        accent=colours["hot"],
+        primary=colours["accent"],
+        secondary=colours["work"],
+        warning=colours["needs"],
+        error=colours["fail"],
+        success=colours["done"],
+        accent=colours["accent"],
         foreground=colours["ink"],
-        background=colours["chrome"],
-        surface=colours["dialog"],
+        background=colours["ground"],
+        surface=colours["panel"],
         panel=colours["raised"],
         dark=dark,
         ansi=True,
@@ -213,35 +226,19 @@ def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
 
 
 _OWN = {
-    "dark": _theme("synapse-dark", DARK, dark=True),
-    "light": _theme("synapse-light", LIGHT, dark=False),
-    "dark-256": _theme("synapse-dark-256", DARK_256, dark=True),
-    "light-256": _theme("synapse-light-256", LIGHT_256, dark=False),
-    "high-contrast": _theme("synapse-high-contrast", CONTRAST, dark=True),
-    "high-contrast-light": _theme("synapse-high-contrast-light", CONTRAST_LIGHT, dark=False),
-    "16": _theme("synapse-16", ANSI, dark=True),
-}
-
-_AGENT_COLOURS = {
-    "claude": "agent-1",
-    "codex": "agent-2",
-    "gemini": "agent-3",
-    "opencode": "agent-4",
-    "copilot": "agent-5",
-    "dummy": "agent-6",
-    "shell": "agent-8",
+    "dark": _theme("iris-dark", DARK, dark=True),
+    "light": _theme("iris-light", LIGHT, dark=False),
+    "dark-256": _theme("iris-dark-256", DARK_256, dark=True),
+    "light-256": _theme("iris-light-256", LIGHT_256, dark=False),
+    "high-contrast": _theme("iris-high-contrast", CONTRAST, dark=True),
+    "high-contrast-light": _theme("iris-high-contrast-light", CONTRAST_LIGHT, dark=False),
+    "16": _theme("iris-16", ANSI, dark=True),
 }
 
 
 def variable_defaults() -> dict[str, str]:
     """Return values of our variables for themes that do not define them."""
     return dict(DARK)
-
-
-def agent_colour(agent_type: str) -> str:
-    """Return the colour name of an agent's type; unknown types get one that is stable across runs."""
-    known = _AGENT_COLOURS.get(agent_type)
-    return known or f"agent-{sum(agent_type.encode()) % 8 + 1}"
 
 
 def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> Theme:
@@ -253,9 +250,11 @@ def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> T
     if name in _OWN:
         return _OWN.get(f"{name}-256", _OWN[name]) if rounded else _OWN[name]
     like = BUILTIN_THEMES[name]
-    colours = borrowed(like, LIGHT if not like.dark else DARK, rounded=rounded)
+    colours = borrowed(like, rounded=rounded)
     return _theme(f"synapse-{name}{'-256' if rounded else ''}", colours, dark=like.dark)
 
 
-def own_theme(name: str) -> Theme | None:
-    return next((theme for theme in _OWN.values() if theme.name == name), None)
+def with_terminal_ground(theme: Theme) -> Theme:
+    """Return the theme with the terminal's own background behind rows, as behind the panes."""
+    variables = theme.variables | {"ground": "ansi_default"}
+    return replace(theme, name=f"{theme.name}-own", variables=variables)

@@ -12,6 +12,8 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
+from .states import PlainSigns
+
 # variables that describe the terminal and the user's preferences
 TERMINAL_VARIABLES = (
     "TERM",
@@ -48,6 +50,16 @@ def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
         app._filters.append(NoColor() if app.native_ansi_color else Monochrome())
     forget_drawn(app)
     return True
+
+
+def draw_plainly(app: App[Any], *, plain: bool) -> None:
+    """Draw our signs as ASCII, or as they are."""
+    if plain is any(isinstance(each, PlainSigns) for each in app._filters):
+        return
+    app._filters[:] = [each for each in app._filters if not isinstance(each, PlainSigns)]
+    if plain:
+        app._filters.append(PlainSigns())
+    forget_drawn(app)
 
 
 def forget_drawn(app: App[Any]) -> None:

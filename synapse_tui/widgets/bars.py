@@ -1,4 +1,4 @@
-"""The tab bar at the top, and the bars with key hints, notices and tips at the bottom."""
+"""The tab bar at the top, and the bar with key hints and notices at the bottom."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from rich.cells import cell_len
 from textual.reactive import reactive, var
 from textual.timer import Timer
 
-from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.keymap import Keymap, key_label
 from synapse_tui.model import AgentState
-from synapse_tui.themes import agent_colour
 
-from .segment_bar import Piece, SegmentBar, width_of
-from .text import age, distinct, one_line, plural, shorten, shorten_middle
-from .views import HELD, SPINNER_INTERVAL, AgentView, state_mark
+from .fit import Piece, distinct, shorten, width_of
+from .segment_bar import SegmentBar
+from .states import HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
+from .text import age, one_line, plural
+from .views import AgentView
 
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
 
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
-_COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
+_COLOURS = {"information": "$ink", "warning": "bold $needs", "error": "bold $fail"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
 # priority of the hints when space is short, most useful first
 _KEEP = (
@@ -90,22 +91,22 @@ class StatusBar(SegmentBar):
         done = [agent for agent in others if agent.unseen and not agent.stuck]
         if asking:
             first = asking[0]
-            loud = "bold $alert-ink on $alert" if first.exit is None else "bold $state-error"
+            loud = "bold $needs-ink on $needs" if first.exit is None else "bold $fail"
             if self.app.no_color:
                 loud = "bold reverse"
-            name, what = shorten_middle(first.label, 16), first.call
+            name, what = shorten(first.label, 16, "middle"), first.call
             glyph = state_mark(first.state).glyph
             return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
         if held:
             first = held[0]
-            name = shorten_middle(first.label, 16)
+            name = shorten(first.label, 16, "middle")
             text = f"{HELD} {name}: held {age(first.held_seconds)}, {first.held_reason}"
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
-            return self._label(width, text, len(held) - 1, "bold $state-waiting", action)
+            return self._label(width, text, len(held) - 1, "bold $needs", action)
         if done:
             text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
-            return self._label(width, text, 0, "bold $state-unseen")
-        return [Piece(f" {self.progress} ", "$ink-muted")] if self.progress else []
+            return self._label(width, text, 0, "bold $done")
+        return [Piece(f" {self.progress} ", "$muted")] if self.progress else []
 
     def _label(
         self, width: int, text: str, more: int, style: str, action: str = "next_waiting"
@@ -114,7 +115,7 @@ class StatusBar(SegmentBar):
         way = self.keymap.way(action)
         text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
         tip = self.keymap.find(action).title
-        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $hot", action, tip)]
+        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $accent", action, tip)]
 
 
 def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:
@@ -133,62 +134,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
 
 
 def _hint(target: str, key: str, word: str) -> list[Piece]:
-    return [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
-
-
-DISMISS = "dismiss_tip"
-Runs = list[tuple[str, str, str]]
-
-
-class TipBar(SegmentBar):
-    """Suggests what to try with the demo agents; targets are action ids."""
-
-    DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
-
-    keymap: reactive[Keymap] = reactive(Keymap)
-    wrote: reactive[bool] = reactive(False)  # whether a message has been sent; selects the next tip
-
-    def begin(self) -> None:
-        self.add_class("-shown")
-
-    def end(self) -> None:
-        self.remove_class("-shown")
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        hide = self.keymap.find(DISMISS)
-        key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
-        right = [Piece(f" {key}", "bold $hot", DISMISS), Piece(" hide ", "$ink-muted", DISMISS)]
-        left = [Piece("▌", "$hot"), Piece("Next " if self.wrote else "Try it ", "bold $ink")]
-        room = width - width_of(left) - width_of(right) - 2
-        for parts in self._hints():
-            wide = sum(cell_len(text) for text, _style, _target in parts)
-            if wide > room:
-                break
-            left += [Piece(*part) for part in parts]
-            room -= wide
-        return left, right
-
-    def _hints(self) -> list[Runs]:
-        if not self.wrote:
-            return [
-                [
-                    ("type ", "$ink-muted", ""),
-                    ("@bob hello", "bold $ink", ""),
-                    (" and press Enter", "$ink-muted", ""),
-                ],
-                [(": it arrives in bob's pane", "$ink-muted", "")],
-                [("; alice and bob are free demo agents", "$ink-muted", "")],
-            ]
-        return [
-            self._way("new_agent", "opens your own agent"),
-            self._way("compose", "writes a message"),
-            self._way("sidebar", "shows all messages"),
-            self._way("help", "all keys"),
-        ]
-
-    def _way(self, action_id: str, what: str) -> Runs:
-        way = self.keymap.way(action_id)
-        return [(f" {way}", "bold $hot", action_id), (f" {what} ", "$ink-muted", action_id)]
+    return [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
 
 
 MIN_LABEL = 7  # minimum cells of a label; below that it is omitted
@@ -223,8 +169,8 @@ class TabBar(SegmentBar):
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        project = [Piece(f" {shorten(self.project, 30)} ", "$ink-faint")] if self.project else []
-        new = Piece(" + ", "$ink-muted", NEW, "New agent")
+        project = [Piece(f" {shorten(self.project, 30)} ", "$faint")] if self.project else []
+        new = Piece(" + ", "$muted", NEW, "New agent")
         left = self._tabs(width - new.width)
         right = project if width_of(left) + new.width + width_of(project) + 2 <= width else []
         return [*left, new], right
@@ -282,35 +228,22 @@ class TabBar(SegmentBar):
         return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
 
     def _more_style(self, hidden: Sequence[AgentView]) -> str:
-        return "bold $state-waiting" if any(agent.needs_attention for agent in hidden) else "$ink-muted"
+        return "bold $needs" if any(agent.needs_attention for agent in hidden) else "$muted"
 
     def _tab(self, agent: AgentView, short: str) -> list[Piece]:
         active = self._is_active(agent)
-        back = " on $focus" if active else ""
-        mark = agent.mark(self.frame)
+        back = " on $select" if active else ""
+        mark = agent.mark
         attention = agent.state is AgentState.WAITING
-        name = (
-            "bold $focus-ink"
-            if active
-            else f"bold ${mark.colour}"
-            if attention
-            else f"${agent_colour(agent.agent_type)}"
-        )
+        name = "bold $ink" if active else f"bold ${mark.colour}" if attention else "$muted"
         if active and self.app.no_color:
             name = "bold reverse"
-        bell = [Piece("♪", f"$alert{back}", agent.agent_id)] if agent.rang else []
+        bell = [Piece("♪", f"$needs{back}", agent.agent_id)] if agent.rang else []
         tip = f"{agent.label}: {agent.state_text}"
-        strong = "bold $state-waiting" if agent.held_long else "$alert"
+        strong = "bold $needs" if agent.held_long else "$needs"
         why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
         held = [Piece(f"{HELD}{agent.held} ", strong + back, agent.agent_id, why)] if agent.held else []
-        number = Piece(
-            f" {agent.number} ", f"{'$focus-ink' if active else '$ink-faint'}{back}", agent.agent_id, tip
-        )
+        number = Piece(f" {agent.number} ", f"{'$ink' if active else '$faint'}{back}", agent.agent_id, tip)
         label = [Piece(f"{short} ", name + back, agent.agent_id, tip)] if short else []
-        return [
-            number,
-            *label,
-            *bell,
-            Piece(f"{mark.glyph} ", f"bold ${mark.colour}{back}", agent.agent_id, tip),
-            *held,
-        ]
+        glyph = Piece(f"{spinning(mark, self.frame)} ", f"bold ${mark.colour}{back}", agent.agent_id, tip)
+        return [number, *label, *bell, *([] if mark is HOLDS else [glyph]), *held]

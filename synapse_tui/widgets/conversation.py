@@ -26,11 +26,13 @@ from synapse_tui.messages.conversations import Entry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 from .error_handling import FaultTolerant
+from .fit import Piece, shorten, width_of
 from .key_hints import keys_of
 from .pane import Pane
-from .segment_bar import Piece, SegmentBar, width_of
-from .text import one_line, plural, shorten, wrapped
-from .views import Mark, delivery_mark, party, state_mark
+from .segment_bar import SegmentBar
+from .states import Mark, delivery_mark, state_mark
+from .text import one_line, plural, wrapped
+from .views import party
 
 # style of a run: a component class of `ConversationLog` without its prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
@@ -147,7 +149,7 @@ class ConversationLines:
         head = f"{self._model.author(entry)}  {clock_time(entry.at, self._now)}"
         tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
         indent = max(0, width - cell_len(head + tail) - 1)
-        loud = mark is not None and mark.colour in ("state-error", "state-waiting")
+        loud = mark is not None and mark.colour in ("fail", "needs")
         yield Line((Run(head, "own-head"), Run(tail, "alert" if loud else "note")), indent, entry.key)
         for text in texts:
             filled = f" {text}{' ' * (box - 2 - cell_len(text))} "
@@ -172,7 +174,7 @@ def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run
 def _task_mark(task: Task) -> Mark:
     mark = delivery_mark(task)
     if task.delivery is DeliveryState.SUBMITTED and task.state is TaskState.SUBMITTED:
-        return Mark("→", "state-working", "taken")
+        return Mark("→", "work", "taken")
     return mark
 
 
@@ -195,18 +197,18 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
 
     DEFAULT_CSS = """
     ConversationLog {
-        height: 1fr; width: 1fr; background: $dialog; color: $ink;
+        height: 1fr; width: 1fr; background: $panel; color: $ink;
         scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden;
         & > .conversation--blank { color: $ink; }
         & > .conversation--text { color: $ink; }
-        & > .conversation--head { color: $agent-3; text-style: bold; }
-        & > .conversation--own-head { color: $hot; text-style: bold; }
+        & > .conversation--head { color: $ink; text-style: bold; }
+        & > .conversation--own-head { color: $accent; text-style: bold; }
         & > .conversation--own { color: $ink; background: $raised; }
-        & > .conversation--progress { color: $ink-faint; text-style: italic; }
-        & > .conversation--question { color: $state-waiting; text-style: bold; }
-        & > .conversation--alert { color: $alert; text-style: bold; }
-        & > .conversation--note { color: $ink-faint; }
-        & > .conversation--marked { background: $focus; color: $focus-ink; }
+        & > .conversation--progress { color: $faint; text-style: italic; }
+        & > .conversation--question { color: $needs; text-style: bold; }
+        & > .conversation--alert { color: $needs; text-style: bold; }
+        & > .conversation--note { color: $faint; }
+        & > .conversation--marked { background: $select; color: $ink; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"conversation--{role}" for role in (*get_args(Role), "marked")}
@@ -378,8 +380,8 @@ class ConversationComposer(FaultTolerant, TextArea):
     DEFAULT_CSS = """
     ConversationComposer, ConversationComposer:ansi {
         height: auto; max-height: 8; min-height: 1; border: none; padding: 0 1;
-        background: $field; color: $ink; scrollbar-size-vertical: 1;
-        &:focus { background: $field-focus; border: none; }
+        background: $raised; color: $ink; scrollbar-size-vertical: 1;
+        &:focus { background: $select; border: none; }
     }
     """
     ALLOW_SELECT: ClassVar[bool] = False
@@ -449,7 +451,7 @@ CHOOSING = "↑↓ choose · c copies · Esc back"
 class ConversationStatus(SegmentBar):
     """Shows the status and commands; targets are commands of `ConversationView.Asked`."""
 
-    DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
+    DEFAULT_CSS = "ConversationStatus { background: $ground; }"
 
     model: reactive[ConversationModel | None] = reactive(None)
     choosing: reactive[bool] = reactive(False)
@@ -459,7 +461,7 @@ class ConversationStatus(SegmentBar):
         if model is None:
             return [], []
         if self.choosing:
-            return [Piece(f" {CHOOSING}", "bold $hot")], []
+            return [Piece(f" {CHOOSING}", "bold $accent")], []
         right = self._commands(model)
         while right and width_of(right) > width // 2:
             right = right[1:]
@@ -469,35 +471,35 @@ class ConversationStatus(SegmentBar):
         state, detail = model.state
         mark = model.mark
         if not model.known:
-            return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
+            return [Piece(" × ", "bold $fail"), Piece("it was removed", "$fail")]
         words = {
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
             AgentState.PROCESSING: "is working on your message",
             AgentState.ERROR: detail or "failed",
         }.get(state, f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy")
         loud = state in (AgentState.WAITING, AgentState.ERROR)
-        ink = f"${mark.colour}" if loud else "$ink-muted"
+        ink = f"${mark.colour}" if loud else "$muted"
         return [
             Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
             Piece(shorten(words, max(4, room - 4)), ink),
         ]
 
     def _commands(self, model: ConversationModel) -> list[Piece]:
-        found = [Piece(" new ", "$ink-muted", "new", "Start a new conversation")]
+        found = [Piece(" new ", "$muted", "new", "Start a new conversation")]
         if model.tasks:
             count = plural(len(model.tasks), "task")
-            found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
-        found.append(Piece(" card ", "$ink-muted", "card", "The agent's description of itself"))
+            found.append(Piece(f" {count} ", "$muted", "tasks", "The tasks of this conversation"))
+        found.append(Piece(" card ", "$muted", "card", "The agent's description of itself"))
         if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
-            found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))
+            found.append(Piece(" ✕ cancel ", "bold $needs", "cancel", f"Cancel the task ({key})"))
         return found
 
 
 class ConversationView(FaultTolerant, Widget, can_focus=False):
     """A conversation: log, status and composer."""
 
-    DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
+    DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $panel; }"
     ALLOW_SELECT: ClassVar[bool] = False
 
     @dataclass

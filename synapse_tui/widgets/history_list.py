@@ -22,13 +22,13 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.records import Record
 from synapse_tui.messages.search import folded
 from synapse_tui.model import Task
-from synapse_tui.themes import agent_colour
 from synapse_tui.wording import moment
 
 from .error_handling import FaultTolerant
-from .segment_bar import Piece
-from .text import one_line, shorten
-from .views import delivery_mark, party
+from .fit import Piece, shorten
+from .states import delivery_mark
+from .text import one_line
+from .views import party
 
 AROUND = 200  # characters examined before and after a match
 HEAD = 2000  # characters of a text searched after Unicode normalization (NFKC)
@@ -112,11 +112,11 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     HistoryList {
-        height: 1fr; width: 1fr; background: $dialog; color: $ink;
+        height: 1fr; width: 1fr; background: $panel; color: $ink;
         scrollbar-size-vertical: 1; scrollbar-gutter: stable; overflow-x: hidden; overflow-y: auto;
         & > .history--marked { background: $raised; color: $ink; }
-        &:focus > .history--marked { background: $focus; color: $focus-ink; }
-        & > .history--note { color: $ink-faint; }
+        &:focus > .history--marked { background: $select; color: $ink; }
+        & > .history--note { color: $faint; }
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"history--marked", "history--note"}
@@ -317,12 +317,12 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         return [
             Piece(f" {mark.glyph} ", f"bold ${mark.colour}"),
             Piece(sender, "bold $ink"),
-            Piece(" → ", "$ink-faint"),
-            Piece(target, f"bold ${agent_colour(record.agent_type)}"),
-            Piece(project, "$ink-faint"),
+            Piece(" → ", "$faint"),
+            Piece(target, "bold $ink"),
+            Piece(project, "$faint"),
             Piece(" " * max(1, gap)),
             Piece(f"{mark.word}  ", f"${mark.colour}"),
-            Piece(tail.removeprefix(f"{mark.word}  "), "$ink-muted"),
+            Piece(tail.removeprefix(f"{mark.word}  "), "$muted"),
         ]
 
     def _text(self, record: Record, width: int) -> list[Piece]:
@@ -332,8 +332,8 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
             text, lead = task.answer, REPLY
         runs = excerpt(text, self._terms, room - cell_len(lead))
         return [
-            Piece(f"   {lead}", "$ink-faint"),
-            *(Piece(run, "bold underline $hot" if hit else "$ink-muted") for run, hit in runs),
+            Piece(f"   {lead}", "$faint"),
+            *(Piece(run, "bold underline $accent" if hit else "$muted") for run, hit in runs),
         ]
 
     def _strip(self, pieces: Sequence[Piece], width: int, *, marked: bool) -> Strip:

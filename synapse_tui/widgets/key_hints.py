@@ -18,8 +18,8 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 
 from .error_handling import FaultTolerant
-from .segment_bar import Piece, SegmentBar, width_of
-from .text import pad
+from .fit import Piece, pad, width_of
+from .segment_bar import SegmentBar
 
 COLUMN = 26  # cells per entry
 KEY = 4  # cells for its key
@@ -31,7 +31,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
     DEFAULT_CSS = """
     WhichKey {
         layer: hints; dock: bottom; height: auto; width: 100%; margin-bottom: 1; padding: 0 1; display: none;
-        background: $dialog; color: $ink; border-top: solid $line;
+        background: $panel; color: $ink; border-top: solid $line;
     }
     """
     ALLOW_SELECT: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
             for action in entries[row::rows]:
                 key = leader_label(action).replace("Enter", "⏎")  # the key column is narrow
                 parts += [
-                    (pad(key, KEY), "bold $hot"),
+                    (pad(key, KEY), "bold $accent"),
                     (pad(_short_title(action), column - KEY - 1), "$ink"),
                     (" ", ""),
                 ]
@@ -141,7 +141,7 @@ HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
 
 
 class SidebarKeys(SegmentBar):
-    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
+    DEFAULT_CSS = "SidebarKeys { background: $panel; }"
 
     section: var[str] = var(MESSAGES)
 
@@ -155,7 +155,7 @@ class SidebarKeys(SegmentBar):
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         shown: list[Piece] = []
         for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
-            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+            hint = [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
             if width_of(shown) + width_of(hint) <= width:
                 shown += hint
         return shown, []

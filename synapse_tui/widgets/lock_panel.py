@@ -19,14 +19,14 @@ from textual.widgets.option_list import Option
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
 from synapse_tui.safety.locks import Lock
-from synapse_tui.themes import agent_colour
 from synapse_tui.wording import duration
 
 from .error_handling import FaultTolerant
+from .fit import shorten
 from .option_lists import Choices
 from .segment_bar import Section
-from .text import one_line, shorten, shorten_middle
-from .views import kind_of, party
+from .text import one_line
+from .views import party
 
 SECOND = 1.0
 LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
@@ -140,7 +140,7 @@ class LockPanel(FaultTolerant, Vertical):
         self.query_one("#locks-title", Section).count = str(len(rows) or "")
         if not rows:
             said = f"  {shorten(one_line(self.problem), width - 2)}" if self.problem else NONE
-            rows = [Option(Content.styled(said, "$state-waiting" if self.problem else ""), disabled=True)]
+            rows = [Option(Content.styled(said, "$needs" if self.problem else ""), disabled=True)]
         view = self.query_one("#locks", OptionList)
         if [option.id for option in view.options] == [row.id for row in rows]:
             for index, row in enumerate(rows):
@@ -176,7 +176,7 @@ class LockPanel(FaultTolerant, Vertical):
 def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
     """Render a lock in two lines: file, remaining time; holder, start, purpose."""
     left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
-    file = shorten_middle(one_line(lock.file), width - cell_len(left) - 3)
+    file = shorten(one_line(lock.file), width - cell_len(left) - 3, "start")
     holder = party(lock.agent_id, labels)
     since = duration((now - lock.locked_at).total_seconds())
     who = shorten(holder, width - 3 - cell_len(since) - 3)
@@ -184,8 +184,8 @@ def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -
     why = f" · {shorten(one_line(lock.intent), rest - 3)}" if lock.intent and rest > 8 else ""
     return Content.assemble(
         (f" {file}", "bold $ink"),
-        (" " * (width - 1 - cell_len(file) - cell_len(left) - 1) + f"{left} ", "$ink-muted"),
+        (" " * (width - 1 - cell_len(file) - cell_len(left) - 1) + f"{left} ", "$muted"),
         "\n   ",
-        (who, f"${agent_colour(kind_of(lock.agent_id))}"),
-        (f" · {since}{why}", "$ink-faint"),
+        (who, "$ink"),
+        (f" · {since}{why}", "$faint"),
     )

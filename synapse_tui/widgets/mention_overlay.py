@@ -16,9 +16,9 @@ from synapse_tui.addresses import Address, Completion
 from synapse_tui.dataclass import dataclass
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
-from synapse_tui.themes import agent_colour
 
-from .text import one_line, shorten, wrap_at_cursor, wrap_words
+from .fit import shorten
+from .text import one_line, wrap_at_cursor, wrap_words
 
 WIDEST = 64
 NARROWEST = 12
@@ -43,12 +43,11 @@ class DrawnMention:
 def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     width = max(min(width, WIDEST), NARROWEST)
     inner = width - _FRAME
-    accent = _accent(view)
     rest = max(1, height - 2)
     words = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
-    problem = [Content.styled(row, "$state-error") for row in words]
+    problem = [Content.styled(row, "$fail") for row in words]
     rest -= len(problem)
-    typed, style = (view.text, "$ink") if view.composing else (view.address, f"bold {accent}")
+    typed, style = (view.text, "$ink") if view.composing else (view.address, "bold $accent")
     rows, cursor = wrap_at_cursor(typed, view.cursor, inner)
     first = max(0, min(cursor.y - _TEXT_ROWS // 2, len(rows) - _TEXT_ROWS))
     shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
@@ -56,13 +55,13 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     shown = rows[first : first + len(shown)]
     body = [Content.styled(row, style) for row in shown]
     if view.composing and not typed:
-        body = [Content.styled(shorten("message…", inner), "$ink-faint")]
-    choices = _choices(view, rest - len(body), inner, accent)
-    lines = [_top(view, width, accent)]
-    lines += [_framed(row, inner, accent) for row in (*body, *problem)]
+        body = [Content.styled(shorten("message…", inner), "$faint")]
+    choices = _choices(view, rest - len(body), inner)
+    lines = [_top(view, width)]
+    lines += [_framed(row, inner) for row in (*body, *problem)]
     numbers = {len(lines) + number: index for number, (index, _) in enumerate(choices)}
-    lines += [_framed(row, inner, accent) for _, row in choices]
-    lines.append(_edge("╰", _keys(view), "╯", width, accent, "$ink-muted"))
+    lines += [_framed(row, inner) for _, row in choices]
+    lines.append(_edge("╰", _keys(view), "╯", width, "$muted"))
     return DrawnMention(
         tuple(lines), Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first), numbers
     )
@@ -91,55 +90,45 @@ def _keys(view: MentionView) -> str:
     return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
 
 
-def _accent(view: MentionView) -> str:
-    marked = view.completions[view.selected].targets if view.selected >= 0 else ()
-    kinds = {target.agent_type for target in marked}
-    if view.composing and not kinds and view.target and not view.target.startswith("all"):
-        kinds = {view.target.split("-")[0]}
-    return f"${agent_colour(kinds.pop())}" if len(kinds) == 1 else "$hot"
-
-
-def _top(view: MentionView, width: int, accent: str) -> Content:
+def _top(view: MentionView, width: int) -> Content:
     title = (
         "message an agent" if not view.composing else f"→ {view.target}" if view.target else "→ which one?"
     )
     if view.priority != DEFAULT_PRIORITY:
         note = "!5 interrupts" if view.priority == INTERRUPT_PRIORITY else f"priority {view.priority}"
         title += f" · {note}"
-    return _edge("╭", title, "╮", width, accent, f"bold {accent}")
+    return _edge("╭", title, "╮", width, "bold $accent")
 
 
-def _edge(left: str, title: str, right: str, width: int, accent: str, style: str) -> Content:
+def _edge(left: str, title: str, right: str, width: int, style: str) -> Content:
     title = shorten(one_line(title), width - 6)
     fill = width - 5 - cell_len(title)
-    return Content.assemble((f"{left}─ ", accent), (title, style), (f" {'─' * fill}{right}", accent))
+    return Content.assemble((f"{left}─ ", "$accent"), (title, style), (f" {'─' * fill}{right}", "$accent"))
 
 
-def _framed(row: Content, inner: int, accent: str) -> Content:
+def _framed(row: Content, inner: int) -> Content:
     blank = " " * max(0, inner - row.cell_length)
-    return Content.assemble(("│ ", accent), row, (f"{blank} │", accent))
+    return Content.assemble(("│ ", "$accent"), row, (f"{blank} │", "$accent"))
 
 
-def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tuple[int, Content]]:
+def _choices(view: MentionView, rows: int, inner: int) -> list[tuple[int, Content]]:
     count = min(rows, _CHOICES, len(view.completions))
     if count <= 0:
         return []
     first = max(0, min(view.selected - count // 2, len(view.completions) - count))
     indices = range(first, first + count)
-    return [
-        (index, _choice(view.completions[index], index == view.selected, inner, accent)) for index in indices
-    ]
+    return [(index, _choice(view.completions[index], index == view.selected, inner)) for index in indices]
 
 
-def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> Content:
+def _choice(completion: Completion, selected: bool, inner: int) -> Content:
     name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
     about = _targets_text(completion.targets)
     room = inner - cell_len(name) - 2
     about = shorten(one_line(about), room) if room > 3 else ""
     gap = " " * (inner - cell_len(name) - cell_len(about))
     if selected:
-        return Content.styled(f"{name}{gap}{about}", "bold $focus-ink on $focus")
-    return Content.assemble((name, accent), gap, (about, "$ink-faint"))
+        return Content.styled(f"{name}{gap}{about}", "bold $ink on $select")
+    return Content.assemble((name, "$ink"), gap, (about, "$faint"))
 
 
 def _targets_text(targets: Sequence[Address]) -> str:
@@ -154,7 +143,7 @@ class MentionOverlay(Widget, can_focus=False):
     DEFAULT_CSS = """
     MentionOverlay {
         position: absolute; display: none; width: 12; height: 3; overflow: hidden;
-        background: $dialog; color: $ink; text-wrap: nowrap;
+        background: $panel; color: $ink; text-wrap: nowrap;
     }
     """
     ALLOW_SELECT: ClassVar[bool] = False

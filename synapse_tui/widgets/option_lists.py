@@ -53,7 +53,7 @@ class Checklist(Choices):
 
     def _row(self, name: str) -> Content:
         marked = name in self._marked
-        box = ("[✓] ", "bold $state-ready") if marked else ("[ ] ", "$ink-faint")
+        box = ("[✓] ", "bold $calm") if marked else ("[ ] ", "$faint")
         return Content.assemble(" ", box, self._labels[name])
 
     def action_mark(self) -> None:

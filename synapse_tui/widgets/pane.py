@@ -16,12 +16,13 @@ from textual.widget import Widget
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import ExitStatus
-from synapse_tui.themes import agent_colour
 
 from .error_handling import FaultTolerant
-from .segment_bar import Piece, SegmentBar, width_of
-from .text import one_line, shorten
-from .views import AgentView, Mark
+from .fit import Piece, shorten, width_of
+from .segment_bar import SegmentBar
+from .states import Mark
+from .text import one_line
+from .views import AgentView
 
 CLOSE = "close"
 ZOOM = "zoom"
@@ -61,7 +62,7 @@ class PaneTitle(SegmentBar):
         agent = self.agent
         if agent is None:
             return [], []
-        back = " on $focus" if self.focused_pane else " on $chrome"
+        back = " on $select" if self.focused_pane else " on $ground"
         right = self._buttons(back)
         right = [*self._watch(agent, back), *self._scroll(back), *right]
         head = self._head(agent, back)
@@ -80,27 +81,27 @@ class PaneTitle(SegmentBar):
         ], [*delivery, *right]
 
     def _head(self, agent: AgentView, back: str) -> list[Piece]:
-        edge = Piece("▌" if self.focused_pane else " ", f"$hot{back}")
+        edge = Piece("▌" if self.focused_pane else " ", f"$accent{back}")
         strong = " bold" if self.focused_pane else ""
         if self.focused_pane and self.app.no_color:
             strong = " bold reverse"
-        ink = "$focus-ink" if self.focused_pane else f"${agent_colour(agent.agent_type)}"
-        mark = agent.mark()
+        ink = "$ink" if self.focused_pane else "$muted"
+        mark = agent.mark
         return [
             edge,
-            Piece(f"{agent.number} ", f"$ink-faint{back}"),
+            Piece(f"{agent.number} ", f"$faint{back}"),
             Piece(shorten(agent.label, 24), f"{ink}{strong}{back}"),
             Piece(f"  {mark.glyph} ", f"bold ${mark.colour}{back}", WHY, "Why this state"),
         ]
 
     def _state(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        ink = "$ink-muted" if not agent.needs_attention else f"${agent.mark().colour}"
+        ink = "$muted" if not agent.needs_attention else f"${agent.mark.colour}"
         text = shorten(agent.state_text, room)
         title = agent.title if agent.exit is None else ""
         pieces = [Piece(text, f"{ink}{back}", WHY, "Why this state")] if text else []
         left = room - width_of(pieces) - 3
         if title and left >= 10:
-            pieces.append(Piece(" · " + shorten(title, left), f"$ink-faint{back}"))
+            pieces.append(Piece(" · " + shorten(title, left), f"$faint{back}"))
         return pieces
 
     def _held(self, agent: AgentView, back: str, room: int) -> list[Piece]:
@@ -109,24 +110,24 @@ class PaneTitle(SegmentBar):
         text = shorten(f"{agent.held} held: {agent.held_reason}", min(room - 2, 40))
         return [
             Piece(
-                f" {text} ", f"$alert{back}", f"task:{agent.held_task}", "Messages that wait for this agent"
+                f" {text} ", f"$needs{back}", f"task:{agent.held_task}", "Messages that wait for this agent"
             )
         ]
 
     def _watch(self, agent: AgentView, back: str) -> list[Piece]:
         if not agent.watch:
             return []
-        style = f"bold $alert{back}" if agent.gave_up else f"$hot{back}"
+        style = f"bold $needs{back}" if agent.gave_up else f"$accent{back}"
         return [Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent")]
 
     def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
         if not agent.unread or room < 12:
             return []
         target = f"task:{agent.unread_task}"
-        return [Piece(f" {agent.unread} unread ", f"$ink-muted{back}", target, "Messages in its inbox")]
+        return [Piece(f" {agent.unread} unread ", f"$muted{back}", target, "Messages in its inbox")]
 
     def _unproved(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        piece = Piece(f" {UNPROVED} ", f"$alert{back}", WHY, UNPROVED_HINT)
+        piece = Piece(f" {UNPROVED} ", f"$needs{back}", WHY, UNPROVED_HINT)
         return [piece] if agent.unproved and width_of([piece]) <= room else []
 
     def _delivery(self, back: str, room: int) -> list[Piece]:
@@ -147,7 +148,7 @@ class PaneTitle(SegmentBar):
         return [
             Piece(
                 f" ↑ {shorten(one_line(self.scrolled), 40)} ",
-                "bold $alert-ink on $alert",
+                "bold $needs-ink on $needs",
                 LIVE,
                 "Back to the live screen",
             ),
@@ -155,8 +156,8 @@ class PaneTitle(SegmentBar):
         ]
 
     def _buttons(self, back: str) -> list[Piece]:
-        zoom = Piece(" ▣ " if self.zoomed else " □ ", f"$ink-muted{back}", ZOOM, "Zoom")
-        return [zoom, Piece("× ", f"$ink-muted{back}", CLOSE, "Close agent")]
+        zoom = Piece(" ▣ " if self.zoomed else " □ ", f"$muted{back}", ZOOM, "Zoom")
+        return [zoom, Piece("× ", f"$muted{back}", CLOSE, "Close agent")]
 
 
 RESTART = "restart"
@@ -187,8 +188,8 @@ class ExitBar(SegmentBar, can_focus=True):
         status = self.status
         if status is None:
             return [], []
-        ink = "$ink-muted" if status.ok else "bold $state-error"
-        mark = Piece(" × ", "bold $state-error on $raised")
+        ink = "$muted" if status.ok else "bold $fail"
+        mark = Piece(" × ", "bold $fail on $raised")
         ended = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
         for words in (True, False):  # the hints are shortened first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
@@ -197,7 +198,7 @@ class ExitBar(SegmentBar, can_focus=True):
         return [mark, Piece(f"{status.words} ", f"{ink} on $raised")], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
-        style = "bold $hot-ink on $hot" if self.has_focus else "bold $ink on $raised"
+        style = "bold $accent-ink on $accent" if self.has_focus else "bold $ink on $raised"
         hint = Piece(f" {word}  " if words else " ", "$ink on $raised", word, word)
         return [Piece(f" {key} ", style, word, word), hint]
 

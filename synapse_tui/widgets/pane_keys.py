@@ -67,6 +67,10 @@ class PaneKeys:
         held = self._interceptor is not None and self._interceptor.active and self._view.mention.stale
         return held and key.key in {"enter", "kp_enter"} and key.kind != "release"
 
+    @property
+    def mentioning(self) -> bool:
+        return self._interceptor is not None and self._interceptor.active
+
     def give_back(self) -> None:
         """Forward the held keys of a mention to the agent when the focus or the mouse goes elsewhere."""
         if self._interceptor is not None and self._interceptor.active:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
@@ -19,23 +18,7 @@ from textual.widget import Widget
 from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
-from .text import shorten
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    text: str  # plain text, never parsed as markup
-    style: str = ""  # a Textual style with theme variables (`bold $ink on $raised`)
-    target: str = ""  # identifies what a click does; empty if not clickable
-    tip: str = ""
-
-    @property
-    def width(self) -> int:
-        return cell_len(self.text)
-
-
-def width_of(pieces: Sequence[Piece]) -> int:
-    return sum(piece.width for piece in pieces)
+from .fit import Piece, fill
 
 
 class SegmentBar(FaultTolerant, Widget, can_focus=False):
@@ -43,7 +26,7 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
 
     DEFAULT_CSS = """
     SegmentBar {
-        height: 1; width: 1fr; background: $chrome; color: $ink; text-wrap: nowrap; text-overflow: clip;
+        height: 1; width: 1fr; background: $ground; color: $ink; text-wrap: nowrap; text-overflow: clip;
     }
     """
     ALLOW_SELECT: ClassVar[bool] = False
@@ -89,12 +72,7 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
 
     def _row(self) -> list[Piece]:
         width = self.size.width
-        left, right = self.pieces(width)
-        right = list(right) if width_of(right) <= width else []
-        room = width - width_of(right)
-        row = list(cut(left, room))
-        gap = room - width_of(row)
-        return [*row, Piece(" " * gap), *right] if gap else [*row, *right]
+        return fill(*self.pieces(width), width)
 
     def _style(self, piece: Piece) -> str:
         if piece.target and piece.target == self.hovered:
@@ -123,22 +101,8 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
             self.post_message(self.Pressed(self, piece.target, event.button))
 
 
-def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
-    """Return the pieces that fit, with the last one shortened."""
-    fitting: list[Piece] = []
-    for piece in pieces:
-        if piece.width > width:
-            text = shorten(piece.text, width)
-            if text:
-                fitting.append(Piece(text, piece.style, piece.target, piece.tip))
-            break
-        fitting.append(piece)
-        width -= piece.width
-    return fitting
-
-
 class Section(SegmentBar):
-    DEFAULT_CSS = "Section { background: $dialog; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
+    DEFAULT_CSS = "Section { background: $panel; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
 
     count: reactive[str] = reactive("")
 
@@ -147,4 +111,4 @@ class Section(SegmentBar):
         self._title = title
 
     def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        return [Piece(f" {self._title}", "bold $hot")], [Piece(f"{self.count} ", "$ink-muted")]
+        return [Piece(f" {self._title}", "bold $accent")], [Piece(f"{self.count} ", "$muted")]

@@ -23,16 +23,17 @@ from textual.widgets.option_list import Option
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
-from synapse_tui.themes import agent_colour
 
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
+from .fit import shorten
 from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
-from .text import age, markdown_line, one_line, shorten
-from .views import AgentView, delivery_mark, party
+from .states import delivery_mark
+from .text import age, markdown_line, one_line
+from .views import AgentView, party
 
 if TYPE_CHECKING:
     from synapse_tui.addresses import Address
@@ -68,7 +69,7 @@ _LEAST_WITH_UNREAD = 24  # minimum cells that leave room for an unread count bes
 
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
     """Render an agent in two lines: name, state, age; folder, watch, unread messages, port."""
-    mark = agent.mark()
+    mark = agent.mark
     since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
     head = f"{agent.number} "
     room = width - 3 - len(head) - cell_len(since) - 1
@@ -81,17 +82,17 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
         port = f"{agent.unread} unread · {port}"
     folder = shorten(short_path(agent.cwd), width - indent - len(watch) - len(port) - 1)
     return Content.assemble(
-        ("▌" if active else " ", "$hot"),
-        (head, "$ink-faint"),
+        ("▌" if active else " ", "$accent"),
+        (head, "$faint"),
         (f"{mark.glyph} ", f"bold ${mark.colour}"),
-        (name, f"bold ${agent_colour(agent.agent_type)}"),
-        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$ink-muted"),
-        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$ink-faint"),
+        (name, "bold $ink"),
+        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$muted"),
+        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$faint"),
         "\n" + " " * indent,
-        (folder, "$ink-faint"),
+        (folder, "$faint"),
         (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
-        (agent.watch, "bold $alert" if agent.gave_up else "$hot"),
-        (watch.removeprefix(agent.watch) + port, "$ink-faint"),
+        (agent.watch, "bold $needs" if agent.gave_up else "$accent"),
+        (watch.removeprefix(agent.watch) + port, "$faint"),
     )
 
 
@@ -112,16 +113,16 @@ def message_row(
     parts: list[str | tuple[str, str]] = [
         (f" {mark.glyph} ", f"bold ${mark.colour}"),
         (sender + unproved, "bold $ink"),
-        (" → ", "$ink-faint"),
+        (" → ", "$faint"),
         (target, "bold $ink"),
         (" " * max(1, gap - len(unproved)), ""),
         (tail, f"${mark.colour}"),
-        ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
+        ("\n   " + shorten(one_line(task.text), width - 3), "$muted"),
     ]
     if task.reason not in ("", mark.word):
         parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
     if task.artifacts:
-        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $field")
+        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $raised")
         shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
         return Content.assemble(*parts, ("\n", "$ink"), shown)
     return Content.assemble(*parts)
@@ -132,7 +133,7 @@ def peer_row(peer: Address, width: int) -> Content:
     folder = (
         shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
     )
-    return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
+    return Content.assemble("   ", (name, "$ink"), (f"  {folder}", "$faint"))
 
 
 def external_row(conversation: ConversationModel, width: int) -> Content:
@@ -141,8 +142,8 @@ def external_row(conversation: ConversationModel, width: int) -> Content:
     name = shorten(one_line(conversation.name), max(0, width - 6 - cell_len(alias)))
     return Content.assemble(
         (f" {mark.glyph} " if mark else "   ", f"bold ${mark.colour}" if mark else ""),
-        (alias, f"bold ${agent_colour('external')}"),
-        (f"  {name}", "$ink-faint"),
+        (alias, "bold $ink"),
+        (f"  {name}", "$faint"),
     )
 
 
@@ -199,7 +200,7 @@ class Sidebar(FaultTolerant, Vertical):
 
     DEFAULT_CSS = """
     Sidebar {
-        dock: right; width: 40; height: 1fr; background: $dialog; color: $ink;
+        dock: right; width: 40; height: 1fr; background: $panel; color: $ink;
         border-left: solid $line; display: none;
     }
     Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }

@@ -567,6 +567,11 @@ class TerminalView(Widget, can_focus=True):
     def give_back(self) -> None:
         self._keys.give_back()
 
+    @property
+    def mentioning(self) -> bool:
+        """Whether a message to another agent is being typed here."""
+        return self._keys.mentioning
+
     def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
         event.stop()
         self._keys.choose(event.index)

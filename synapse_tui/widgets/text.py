@@ -1,4 +1,4 @@
-"""Prepares text from agents for display: removes control characters, fits it to a width."""
+"""Prepares text from agents for display: removes control characters, wraps it to a width."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells, split_graphemes
 from textual.geometry import Offset
+
+from .fit import shorten
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -78,55 +80,6 @@ def _markdown_words(token: Token) -> str:
     if token.type == "list_item_open":
         return f"{token.info}. " if token.info else "• "
     return token.content or (token.markup if token.markup[:1] == "_" else "")
-
-
-def shorten(text: str, width: int) -> str:
-    if cell_len(text) <= width:
-        return text
-    if width <= 1:
-        return "…" if width == 1 else ""
-    return (chop_cells(text, width - 1) or [""])[0].rstrip() + "…"
-
-
-def shorten_middle(text: str, width: int) -> str:
-    """Shorten text in the middle, since the file name is the most useful part of a path."""
-    if cell_len(text) <= width or width <= 2:
-        return shorten(text, width)
-    head = shorten(text, (width + 2) // 3)
-    return head + _end(text, width - cell_len(head))
-
-
-@lru_cache(maxsize=512)  # bars measure many widths whenever a spinner turns
-def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
-    """Shorten names so that different ones remain distinct: `dum…190`, `dum…191`."""
-    for tail in range((width - 1) // 2, width):
-        found = [name if cell_len(name) <= width else _ends(name, width, tail) for name in names]
-        if len(set(found)) == len(set(names)):
-            return found
-    return [shorten_middle(name, width) for name in names]
-
-
-def _ends(text: str, width: int, tail: int) -> str:
-    end = _end(text, tail)
-    head = width - 1 - cell_len(end)
-    return (chop_cells(text, head)[0] if head > 0 else "") + "…" + end
-
-
-def _end(text: str, width: int) -> str:
-    end = ""
-    for char in reversed(text):
-        width -= cell_len(char)
-        if width < 0:
-            break
-        end = char + end
-    while end and not cell_len(end[0]):
-        end = end[1:]
-    return end
-
-
-def pad(text: str, width: int) -> str:
-    short = shorten(text, width)
-    return short + " " * (width - cell_len(short))
 
 
 def plural(count: int, noun: str) -> str:

@@ -15,89 +15,19 @@ from synapse_tui.agents.watch import WatchState
 from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import (
-    IN_INBOX,
     USER,
     AgentSpec,
     AgentState,
     DeliveryState,
     ExitStatus,
     Sender,
-    Task,
-    TaskState,
 )
 
+from .states import HOLDS, READY, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-
-SPINNER = "◐◓◑◒"
-HELD = "║"  # precedes the number of messages held for an agent
-SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the tab bar
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    glyph: str
-    colour: str  # a theme variable
-    word: str
-
-
-_STATES = {
-    AgentState.STARTING: Mark("○", "state-unknown", "starting"),
-    AgentState.READY: Mark("●", "state-ready", "ready"),
-    AgentState.PROCESSING: Mark("◐", "state-working", "working"),
-    AgentState.WAITING: Mark("▲", "state-waiting", "needs you"),
-    AgentState.ERROR: Mark("!", "state-error", "error"),
-    AgentState.UNKNOWN: Mark("?", "state-unknown", "unknown"),
-    AgentState.EXITED: Mark("×", "state-error", "ended"),
-}
-_UNSEEN = Mark("◆", "state-unseen", "done")
-_UNREAD = Mark("◌", "state-unknown", "unread")
-_DELIVERIES = {
-    DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
-    DeliveryState.HELD: Mark(HELD, "state-waiting", "held"),
-    DeliveryState.TYPING: Mark("◐", "state-working", "typing"),
-    DeliveryState.SUBMITTING: Mark("◐", "state-working", "submitting"),
-    DeliveryState.SUBMITTED: Mark("→", "state-working", "submitted"),
-    DeliveryState.DONE: Mark("✓", "state-ready", "done"),
-    DeliveryState.FAILED: Mark("×", "state-error", "failed"),
-    DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
-}
-_TURNS = {
-    TaskState.WORKING: Mark("→", "state-working", "working"),
-    TaskState.INPUT_REQUIRED: Mark("▲", "state-waiting", "needs you"),
-}
-
-_ASKS = Mark("▲", "state-waiting", "asks")
-
-
-def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
-    if state is AgentState.READY and unseen:
-        return _UNSEEN
-    mark = _STATES[state]
-    if state is AgentState.PROCESSING and frame is not None:
-        return Mark(SPINNER[frame % len(SPINNER)], mark.colour, mark.word)
-    return mark
-
-
-def delivery_mark(task: Task) -> Mark:
-    return step_mark(task.state, task.delivery, task.reason)
-
-
-def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
-    """Return the mark of a task: its outcome if it has ended, otherwise its progress."""
-    if state in (TaskState.FAILED, TaskState.REJECTED):
-        return _DELIVERIES[DeliveryState.FAILED]
-    if state is TaskState.CANCELED:
-        return _DELIVERIES[DeliveryState.CANCELED]
-    if delivery is DeliveryState.SUBMITTED and state in _TURNS:
-        return _TURNS[state]
-    if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
-        return _ASKS
-    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
-    return _UNREAD if unread else _DELIVERIES[delivery]
-
 
 HELD_LONG = 120.0  # seconds after which a held message needs the user's attention
 _KIND = re.compile(r"^(?:permission|question|dialog): ")
@@ -159,21 +89,23 @@ class AgentView:
         if self.state in (AgentState.WAITING, AgentState.ERROR):
             parts = _KIND.sub("", self.detail).split(" · ")
             # "Bash command · rm -rf build · Do you want to proceed?": show the part before the question.
-            return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark().word
-        return self.watch if self.gave_up else self.mark().word
+            return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark.word
+        return self.watch if self.gave_up else self.mark.word
 
     @property
     def asks(self) -> bool:
         return self.exit is None and self.state is AgentState.WAITING
 
-    def mark(self, frame: int | None = None) -> Mark:
-        return state_mark(self.state, unseen=self.unseen, frame=frame)
+    @property
+    def mark(self) -> State:
+        mark = state_mark(self.state, unseen=self.unseen)
+        return HOLDS if self.held and mark is READY else mark
 
     @property
     def state_text(self) -> str:
         if self.exit is not None:
             return self.exit.words
-        word = self.mark().word
+        word = self.mark.word
         return f"{word}: {self.detail}" if self.detail else word
 
 

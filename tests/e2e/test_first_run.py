@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ def test_without_agents_alice_and_bob_open_side_by_side_and_the_readme_example_w
     terminal.wait(lambda: terminal.screen.count("❯") == 2, "two panes side by side")
     assert "alice" in terminal.rows[1]
     assert "bob" in terminal.rows[1]
-    terminal.wait_for("Try it")
+    terminal.wait_for("Let one write to the other", "Space type it for me")
     terminal.type("@bob hello")
     terminal.wait_for("@bob hello")
     assert not dummy_log("submit")
@@ -36,9 +37,76 @@ def test_without_agents_alice_and_bob_open_side_by_side_and_the_readme_example_w
     terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message to be submitted")
     (entry,) = dummy_log("submit")
     assert str(entry["text"]).endswith(f"synapse-{first}] hello")
-    terminal.wait_for("says: hello", *(["→ bob: done"] if columns > 80 else []))
+    terminal.wait_for("I have your message: hello", *(["→ bob: done"] if columns > 80 else []))
+    terminal.wait_for("bob has answered")
     terminal.keys("C-]", ".")
-    terminal.wait_gone("Try it")
+    terminal.wait_gone("bob has answered")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40)])
+def test_the_tour_by_keys_alone(
+    launch: Launch, agents: Ready, dummy_log: Log, home: Path, columns: int, lines: int
+) -> None:
+    terminal = launch(columns=columns, lines=lines)
+    agents(terminal, 2)
+    for seen in ("Space type it for me", "bob has answered"):
+        terminal.wait_for(seen, "Space")
+        terminal.keys("Space")
+    terminal.wait_for("without Enter")
+    terminal.keys("F4")
+    terminal.type("my own words")
+    terminal.wait_for("it is held", "Enter send your line")
+    assert "are you busy" not in terminal.screen
+    terminal.keys("Enter")
+    terminal.wait_for("Your line went first", "Space next")
+    assert [text.partition("] ")[2] or text for text in texts(dummy_log("submit"))] == [
+        "hello",
+        "my own words",
+        "are you busy?",
+    ]
+    terminal.keys("Space")
+    terminal.wait_for("bob needs you", "Space go there")
+    terminal.keys("C-]", "a")
+    terminal.wait_for("3 No", "Esc to cancel")
+    terminal.keys("3")
+    terminal.wait_for("Answered by you", "Space next")
+    assert [entry["choice"] for entry in dummy_log("dialog-answer")] == [3]
+    terminal.keys("Right")
+    terminal.wait_for("npm install -g @anthropic-ai/claude-code", "Esc close")
+    terminal.keys("Escape")
+    terminal.wait_gone("Your own agents")
+    settings = json.loads((home / ".synapse" / "settings.json").read_text())
+    assert settings == {"tui": {"tour": False}}
+    terminal.keys("C-]", "q", "y")
+    terminal.wait_for("SHELL$ ")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("I am alice", "I am bob", "F1")
+    assert "Let one write" not in terminal.screen
+
+
+def test_the_tour_by_the_mouse_alone(launch: Launch, agents: Ready, dummy_log: Log) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+
+    def click(word: str) -> None:
+        terminal.wait_for(word)
+        terminal.click(*terminal.find(word))
+
+    click("type it for me")
+    terminal.wait_for("bob has answered")
+    click("Space next")
+    click("type it for me")
+    click("Enter send your line")
+    terminal.wait_for("Your line went first")
+    click("Space next")
+    click("Space go there")
+    click("3 No")
+    terminal.wait_for("Answered by you")
+    assert [entry["choice"] for entry in dummy_log("dialog-answer")] == [3]
+    click("Space next")
+    terminal.wait_for("Your own agents")
+    click("Esc close")
+    terminal.wait_gone("Your own agents")
 
 
 def test_a_file_mention_reaches_the_agent_character_by_character(

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
+from synapse_tui.host.following import ProfileFiles
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
@@ -25,7 +26,19 @@ def make_host(tmp_path: Path, project: str = "project") -> Host:
     paths = UserPaths(tmp_path / "home")
     settings = load_settings(folder, paths=paths, environ={}, trusted=lambda *_: False)
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(paths.home), "LANG": "C.UTF-8"}
-    return Host(folder, profiles=profiles_with_free_ports(), settings=settings, paths=paths, environ=environ)
+    return Host(
+        folder,
+        profiles=profiles_with_free_ports(),
+        settings=settings,
+        paths=paths,
+        environ=environ,
+        profile_files=ProfileFiles([paths.profiles], lambda last: _with_own(last, paths)),
+    )
+
+
+def _with_own(last: ProfileSet, paths: UserPaths) -> ProfileSet:
+    own = load_profiles(paths.home / "none", paths.profiles, last=last)
+    return dataclasses.replace(own, profiles={**last.profiles, **own.profiles})
 
 
 def profiles_with_free_ports() -> ProfileSet:

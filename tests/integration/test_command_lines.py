@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -220,6 +221,32 @@ async def test_a_program_of_a_profile_gets_its_rules(host: Host, echo: str) -> N
     assert again.profile.args == ("--reports",)
 
 
+async def test_a_running_program_follows_a_profile_that_is_written_or_changed(host: Host, echo: str) -> None:
+    agent = await opened(host, echo)
+    pid = agent.pid
+    (receipt,) = await host.send("echo-bot", "first one")
+    await until(lambda: agent.tasks.get(receipt.task_id).delivery is DeliveryState.HELD)
+    await write_profile(host, f"command: {echo}\ncomposer: {{prompt: '^> '}}\nenv: {{A: '1'}}\n")
+    task = await until(lambda: _done(agent, receipt.task_id), agent.recent_text)
+    assert "the last word one" in task.answer
+    await write_profile(
+        host, f"command: {echo}\nstates: [{{name: busy, state: processing, screen: '^> '}}]\n"
+    )
+    await until(lambda: agent.report.rule == "busy", lambda: agent.report)
+    await write_profile(host, "command: none\nwrong: [\n")
+    assert (agent.report.rule, agent.pid) == ("busy", pid), "a broken file keeps its last good content"
+    again = await host.restart(agent.agent_id)
+    assert "A" not in again.environ
+
+
+async def write_profile(host: Host, text: str) -> None:
+    file = host.paths.profiles / "echo-bot.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o600)
+    await host.following.look()
+
+
 @pytest.mark.parametrize(
     ("command", "message", "hint"),
     [
@@ -249,6 +276,7 @@ async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path
     assert saved is not None
     async with running(make_host(tmp_path)) as host:
         lost = LostWorkspace(host, store, saved, lambda _view: None, ask=False)
+        assert lost.offer().agents == (f"echo-bot 'bob' in {host.folder}: python3 {echo} --x",)
         assert not await lost.open([(80, 24)])
         (back,) = host.agents.values()
         assert (back.agent_id, back.name, back.allowed) == (agent.agent_id, "bob", True)
@@ -256,6 +284,31 @@ async def test_the_workspace_brings_it_back_with_what_was_allowed(tmp_path: Path
         await until(lambda: back.report.state is AgentState.READY)
         (receipt,) = await host.send("bob", "hello again")
         await until(lambda: _done(back, receipt.task_id), back.recent_text)
+
+
+async def test_a_closed_one_is_opened_again_by_the_command_that_is_shown(tmp_path: Path, echo: str) -> None:
+    folder = tmp_path / "its own"
+    folder.mkdir()
+    host = make_host(tmp_path)
+    async with running(host):
+        agent = await opened(host, "python3", echo, "--x", "it's; two", name="bob", cwd=folder)
+        await host.send("bob", "hello")
+        await host.close(agent.agent_id)
+        ((addressee, count),) = (await host.history.unfinished()).items()
+        program, start, *words = shlex.split(addressee.command)
+        assert (program, start, count) == ("synapse", "start", 1)
+        asked = start_command.make_context("start", words)
+        (spec,) = build_specs(
+            asked.params["agents"], base=host.folder, extra=asked.obj, port=asked.params["port"], prompt=""
+        )
+        again = await host.open(spec, columns=80, lines=24)
+        assert (again.agent_id, again.name, again.cwd) == (agent.agent_id, "bob", folder)
+        assert (again.spec.command, again.spec.args) == (agent.spec.command, agent.spec.args)
+        await until(lambda: len(again.control.every()) == 1, "its message")
+        await host.cancel_task(again.agent_id, again.control.every()[0].task.id)
+        await host.close(again.agent_id)
+    with sqlite3.connect(host.paths.history) as database:
+        assert database.execute("SELECT command FROM tasks").fetchall() == [("",)], "no longer than needed"
 
 
 async def test_an_upgrade_of_the_host_goes_on_with_it(tmp_path: Path, echo: str) -> None:

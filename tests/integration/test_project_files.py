@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.delivery.typed_text import MessageStyle
 from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec

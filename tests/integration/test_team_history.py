@@ -231,6 +231,7 @@ def test_tables_of_a_newer_version_are_left_alone(team_url: str, tmp_path: Path,
     engine, _ = backend_of(location, busy=5).open()
     with engine.begin() as connection:
         connection.execute(text("UPDATE schema_version SET version = 999"))
+        connection.execute(text("DELETE FROM schema_version WHERE id = 2"))
         if additive:
             connection.execute(text(f"INSERT INTO schema_version VALUES (2, {len(POSTGRES_STEPS)})"))
     engine.dispose()

@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from synapse_tui.agents.delivery.intake import typed_text
+from synapse_tui.agents.delivery.typed_text import typed_text
 from synapse_tui.events import Event, TaskChanged
 from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
 from tests.lab.storm import difference, normal

@@ -27,7 +27,7 @@ async def until(condition: Callable[[], T | None], what: Description = "", secon
 
 
 def make_app(host: FakeHost, **options: Any) -> SynapseApp:
-    options.setdefault("theme", "synapse-dark")
+    options.setdefault("theme", "dark")
     app = SynapseApp(host, **options)  # type: ignore[arg-type]
     app.animation_level = "none"
     app.new_agents.find = find_command

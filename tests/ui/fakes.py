@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, check_name, resolve
-from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
+from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
@@ -29,6 +29,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.outbox import WaitingMessage
 from synapse_tui.messages.records import Change
 from synapse_tui.model import (
     IN_INBOX,
@@ -219,6 +220,7 @@ class FakeSession:
         self.focused = False
         self.composer = False
         """Whether a composer is on the screen, so that mentions are taken."""
+        self.draft = ""
         self.sizes: list[tuple[int, int]] = []
         self.tasks: list[Task] = []
 
@@ -265,7 +267,7 @@ class FakeSession:
 
     def reading(self) -> SimpleNamespace:
         return SimpleNamespace(
-            visible=self.composer, draft="", placeholder=False, dialog=False, vi_normal=False
+            visible=self.composer, draft=self.draft, placeholder=False, dialog=False, vi_normal=False
         )
 
     def become(
@@ -295,10 +297,12 @@ class FakeSettings:
         self._values: dict[str, object] = {
             "tui.leader": "ctrl+]",
             "tui.sidebar": False,
+            "tui.tour": True,
             "tui.layout": "tabs",
             "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
             "tui.theme": "auto",
+            "tui.signs": "auto",
             "tui.notifications": "bell",
         } | values
 

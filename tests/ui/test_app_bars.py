@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from synapse_tui.events import TaskChanged
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 from synapse_tui.widgets.bars import TabBar
-from synapse_tui.widgets.segment_bar import width_of
-from synapse_tui.widgets.text import one_line, pad, printable, shorten
+from synapse_tui.widgets.fit import pad, shorten, width_of
+from synapse_tui.widgets.text import one_line, printable
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import NOW, FakeHost
@@ -121,10 +121,10 @@ async def test_a_tab_counts_the_messages_that_are_held(size):
     async with running(host, size) as (app, _pilot):
         host.agents[CODEX].become(AgentState.READY)
         hold(host, CODEX, minutes=0.1)
-        await until(lambda: "codex ● ║1" in text_of(app).splitlines()[0])
+        await until(lambda: "codex ║1" in text_of(app).splitlines()[0])
         assert "held" not in bottom(app)
         hold(host, CODEX, minutes=0.1)
-        await until(lambda: "codex ● ║2" in text_of(app).splitlines()[0])
+        await until(lambda: "codex ║2" in text_of(app).splitlines()[0])
 
 
 async def test_a_message_that_is_held_for_more_than_two_minutes_is_named_with_the_key():

@@ -87,7 +87,7 @@ async def test_finished_unseen_has_a_mark_of_its_own():
         assert "◆ codex: done" in text_of(app)
         host.agents[GEMINI].become(AgentState.ERROR)
         await pilot.pause()
-        assert "! alice: error  ^] a" in text_of(app)
+        assert "▲ alice: error  ^] a" in text_of(app)
         await pilot.press("f4")
         assert "◆" not in text_of(app).splitlines()[0]
 

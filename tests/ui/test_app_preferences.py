@@ -66,7 +66,7 @@ async def test_changed_colours_layout_and_sidebar_are_shown_at_once() -> None:
     host = three_agents()
     async with running(host, theme=None) as (app, pilot):
         change(host, **{"tui.theme": "nord"})
-        await until(lambda: app.theme == "synapse-nord")
+        await until(lambda: app.theme == "synapse-nord-own")
         change(host, **{"tui.layout": "grid"})
         await until(lambda: app.main.deck.arrangement == "grid")
         change(host, **{"tui.sidebar": True})
@@ -87,7 +87,7 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
     async with running(three_agents(), theme=None, settings_files=files) as (app, pilot):
         await pilot.press("f10", *"colours: drac", "enter")
         await until(lambda: "saved in ~/.synapse/settings.json" in app.main.status_bar.notice)
-        assert app.theme == "synapse-dracula"
+        assert app.theme == "synapse-dracula-own"
         assert files.read(files.user) == {"tui": {"theme": "dracula"}}
         files.write(files.local, {"tui": {"theme": "nord"}})
         await choose(app, "light")
@@ -96,7 +96,7 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
         await pilot.pause()
         app.perform("keep_theme", "dark")
         await until(lambda: "is not valid JSON" in app.main.status_bar.notice)
-        assert app.theme == "synapse-dark", "for this session"
+        assert app.theme == "iris-dark-own", "for this session"
 
 
 @pytest.fixture

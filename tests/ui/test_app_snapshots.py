@@ -1,9 +1,12 @@
 """How it looks: pictures of every screen, compared as a whole."""
 
+import itertools
 from typing import Any
 
 import pytest
 
+from synapse_tui.model import DEMO_AGENTS, AgentState
+from tests.ui.app_kit import make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.scenes import SCENES, make
 
@@ -39,7 +42,28 @@ def test_smallest(snap_compare, size):
     compare(snap_compare, "layout_tabs", size)
 
 
-@pytest.mark.parametrize("theme", ["synapse-light", "synapse-16"])
+@pytest.mark.parametrize("size", [SMALL, USUAL], ids=["80x24", "120x40"])
+@pytest.mark.parametrize("step", [1, 4])
+def test_tour(snap_compare, step, size):
+    host = FakeHost()
+    app = make_app(host, layout="columns", specs=DEMO_AGENTS)
+    app.tour.clock = itertools.count(1000).__next__
+    app.tour.find = lambda _command: None
+
+    async def run(pilot: Any) -> None:
+        await until(lambda: len(app.main.deck.panes) == 2)
+        for session in host.agents.values():
+            session.composer = True
+            session.become(AgentState.READY)
+        app.tour.begin()
+        app.tour._go(step)
+        app.tour.look()
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@pytest.mark.parametrize("theme", ["light", "16"])
 def test_theme(snap_compare, theme):
     compare(snap_compare, "sidebar", USUAL, theme=theme)
 

@@ -7,7 +7,8 @@ from textual.theme import Theme
 from synapse_tui.model import THEMES
 from synapse_tui.themes import choose_theme
 
-PLACES = ("chrome", "raised", "dialog", "field", "field-focus", "focus")
+PLACES = ("ground", "panel", "raised", "select")
+INKS = ("ink", "muted", "faint", "accent", "needs", "done", "fail", "held", "work", "calm", "add", "del")
 READABLE = 4.5
 """WCAG 2.1, contrast of text (1.4.3)."""
 HIGH = 7.0
@@ -38,13 +39,13 @@ def contrast(theme: Theme, ink: str, place: str) -> float:
 def test_all_that_is_written_can_be_read(name, colours):
     theme = choose_theme(name, colours)
     wanted = HIGH if name.startswith("high-contrast") else READABLE
-    inks = [
-        variable
-        for variable in theme.variables
-        if variable.startswith(("state-", "agent-")) or variable in ("ink", "ink-muted", "ink-faint", "hot")
+    pairs = [(ink, place) for ink in INKS for place in PLACES]
+    pairs += [("accent-ink", "accent"), ("needs-ink", "needs")]
+    code = [variable for variable in theme.variables if variable.startswith("code-")]
+    pairs += [
+        (ink, place) for ink in ("ink", *code) for place in ("ground", "select", "add-ground", "del-ground")
     ]
-    pairs = [(ink, place) for ink in (*inks, "alert", "focus-ink") for place in PLACES]
-    pairs += [("hot-ink", "hot"), ("alert-ink", "alert"), ("hot-ink", "state-error")]
+    pairs += [("add", "add-ground"), ("del", "del-ground")]
     poor = {pair: round(contrast(theme, *pair), 2) for pair in pairs if contrast(theme, *pair) < wanted}
     assert not poor
 
@@ -52,7 +53,7 @@ def test_all_that_is_written_can_be_read(name, colours):
 @pytest.mark.parametrize("name", NAMES)
 def test_rounding_changes_no_hue(name):
     theme = choose_theme(name, "256")
-    for variable in (*PLACES, "ink", "ink-muted", "ink-faint", "hot", "alert", "state-ready", "state-error"):
+    for variable in (*PLACES, *INKS):
         meant = Color.parse(theme.variables[variable]).get_truecolor().normalized
         rounded = Color.parse(theme.variables[variable]).downgrade(ColorSystem.EIGHT_BIT)
         for before, after in zip(meant, rounded.get_truecolor().normalized, strict=True):
@@ -62,18 +63,18 @@ def test_rounding_changes_no_hue(name):
 @pytest.mark.parametrize(
     ("name", "colours", "dark", "theme"),
     [
-        ("auto", "truecolor", True, "synapse-dark"),
-        ("auto", "truecolor", False, "synapse-light"),
-        ("auto", "256", True, "synapse-dark-256"),
-        ("auto", "256", False, "synapse-light-256"),
-        ("auto", "standard", True, "synapse-16"),
-        ("auto", None, False, "synapse-16"),
-        ("light", "truecolor", True, "synapse-light"),
-        ("light", "256", True, "synapse-light-256"),
-        ("high-contrast", "256", False, "synapse-high-contrast"),
+        ("auto", "truecolor", True, "iris-dark"),
+        ("auto", "truecolor", False, "iris-light"),
+        ("auto", "256", True, "iris-dark-256"),
+        ("auto", "256", False, "iris-light-256"),
+        ("auto", "standard", True, "iris-16"),
+        ("auto", None, False, "iris-16"),
+        ("light", "truecolor", True, "iris-light"),
+        ("light", "256", True, "iris-light-256"),
+        ("high-contrast", "256", False, "iris-high-contrast"),
         ("nord", "truecolor", False, "synapse-nord"),
         ("nord", "256", False, "synapse-nord-256"),
-        ("nord", "standard", True, "synapse-16"),
+        ("nord", "standard", True, "iris-16"),
     ],
 )
 def test_the_theme_suits_the_terminal(name, colours, dark, theme):

@@ -113,7 +113,9 @@ async def test_filters_are_chosen_by_keys_and_buttons() -> None:
         await until(lambda: texts(view) == ["to codex"])
         await pilot.press("g")
         await pick("home", "enter")
-        await until(lambda: len(view.rows) == 3 and "any agent (g)" in text_of(app))  # the buttons are in place
+        await until(
+            lambda: len(view.rows) == 3 and "any agent (g)" in text_of(app)
+        )  # the buttons are in place
         await pilot.click("#by-state")
         await pick("home", "down", "down", "down", "enter")
         await until(lambda: texts(view) == ["failed"])

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from textual.pilot import Pilot
 
-from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.app import SynapseApp
 from synapse_tui.hooks.install import Consent
+from synapse_tui.messages.outbox import NO_PROFILE
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.questions import HookQuestion, RestoreOffer, RestoreQuestion

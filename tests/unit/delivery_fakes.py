@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.gate import Seen
-from synapse_tui.agents.keyboard import Dialog, DialogGuard, Keyboard
+from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.keyboard import DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.events import Modes
@@ -55,7 +56,7 @@ class FakeAgent:
         self.visible = True
         self.empty_since = 0.0
         self.busy_until = 0.0
-        self.dialog = False
+        self.asks = False
         self.approved = False
         self.denied = 0
         self.swallow = 0
@@ -86,15 +87,15 @@ class FakeAgent:
         self.report = StateReport(state, "fake", "", self.time, detail)
 
     def open_dialog(self) -> None:
-        self.dialog = True
+        self.asks = True
         self.set_state(AgentState.WAITING)
 
     def close_dialog(self) -> None:
-        self.dialog = False
+        self.asks = False
         self.set_state(AgentState.READY)
 
     def _dialog(self) -> Dialog | None:
-        return Dialog("fake") if self.dialog else None
+        return Dialog("fake") if self.asks else None
 
     # what delivery sees
 
@@ -103,15 +104,25 @@ class FakeAgent:
 
     def reading(self) -> ComposerReading:
         return ComposerReading(
-            self.visible and not self.dialog, self.draft if not self.dialog else "", dialog=self.dialog
+            self.visible and not self.asks, self.draft if not self.asks else "", dialog=self._dialog()
         )
 
     @property
     def allowed(self) -> bool:
         return True
 
+    @property
+    def dialog(self) -> Dialog | None:
+        return self._dialog()
+
+    def dialog_answered(self) -> None:
+        pass
+
+    def look_for_key(self) -> None:
+        self.look()
+
     def empty_for(self) -> float:
-        return self.time - self.empty_since if self.visible and not self.dialog and not self.draft else 0.0
+        return self.time - self.empty_since if self.visible and not self.asks and not self.draft else 0.0
 
     def tail(self) -> str:
         return f"old text\n> {self.draft}"
@@ -183,7 +194,7 @@ class FakeAgent:
             self.after(self.echo_delay, lambda: self._insert(data.decode(), typed=True))
 
     def _insert(self, text: str, *, typed: bool = False) -> None:
-        if self.dialog:
+        if self.asks:
             return
         if self.on_paste is not None and not typed:
             self.on_paste(text)
@@ -191,7 +202,7 @@ class FakeAgent:
             self.draft += text
 
     def _enter(self) -> None:
-        if self.dialog:
+        if self.asks:
             self.approved = True
         elif self.swallow:
             self.swallow -= 1
@@ -202,10 +213,10 @@ class FakeAgent:
                 self.set_state(AgentState.PROCESSING)
 
     def _clear(self) -> None:
-        if not self.dialog:
+        if not self.asks:
             self.draft = ""
 
     def _escape(self) -> None:
-        if self.dialog:
+        if self.asks:
             self.denied += 1
             self.close_dialog()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.agents.composer import ComposerReading, ScreenText
+from synapse_tui.agents.dialogs import Dialog
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.state import Signals
@@ -82,7 +83,7 @@ def signals(sample: Sample) -> Signals:
     terminal.feed("\r\n".join(sample.rows).encode())
     return Signals(
         screen=ScreenText.of(terminal),
-        composer=ComposerReading(visible=sample.composer, dialog=sample.dialog),
+        composer=ComposerReading(visible=sample.composer, dialog=Dialog() if sample.dialog else None),
         title=sample.title,
         status=sample.status,
         progress=sample.progress,

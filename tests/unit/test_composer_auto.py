@@ -139,7 +139,7 @@ def test_a_cursor_that_is_a_character(inside: str, empty: bool) -> None:
 def test_a_menu_is_a_dialog() -> None:
     rows = ["Allow this command?", "❯ Yes", "  No"]
     found = reading(rows, (0, 1))
-    assert (found.dialog, found.dialog_kind, found.dialog_title) == (
+    assert (found.dialog is not None, found.dialog_kind, found.dialog_title) == (
         True,
         "permission",
         "Allow this command?",

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.composer import (
-    Choices,
     ComposerReading,
-    find_choices,
     read_composer,
     screen_rows,
 )
 from synapse_tui.agents.composer_box import end_of_conversation, find_box
+from synapse_tui.agents.dialogs import Choices, find_choices
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile
 from tests.unit.agent_screens import (
@@ -49,7 +48,7 @@ def reading(
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_empty_composer(agent: str) -> None:
     found = reading(agent, *COMPOSERS[agent]())
-    assert (found.visible, found.draft, found.dialog) == (True, "", False)
+    assert (found.visible, found.draft, found.dialog is not None) == (True, "", False)
     assert found.empty
 
 
@@ -112,7 +111,7 @@ def test_no_composer_without_the_cursor_in_it(agent: str) -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_dialog_in_place_of_the_composer(agent: str) -> None:
     found = reading(agent, DIALOGS[agent])
-    assert (found.visible, found.dialog, found.empty) == (False, True, False)
+    assert (found.visible, found.dialog is not None, found.empty) == (False, True, False)
     assert found.dialog_kind == "permission"
     assert found.dialog_title
     assert not found.shows("Yes")
@@ -128,7 +127,7 @@ def test_a_dialog_even_if_the_cursor_stands_on_its_choice(agent: str) -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_dialog_quoted_in_the_conversation_is_none(agent: str) -> None:
     found = reading(agent, *COMPOSERS[agent](above=DIALOGS[agent]))
-    assert (found.visible, found.dialog) == (True, False)
+    assert (found.visible, found.dialog is not None) == (True, False)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -328,7 +327,7 @@ def test_marks_beside_a_long_draft_of_codex_are_no_part_of_it() -> None:
 
 def test_the_highlighted_choice_of_codex_looks_like_its_prompt() -> None:
     found = reading("codex", CODEX_DIALOG, (2, 6))
-    assert (found.visible, found.dialog) == (False, True)
+    assert (found.visible, found.dialog is not None) == (False, True)
 
 
 def test_a_draft_that_looks_like_a_choice_is_still_a_draft() -> None:
@@ -449,7 +448,7 @@ def test_the_search_of_claude_and_its_menus_take_no_message() -> None:
         "  Enter to continue · Esc to cancel",
     ]
     found = reading("claude", menu, (0, 8))
-    assert (found.visible, found.dialog, found.dialog_kind) == (False, True, "question")
+    assert (found.visible, found.dialog is not None, found.dialog_kind) == (False, True, "question")
 
 
 @pytest.mark.parametrize(

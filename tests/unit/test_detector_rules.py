@@ -463,8 +463,7 @@ def test_a_program_without_a_profile_is_ready_when_its_composer_rests() -> None:
         ("9;4;3", WORKING),
         ("9;4;1;40", WORKING),
         ("9;4;0", READY),
-        ("133;C", WORKING),
-        ("133;A", READY),
+        ("133;D", READY),
         ("0;⠋ thinking", WORKING),
         ("0;Action required", WAITING),
     ],
@@ -476,17 +475,30 @@ def test_what_a_program_reports_itself_counts_before_its_screen(signal: str, sta
     assert screen.state == state
 
 
-def test_prompt_marks_count_once_the_program_marks_its_output(tmp_path: Path) -> None:
+def test_marks_around_messages_prove_nothing() -> None:
+    screen = generic()
+    for _ in range(3):
+        screen.feed(osc("133;A") + osc("133;B") + osc("133;C"))
+        screen.wait(5)
+        assert (screen.state, screen.rule) == (READY, "composer rests")
+
+
+def test_prompt_marks_count_once_the_program_marks_the_end_of_an_output(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("command: x\nstates: [{state: processing, screen: never}]\n")
     screen = Screen(load_profiles(tmp_path).profiles["x"])
     screen.feed(osc("133;A"))
     screen.wait(5)
     assert screen.state != READY, "some programs mark every earlier message so"
     screen.feed(osc("133;C"))
-    assert screen.state == WORKING
+    assert screen.state != WORKING, "some mark the end of every message so"
     screen.feed(osc("133;D;0") + osc("133;A"))
     screen.wait(1)
     assert (screen.state, screen.rule) == (READY, "prompt mark")
+    screen.feed(osc("133;C"))
+    assert screen.state == WORKING
+    screen.feed(osc("133;D;0"))
+    screen.wait(5)
+    assert screen.state != READY, "the prompt is not there yet"
 
 
 @pytest.mark.parametrize(

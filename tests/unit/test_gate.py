@@ -51,7 +51,7 @@ def test_every_other_state_holds(agent, state, words):
 
 
 def test_a_dialog_on_the_screen_holds_whatever_the_state(agent):
-    agent.dialog = True
+    agent.asks = True
     assert reason(agent) == "permission dialog open"
 
 

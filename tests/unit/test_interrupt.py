@@ -23,7 +23,7 @@ def stops_by(agent: FakeAgent, *keys: bytes, delay: float = 0.1) -> None:
 
     def press(key: bytes) -> None:
         pressed.append(key)
-        if agent.dialog:
+        if agent.asks:
             agent.denied += 1
             agent.close_dialog()
         elif tuple(pressed[-len(keys) :]) == keys:
@@ -134,7 +134,7 @@ async def test_a_turn_that_goes_on_after_the_dialog_is_stopped_too(agent):
 
     def deny() -> None:
         agent.keys.clear()
-        agent.dialog = False
+        agent.asks = False
         agent.set_state(AgentState.PROCESSING)
         stops_by(agent, ESC)
 

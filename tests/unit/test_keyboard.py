@@ -1,19 +1,19 @@
 """The user's bytes on their way to the agent."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from synapse_tui.agents.dialogs import FLICKER, Dialog
 from synapse_tui.agents.keyboard import (
     DELIBERATE,
     END_GAP,
-    FLICKER,
     KEY_GAP,
     OPENS,
     QUIET,
     QUIET_BLIND,
     READS,
-    Dialog,
     DialogGuard,
     Keyboard,
     is_shortcut,
@@ -47,7 +47,7 @@ class Time:
 
 BASH = Dialog("permission", "Bash command · make all")
 OTHER = Dialog("permission", "Bash command · make clean")
-CHOICE = Dialog("choice", "Which one?", grants=False)
+CHOICE = Dialog("choice", "Which one?", "question")
 
 
 class Screen:
@@ -413,7 +413,7 @@ def test_a_deliberate_choice_takes_every_key_at_once(keyboard, clock, dialog, se
     for key in (b"\x1b[B", b"\x1b[B", b"\x1b[A", b"\r"):
         keyboard.press(key)
         clock.passes(0.05)
-        opens(keyboard, dialog, None if key == b"\r" else BASH._replace(title=f"{key!r} moved"))
+        opens(keyboard, dialog, None if key == b"\r" else replace(BASH, title=f"{key!r} moved"))
     assert sent == [b"\x1b[B", b"\x1b[B", b"\x1b[A", b"\r"]
     assert (keyboard.holding, dialog.kept) == (False, 0)
 
@@ -489,7 +489,7 @@ def test_a_menu_that_the_user_asked_for_takes_all_keys_at_once(keyboard, clock, 
     opens(keyboard, dialog, CHOICE)
     keyboard.press(b"\x1b[B")
     keyboard.press(b"\r")
-    opens(keyboard, dialog, CHOICE._replace(title="Which of these?"))
+    opens(keyboard, dialog, replace(CHOICE, title="Which of these?"))
     keyboard.press(b"\r")
     assert sent == [b"/\r", b"\x1b[B", b"\r", b"\r"]
     assert dialog.kept == 0

@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
 from synapse_tui.screens.messages import FAILED, Progress, detail_text, summary
-from synapse_tui.widgets.views import Mark, delivery_mark
+from synapse_tui.widgets.states import Mark, delivery_mark
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")
 ALL = [

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.agents.delivery.gate import NO_PROFILE
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages.outbox import NO_PROFILE
 from synapse_tui.model import DeliveryState, Sender
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import message, served, signer

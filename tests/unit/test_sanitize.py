@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.a2a.external.untrusted import clean_text
-from synapse_tui.agents.delivery.intake import escape_forged, message_text, prompt_text, safe_id
+from synapse_tui.agents.delivery.typed_text import escape_forged, message_text, prompt_text, safe_id
 from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.messages.text import check_size, clean, harmless

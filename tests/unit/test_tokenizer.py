@@ -655,9 +655,18 @@ class TestHandshake:
 
     def test_colours_are_asked_again_when_the_scheme_changes(self):
         handshake, _ = self.start()
-        assert handshake.take(b"\x1b[?997;1n") == Reaction(colors=True)
-        assert handshake.take(b"\x1b[?997;1n") == Reaction(colors=True)
-        assert handshake.take(b"\x1b[?997;2n") == Reaction(QUERY_COLORS, colors=True)
+        assert handshake.take(b"\x1b[?997;1n") == Reaction(changed=True)
+        assert handshake.take(b"\x1b[?997;1n") == Reaction(changed=True)
+        assert handshake.take(b"\x1b[?997;2n") == Reaction(QUERY_COLORS, changed=True)
+
+    @pytest.mark.parametrize(
+        ("reply", "wide"), [(b"\x1b[2;2R", False), (b"\x1b[2;3R", True), (b"\x1b[1;3R", None)]
+    )
+    def test_the_width_of_signs_is_measured(self, reply, wide):
+        handshake, written = self.start()
+        assert "\x1b[2;1H▲\x1b[6n" in written
+        handshake.take(reply)
+        assert handshake._outer.wide_signs is wide
 
     def test_keys_for_the_child(self):
         handshake, _ = self.start()

@@ -27,7 +27,7 @@ class BusyAgent(FakeAgent):
     """Takes messages as agents do: they wait in its outbox."""
 
     def accept(self, request: MessageRequest) -> Task:
-        task = self.intake.take(request)
+        task = self.control.put(request)
         return self.tasks.get(task.follows or task.id)
 
 

@@ -1,1 +1,1 @@
-"""Delivers messages to one agent: intake, outbox control, typing and submitting."""
+"""Delivers messages to one agent: when they may be typed, typing and submitting."""

@@ -21,6 +21,7 @@ from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
+from .answering import BUSY, Answerer, AnswerOutcome
 from .gate import (
     DRAFT,
     EXITED,
@@ -84,7 +85,7 @@ class Admission:
     ) -> None:
         self._view = view
         self._keyboard = keyboard
-        self._profile = profile
+        self.profile = profile
         self._tasks = tasks
         self._outbox = outbox
         self._turns = turns
@@ -116,14 +117,14 @@ class Admission:
         return (
             task is not None
             and task.priority >= HANDED_ON
-            and self._profile.working_input != "hold"
-            and self._profile.composer is not None
+            and self.profile.working_input != "hold"
+            and self.profile.composer is not None
             and self._view.report.state is AgentState.PROCESSING
         )
 
     def why_not(self, task: Task | None) -> Hold | None:
         works = self.into_turn(task)
-        hold = why_held(self._view, self._keyboard, self._profile, works=works)
+        hold = why_held(self._view, self._keyboard, self.profile, works=works)
         if hold is not None:
             return hold
         if (left := self._unproved_for()) > 0:
@@ -144,13 +145,13 @@ class Admission:
 
     def _unproved_for(self) -> float:
         """Return the seconds for which a composer that was found without rules must still be empty."""
-        rules = self._profile.composer
+        rules = self.profile.composer
         if rules is None or not rules.auto or self._proved:
             return 0.0
         return UNPROVED_STEADY - self._view.empty_for()
 
     def _begins_in(self) -> float:
-        begin = self._profile.submit.begin
+        begin = self.profile.submit.begin
         if not begin or self._prompted_at == float("-inf"):
             return 0.0
         return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
@@ -384,7 +385,9 @@ class Delivery:
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
         self._interrupter = Interrupter(view, keyboard, profile)
-        self._busy = asyncio.Lock()
+        self._answerer = Answerer(view, keyboard, turns.on_user_stop)
+        self.busy = asyncio.Lock()
+        """Held while keys are sent to the agent."""
         self._task: asyncio.Task[None] | None = None
         self._admission = Admission(view, keyboard, profile, tasks=tasks, outbox=outbox, turns=turns)
         self._settlement = Settlement(
@@ -395,12 +398,18 @@ class Delivery:
         self._typing = ""  # task whose message is being typed
         self._interrupted: set[str] = set()
 
+    def follow(self, profile: Profile) -> None:
+        """Use a changed profile; call it only while not busy."""
+        self._profile = self._admission.profile = profile
+        self._typist.follow(profile)
+        self._interrupter = Interrupter(self._view, self._keyboard, profile)
+
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
     async def rest(self) -> None:
         """Pause after the current message has been submitted; holds the user's keys from now on."""
-        async with self._busy:
+        async with self.busy:
             await self._halt()
             self._keyboard.hold()
 
@@ -449,8 +458,15 @@ class Delivery:
 
     async def clear_composer(self) -> bool:
         """Empty the composer, whosever text is in it; for agents that have no user."""
-        async with self._busy:
+        async with self.busy:
             return await self._typist.clear_all()
+
+    async def answer(self, serial: int, fingerprint: str, option: str) -> AnswerOutcome:
+        """Type a person's answer to the open dialog; never while something else is being typed."""
+        if self.busy.locked():
+            return AnswerOutcome(closed=False, reason=BUSY)
+        async with self.busy:
+            return await self._answerer.answer(serial, fingerprint, option)
 
     def already_interrupted(self, task_id: str) -> None:
         self._interrupted.add(task_id)
@@ -479,7 +495,7 @@ class Delivery:
             return await self._interrupt_for(urgent)
         if self._settlement.covered is not None:
             return await self._look_again(self._settlement.covered)
-        if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
+        if self._keyboard.holding and not dialog_open(self._view) and not self.busy.locked():
             if settles := self._typist.settles_in():
                 return settles
             self._let_keys_follow()
@@ -495,7 +511,7 @@ class Delivery:
             return STEADY
         back = self._settlement.back_in(left)
         if back == 0:
-            async with self._busy:
+            async with self.busy:
                 await self._settlement.take_out(left)
         return back
 
@@ -513,7 +529,7 @@ class Delivery:
             return False
         if not self._interrupter.restored(self._settlement.submitted):
             return False
-        async with self._busy:
+        async with self.busy:
             self._given_back(await self._interrupter.clear_restored(self._settlement.submitted))
         return True
 
@@ -524,7 +540,7 @@ class Delivery:
         standing = self._settlement.standing
         if standing is None or task.priority < INTERRUPT_PRIORITY:
             return False
-        async with self._busy:
+        async with self.busy:
             await self._withdraw(standing.task_id)
             self._outbox.doubt(standing.task_id, "something urgent goes first")
         return True
@@ -545,7 +561,7 @@ class Delivery:
         if hold is not None:
             self._outbox.hold(hold.reason)
             return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
-        async with self._busy:
+        async with self.busy:
             await self._view.settled(0, SETTLE)
             if self._admission.into_turn(task):
                 if not await self._typist.rests_in_turn():
@@ -575,7 +591,7 @@ class Delivery:
 
     async def _submit_again(self, message: Unsent) -> None:
         self._settlement.standing = None
-        async with self._busy:
+        async with self.busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
         self._settlement.settle(Unsent(message.task_id, message.text, result.entered), result)
 
@@ -596,7 +612,7 @@ class Delivery:
         if self._view.alive and message.unread and self._view.unread:
             self._outbox.hold(UNREAD)
             return READS_AGAIN
-        async with self._busy:
+        async with self.busy:
             urgent = self._urgent()
             if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):
                 result = await self._settlement.take_back(message)
@@ -632,7 +648,7 @@ class Delivery:
             # A dialog now is about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
         self._typist.give_up("an interrupt goes first")
-        async with self._busy:
+        async with self.busy:
             self._turns.stopping(reason, follows)
             outcome = await self._interrupter.run(self._settlement.submitted, lambda: self._turns.has_stopped)
             self._stopped_at = self._view.now()
@@ -664,7 +680,7 @@ class Delivery:
             return task
         if task.id == self._typing:
             self._typist.give_up("canceled")
-        async with self._busy:
+        async with self.busy:
             if task.id in self._outbox:
                 await self._withdraw(task.id)
                 return self._outbox.cancel(task.id)

@@ -1,14 +1,19 @@
-"""Decides whether a message may be typed now, and if not, why."""
+"""Decides whether a message may be typed now, and if not, why; explains it with the agent's state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
 from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.agents.keyboard import Dialog, Keyboard
+from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
-from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
+from synapse_tui.agents.state import Passage, Timeline
+from synapse_tui.dataclass import dataclass
+from synapse_tui.messages.outbox import NO_PROFILE, OutboxControl, WaitingMessage
+from synapse_tui.model import AGENT_EXITED, AgentState, DeliveryState, StateReport, Task
 from synapse_tui.terminal.events import Modes
 
 Seen = TypeVar("Seen")
@@ -38,6 +43,16 @@ class AgentTerminal(Protocol):
 
     def reading(self) -> ComposerReading:
         """Return the composer as currently rendered."""
+
+    @property
+    def dialog(self) -> Dialog | None:
+        """Return the dialog on the screen, numbered; None if there is none."""
+
+    def dialog_answered(self) -> None:
+        """Count the open dialog as a new one from now on."""
+
+    def look_for_key(self) -> None:
+        """Process waiting output, if it is little: a dialog may just have been drawn."""
 
     def empty_for(self) -> float:
         """Seconds that the composer has been visible and empty without a break."""
@@ -79,7 +94,6 @@ NO_COMPOSER = "composer not visible"
 VI_NORMAL = "composer in vi's normal mode"
 UNREAD = "agent does not read its input"
 STATE_UNKNOWN = "state unknown"
-NO_PROFILE = "release it to allow messages"  # beginning of the reason for a program without a profile
 READS_AGAIN = 0.25  # seconds between two checks whether it reads again
 # seconds that the composer must have been empty: redraws briefly show it empty
 STEADY = 0.15
@@ -118,7 +132,7 @@ def why_held(
 
 
 def dialog_open(view: AgentTerminal) -> bool:
-    return view.report.state is AgentState.WAITING or view.reading().dialog
+    return view.report.state is AgentState.WAITING or view.reading().dialog is not None
 
 
 def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
@@ -126,7 +140,7 @@ def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
     reading = view.reading()
     if reading.visible or not dialog_open(view):
         return None
-    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind == "permission")
+    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind)
 
 
 def dialog_words(view: AgentTerminal) -> str:
@@ -181,3 +195,47 @@ def _unseen(reading: ComposerReading, profile: Profile) -> str:
 def _unsteady(view: AgentTerminal) -> Hold | None:
     left = STEADY - view.empty_for()
     return Hold(UNSTEADY, left) if left > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    report: StateReport
+    since: datetime  # start of the state, aware
+    seconds: float
+    past: Sequence[tuple[Passage, float]]
+    waiting: Sequence[WaitingMessage]
+    unread: int
+    task: Task | None  # the running task
+
+    @property
+    def next(self) -> WaitingMessage | None:
+        """The next message to type; the first one if a person must act on all."""
+        free = (message for message in self.waiting if not message.entry.parked)
+        return next(free, self.waiting[0] if self.waiting else None)
+
+    @property
+    def held(self) -> int:
+        return sum(message.entry.parked for message in self.waiting)
+
+    @property
+    def held_by(self) -> str:
+        """What the next message waits for, in a few words; empty for no message."""
+        if self.next is None:
+            return ""
+        task = self.next.task
+        words = {DeliveryState.TYPING: "it is being typed", DeliveryState.SUBMITTING: "it is being submitted"}
+        return task.reason or words.get(task.delivery, "it goes in a moment")
+
+
+def explain(
+    report: StateReport, timeline: Timeline, control: OutboxControl, task: Task | None, *, now: float
+) -> Explanation:
+    return Explanation(
+        report,
+        timeline.since(),
+        max(0.0, now - report.since),
+        timeline.past(now),
+        control.waiting(),
+        len(control.unread()),
+        task,
+    )

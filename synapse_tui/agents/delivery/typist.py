@@ -174,15 +174,17 @@ FRAME = 0.04
 TICKS = 0.001  # seconds of processor time per frame that move a spinner but open no dialog
 RESTLESS = 0.5  # seconds in which an agent should rest for a frame; else wait for a moment of sleep
 SLEEPS = 0.1  # seconds to wait for such a moment
-TRIES = 8  # attempts to press Enter on an agent that does something else each time
+TRIES = 8  # attempts to press a key on an agent that does something else each time
 # seconds for the agent to read Enter; on an overloaded machine it may not run for a while
 ENTER_READ = 0.5
 
 
-class Enter:
-    def __init__(self, view: AgentTerminal, profile: Profile) -> None:
+class KeyPress:
+    """Presses a key that must reach the screen that was checked, as `AgentTerminal.press` does."""
+
+    def __init__(self, view: AgentTerminal, key: bytes) -> None:
         self._view = view
-        self._key = profile.submit.enter
+        self._key = key
 
     async def rest(self, limit: float = RESTLESS) -> bool:
         """Wait until the agent has rested for a frame; returns at once if it is idle."""
@@ -263,11 +265,15 @@ class Typist(Composing):
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         super().__init__(view, keyboard, profile)
-        self._enter = Enter(view, profile)
+        self._enter = KeyPress(view, profile.submit.enter)
         self._in_turn = False
         self._alone = False  # whether nobody else can have typed since the composer was empty
         self._given_up = ""
         self._went_at = self._went_since = float("-inf")
+
+    def follow(self, profile: Profile) -> None:
+        self._profile = profile
+        self._enter = KeyPress(self._view, profile.submit.enter)
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         self._in_turn, self._given_up, self._alone = works, "", True

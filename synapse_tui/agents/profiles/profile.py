@@ -142,6 +142,7 @@ class DialogRule:
     kind: DialogKind = "permission"
     tail: int = 40  # number of rows, ending with the last one with text
     title: tuple[re.Pattern[str], ...] = ()
+    buttons: re.Pattern[str] | None = None  # row of options side by side, in its first group
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,18 @@ def parse_agent(text: str, *, base: Path) -> AgentSpec:
     return command_spec((path["command"],), place)
 
 
+def place_text(spec: AgentSpec) -> str:
+    """Return `[:NAME][@DIR]`."""
+    return (f":{spec.name}" if spec.name else "") + (f"@{spec.cwd}" if spec.cwd is not None else "")
+
+
+def start_words(spec: AgentSpec, port: int) -> tuple[str, ...]:
+    """Return the arguments of `synapse start` for an agent."""
+    first = ("" if spec.command else spec.profile) + place_text(spec)
+    program = (*spec.command, *spec.args)
+    return (*((first,) if first else ()), "--port", str(port), *(("--", *program) if program else ()))
+
+
 def command_spec(
     command: Sequence[str], place: AgentSpec | None = None, *, base: Path | None = None
 ) -> AgentSpec:

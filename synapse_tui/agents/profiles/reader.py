@@ -696,6 +696,7 @@ def _dialog(section: Section) -> DialogRule:
         kind=section.choice("kind", get_args(DialogKind), "permission"),
         tail=section.count("tail", 40, 1, 500),
         title=section.patterns("title"),
+        buttons=section.pattern("buttons"),
     )
 
 

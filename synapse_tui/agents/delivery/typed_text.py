@@ -1,20 +1,15 @@
-"""Validates messages to an agent and queues them, as tasks or as follow-ups of tasks."""
+"""How a message reads when it is typed: its prefix, and nothing that starts a command by accident."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Literal
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
 from synapse_tui.dataclass import dataclass
-from synapse_tui.errors import MessageError, TaskEnded
 from synapse_tui.instructions import HEADER
-from synapse_tui.messages.follow_ups import WAITS
-from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskStore, conversation, is_asked
-from synapse_tui.messages.text import check_size, clean
-from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, check_priority
+from synapse_tui.messages.text import clean
+from synapse_tui.model import Task
 
 
 @dataclass(slots=True)
@@ -23,54 +18,6 @@ class MessageStyle:
 
     plain: bool = False  # type `A2A: text` instead of `[A2A:<task8>:<sender>] text`
     info_to_inbox: bool = False  # put messages of priority 1 into the inbox instead of typing them
-
-
-class Intake:
-    def __init__(
-        self, agent_id: str, profile: Profile, tasks: TaskStore, outbox: Outbox, style: MessageStyle
-    ) -> None:
-        self._agent_id = agent_id
-        self.profile = profile
-        self._tasks = tasks
-        self._outbox = outbox
-        self._style = style
-
-    def take(self, request: MessageRequest) -> Task:
-        if not self.profile.receives:
-            raise MessageError(
-                f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
-            )
-        check_priority(request.priority)
-        check_size(request.text)
-        followed = self._followed(request.follows) if request.follows else None
-        inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY and followed is None
-        self._outbox.check_room(request.text, inbox=inbox)
-        if followed is not None:
-            return self._follow_up(followed, request)
-        task = self._tasks.create(request)
-        self._outbox.put(task, inbox=inbox)
-        return task
-
-    def _followed(self, task_id: str) -> Task:
-        task = self._tasks.get(task_id)
-        if task.outgoing or task.follows:
-            raise MessageError(
-                f"task {task.short_id} was not given to {self._agent_id}", "send a new message"
-            )
-        if task.state.final:
-            raise TaskEnded(f"task {task.short_id} is {task.state.value} already", "send a new message")
-        return task
-
-    def _follow_up(self, followed: Task, request: MessageRequest) -> Task:
-        task = self._tasks.create(replace(request, follows=followed.id, context_id=followed.context_id))
-        self._outbox.put(task)
-        fields: dict[str, object] = {}
-        if request.message is not None:
-            fields["messages"] = (*conversation(followed), request.message)
-        if is_asked(followed):
-            fields |= {"state": TaskState.WORKING, "reason": WAITS}
-        self._tasks.change(followed.id, **fields)
-        return task
 
 
 MessageFormat = Literal["a2a", "plain"]

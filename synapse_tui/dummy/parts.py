@@ -1,0 +1,70 @@
+"""Parts for the dummy agent: what it says and does in the tour and in the demo.
+
+A text is performed from left to right: words are written, and directives (`script.DIRECTIVES_HELP`) are
+carried out where they stand. `{text}` is what was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from synapse_tui.dataclass import dataclass
+
+from .script import DIRECTIVE, SENDER, Directive
+
+_CUES = re.IGNORECASE | re.DOTALL
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an agent plays.
+
+    Attributes:
+        hello: Its first words, shown instead of the banner.
+        answers: Patterns of messages, and what each is answered with; the first that matches counts.
+    """
+
+    hello: str
+    answers: tuple[tuple[str, str], ...]
+
+    def perform(self, text: str) -> Iterator[str | Directive] | None:
+        """Yield the words and directives that answer a message; None if the part has no answer."""
+        match = SENDER.match(text)
+        asked = text[match.end() :] if match else text
+        if DIRECTIVE.search(asked):
+            return None
+        for pattern, answer in self.answers:
+            if re.search(pattern, asked, _CUES):
+                return _steps(answer.replace("{text}", " ".join(asked.split())[:160]))
+        return None
+
+
+def _steps(text: str) -> Iterator[str | Directive]:
+    at = 0
+    for match in DIRECTIVE.finditer(text):
+        if words := text[at : match.start()].strip(" "):
+            yield words
+        yield Directive(match[1], (match[2] or "").strip())
+        at = match.end()
+    if words := text[at:].strip(" "):
+        yield words
+
+
+# fmt: off
+PARTS: Mapping[str, Part] = MappingProxyType({
+    # The tour: `screens/tour.py` sends what these two are asked.
+    "alice": Part(
+        "I am alice. I follow a script and cost nothing. Write to me, or to bob.",
+        (("", "You wrote: {text}"),),
+    ),
+    "bob": Part(
+        "I am bob. I read what alice sends me, and I ask before I delete anything.",
+        (
+            ("remove the build folder", "I ask you first.%%perm:rm -rf build%%That is settled."),
+            ("", "I have your message: {text}"),
+        ),
+    ),
+})
+# fmt: on

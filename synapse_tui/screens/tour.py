@@ -1,0 +1,439 @@
+"""The tour of the first minute: three things that a person does, with two scripted agents.
+
+Nothing in it is staged: the agents are real processes, and their messages take the way of all messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Sequence
+from enum import Enum, auto
+from shutil import which
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.keys import _character_to_key
+from textual.timer import Timer
+
+from synapse_tui.dataclass import dataclass
+from synapse_tui.driver.events import TerminalKeyRelease
+from synapse_tui.keymap import key_label, leader_label
+from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.widgets.fit import pad
+from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.tour import ROOMY, Hint, Page, Runs
+
+from .messages import MessageActions
+from .new_agent import Find, NewAgentActions
+from .shell import Shell
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.profiles.profile import Profile
+    from synapse_tui.agents.session import AgentSession
+    from synapse_tui.settings.files import SettingsFiles
+
+SETTING = "tui.tour"
+LOOK_SECONDS = 0.15  # how often to look at what the agents' composers hold
+KEY_SECONDS = 0.05  # between two keys that the tour types
+ANSWER_SECONDS = 1.0  # after a dialog has opened: sooner, a key may not be meant for it
+QUIET_SECONDS = 0.5  # after a key for an agent: until its screen shows it, the composer may not be empty
+ALICE, BOB = (spec.name for spec in DEMO_AGENTS)
+HELLO = "@bob hello"
+DRAFT = "half a sentence"
+MEANWHILE = "are you busy?"
+REQUEST = "remove the build folder"
+FIRST = ("claude", "codex", "gemini", "opencode", "copilot")  # to install, where there is no room for all
+STEPS = 3
+INSTALL = STEPS + 1
+_KEYS = {"space": " ", "right": "→", "escape": "esc"}
+_STRONG = "bold $ink"
+_KEY = "bold $accent"
+
+
+class Phase(Enum):
+    ASKS = auto()  # the person has something to do
+    RUNS = auto()  # a message is on its way, is held, or has opened a dialog
+    DONE = auto()
+
+
+@dataclass(slots=True)
+class Step:
+    """The step that is shown.
+
+    Attributes:
+        number: From 1; `INSTALL` after the last.
+        receiver: Name of the agent in whose composer the person types.
+        message: What the step is about, as last seen.
+        asked_at: When the dialog was first seen; 0 if it was not.
+    """
+
+    number: int
+    phase: Phase = Phase.ASKS
+    receiver: str = ""
+    message: Task | None = None
+    asked_at: float = 0.0
+
+
+class Tour:
+    """Looks at the agents and their messages, and says what to try next."""
+
+    def __init__(self, app: Shell, messages: MessageActions, new_agents: NewAgentActions) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self._messages = messages
+        self._new_agents = new_agents
+        self._step: Step | None = None
+        self._known: Collection[str] = ()  # ids of the messages from before the step
+        self._timer: Timer | None = None
+        self._keys: list[events.Key] = []  # still to be typed for the person
+        self._typist: Timer | None = None
+        self._typed_at = float("-inf")
+        self.clock: Callable[[], float] = monotonic
+        self.find: Find = which
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it has not been ended for good."""
+        return self._host.settings.flag(SETTING)
+
+    # Beginning and ending
+
+    def action_tour(self) -> None:
+        """Show the tour with its two agents, or end it."""
+        if self._step is not None:
+            self.end()
+            return
+        taken = {each.name for each in self._host.agents.values() if each.agent_type != "dummy"}
+        if taken & {ALICE, BOB}:
+            self._app.notice("alice and bob are agents of yours: run 'synapse-tui demo --tour'", "warning")
+            return
+        missing = [spec for spec in DEMO_AGENTS if self._session(spec.name) is None]
+        if missing:
+            self._new_agents.open_soon(missing)
+        self._app.perform("set_layout", "columns")
+        self.begin()
+
+    def begin(self) -> None:
+        if self._timer is None:
+            self._timer = self._main.set_interval(LOOK_SECONDS, self.look)
+        self._go(1)
+
+    def end(self) -> None:
+        self._step = None
+        self._stop_typing()
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._main.tour_panel.page = None
+        self._remember()
+
+    def _remember(self) -> None:
+        files = self._app.settings_files
+        if files is None or not self.wanted:
+            return
+
+        async def write(files: Callable[[], SettingsFiles]) -> None:
+            await asyncio.to_thread(
+                lambda: files().change("user", lambda file: file.put(SETTING, value=False))
+            )
+
+        self._app.spawn(write(files))
+
+    # Steps
+
+    def _go(self, number: int) -> None:
+        self._stop_typing()
+        self._known = {task.id for task in self._host.tasks}
+        self._step = Step(number)
+        if number == STEPS:
+            self._write(ALICE, BOB, REQUEST)
+        elif number == INSTALL:
+            self._remember()
+        self.look()
+
+    def look(self) -> None:
+        """Compare the step with what has happened since, and show it."""
+        step = self._step
+        if step is None:
+            return
+        step.message = next(self._news(step), None)
+        if step.number == 1:
+            self._look_at_message(step)
+        elif step.number == 2:
+            self._look_at_draft(step)
+        elif step.number == STEPS:
+            self._look_at_dialog(step)
+        page = self._page(step)
+        if page != self._main.tour_panel.page:
+            self._main.tour_panel.page = page
+
+    def _look_at_message(self, step: Step) -> None:
+        if step.message is not None:
+            step.phase = Phase.DONE if step.message.state.final else Phase.RUNS
+
+    def _look_at_draft(self, step: Step) -> None:
+        if step.phase is Phase.ASKS and not self._keys:
+            drafts = (session for name in (ALICE, BOB) if (session := self._session(name)) is not None)
+            step.receiver = next((session.name for session in drafts if session.reading().draft), "")
+            if step.receiver:
+                step.phase = Phase.RUNS
+                self._write(_other(step.receiver), step.receiver, MEANWHILE)
+        delivered = step.message is not None and (
+            step.message.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE) or step.message.state.final
+        )
+        if step.phase is Phase.RUNS and delivered:
+            step.phase = Phase.DONE
+
+    def _look_at_dialog(self, step: Step) -> None:
+        bob = self._session(BOB)
+        asks = bob is not None and bob.report.state is AgentState.WAITING
+        if step.phase is Phase.ASKS and asks:
+            step.asked_at = step.asked_at or self.clock()
+            if self.clock() - step.asked_at >= ANSWER_SECONDS:
+                step.phase = Phase.RUNS
+        elif step.phase is Phase.RUNS and not asks:
+            step.phase = Phase.DONE
+
+    def _news(self, step: Step) -> Iterator[Task]:
+        """The messages between the two since the step began, the newest first."""
+        ids = {each.agent_id: each.name for each in self._host.agents.values()}
+        for task in reversed(self._host.tasks):
+            parties = {ids.get(task.sender.sender_id), ids.get(task.target)}
+            wanted = step.receiver in ("", ids.get(task.target))
+            if task.id not in self._known and parties == {ALICE, BOB} and wanted:
+                yield task
+
+    def _session(self, name: str) -> AgentSession | None:
+        agents = (each for each in self._host.agents.values() if each.name == name and each.exit is None)
+        return next((each for each in agents if each.agent_type == "dummy"), None)
+
+    def _write(self, sender: str, receiver: str, text: str) -> None:
+        """Send a message as if it had been written in the sender's pane."""
+        session = self._session(sender)
+        if session is not None:
+            self._messages.send_mention(session.agent_id, receiver, text, 3)
+
+    # Keys
+
+    def takes(self, event: events.Key) -> bool:
+        """Whether a key is for the tour: only while it cannot be part of a message to an agent."""
+        if self._step is None:
+            return False
+        if event.key in _KEYS and self._is_free():
+            self.press(event.key)
+            return True
+        if not isinstance(event, TerminalKeyRelease):
+            self.typed()
+        return False
+
+    def takes_text(self, text: str) -> bool:
+        """The same for text that was typed at once."""
+        if self._step is not None and text == _KEYS["space"] and self._is_free():
+            return True
+        self.typed()
+        return False
+
+    def typed(self) -> None:
+        self._typed_at = self.clock()
+
+    def _is_free(self) -> bool:
+        """Whether the pane in focus has an empty composer, and its agent is at rest."""
+        view = self._app.active_view
+        session = self._host.agents.get(self._main.active)
+        if session is None or not isinstance(view, TerminalView) or not view.has_focus:
+            return False
+        if view.mentioning or view.scroll_mode is not None or self.clock() - self._typed_at < QUIET_SECONDS:
+            return False
+        reading = session.reading()
+        at_rest = session.report.state is AgentState.READY and not reading.dialog
+        return at_rest and reading.visible and not reading.draft
+
+    def press(self, key: str) -> None:
+        """Do what a hint of the panel says, for a key or a click."""
+        step = self._step
+        if step is None:
+            return
+        if key == "escape":
+            self.end()
+        elif key == "right":
+            self._next(step)
+        elif key == "space":
+            self._do(step)
+        else:
+            self._type(self._main.active, [_key(key)])
+
+    def _next(self, step: Step) -> None:
+        if step.number == INSTALL:
+            self.end()
+            return
+        if step.number + 1 == STEPS and (alice := self._session(ALICE)) is not None:
+            self._main.go_to(alice.agent_id)  # so that the person is called to the other one
+        self._go(step.number + 1)
+
+    def _do(self, step: Step) -> None:
+        """Do the step for the person, or go on after it."""
+        if step.phase is Phase.DONE or step.number == INSTALL:
+            self._next(step)
+        elif step.number == 1 and step.phase is Phase.ASKS:
+            self._type_into(ALICE, [*map(_key, HELLO), _key("enter")])
+        elif step.number == 2 and step.phase is Phase.ASKS:
+            self._type_into(BOB, [_key(character) for character in DRAFT])
+        elif step.number == STEPS and step.phase is Phase.RUNS:
+            self._app.perform("next_waiting")
+
+    def _type_into(self, name: str, keys: Sequence[events.Key]) -> None:
+        session = self._session(name)
+        if session is not None:
+            self._main.go_to(session.agent_id)
+            self._type(session.agent_id, keys)
+
+    def _type(self, agent_id: str, keys: Sequence[events.Key]) -> None:
+        """Press keys in a pane, one by one, as long as it has the focus."""
+        view = self._app.active_view
+        if self._keys or agent_id != self._main.active or not isinstance(view, TerminalView):
+            return
+        self._keys = list(keys)
+
+        def press() -> None:
+            if self._app.active_view is view and self._keys:
+                view.post_message(self._keys.pop(0))
+                self.typed()
+            if self._app.active_view is not view or not self._keys:
+                self._stop_typing()
+
+        self._typist = self._main.set_interval(KEY_SECONDS, press)
+
+    def _stop_typing(self) -> None:
+        self._keys = []
+        if self._typist is not None:
+            self._typist.stop()
+            self._typist = None
+
+    # Pages
+
+    def _page(self, step: Step) -> Page:
+        if step.number == INSTALL:
+            return self._install()
+        page = (self._hello, self._hold, self._dialog)[step.number - 1](step)
+        return Page(
+            page.title, page.about, page.why, (*page.hints, *self._leaving()), step=step.number, of=STEPS
+        )
+
+    def _leaving(self) -> list[Hint]:
+        """The hints that every step has; without its keys where those would go to an agent."""
+        if self._is_free():
+            return [("→", "next", "right"), ("Esc", "end the tour", "escape")]
+        keymap = self._app.keymap
+        way = f"{key_label(keymap.leader)} {leader_label(keymap.find('tour'))}"
+        return [(way, "end the tour", "escape")]
+
+    def _hello(self, step: Step) -> Page:
+        title = "Let one write to the other"
+        if step.phase is Phase.DONE:
+            answered = step.message is not None and step.message.state is TaskState.COMPLETED
+            said = "It arrived, and bob has answered." if answered else "bob did not take it this time."
+            way = self._app.keymap.way("last_message")
+            why = f"alice's title says what became of her last message; {way} shows it all."
+            return Page(title, [[(said, _STRONG)]], why, self._doing("next"))
+        if step.phase is Phase.RUNS and step.message is not None:
+            return Page(
+                title, [_fate(step.message)], "bob gets it as soon as nothing else is going on there."
+            )
+        about: Runs = [
+            ("In alice's pane, type ", ""),
+            (f" {HELLO} ", f"{_STRONG} on $raised"),
+            (" and press Enter.", ""),
+        ]
+        why = "It is typed into bob's composer as soon as bob is free, and the answer comes back."
+        return Page(title, [about], why, self._doing("type it for me"))
+
+    def _hold(self, step: Step) -> Page:
+        title = "Type while a message comes"
+        if step.phase is Phase.DONE:
+            about: Runs = [("Your line went first, and the message right after it.", _STRONG)]
+            why = "A message is typed only into an empty composer. What you write there is never touched."
+            return Page(title, [about], why, self._doing("next"))
+        if step.phase is Phase.RUNS:
+            sender = _other(step.receiver)
+            about = [
+                (f"{sender} wrote to {step.receiver}, and it is held: ", ""),
+                ("your draft is in the composer.", _STRONG),
+            ]
+            why = "Press Enter: your line is sent, and the message follows by itself."
+            return Page(title, [about], why, [("Enter", "send your line", "enter")])
+        about = [("Type a few words into one of the panes, ", ""), ("without Enter.", _STRONG)]
+        why = "Meanwhile the other agent writes to this one, and you see what happens."
+        return Page(title, [about], why, self._doing("type it for me"))
+
+    def _dialog(self, step: Step) -> Page:
+        title = "An agent asks for permission"
+        if step.phase is Phase.DONE:
+            about: Runs = [("Answered by you, and by nobody else.", _STRONG)]
+            why = "Messages wait while a dialog is open, and none of them answers it."
+            return Page(title, [about], why, self._doing("next"))
+        if step.phase is Phase.ASKS or step.message is None:
+            held = step.message is not None and step.message.delivery is DeliveryState.HELD
+            why = "It is held until bob's composer is empty." if held else "One moment: bob reads it."
+            return Page(title, [[(f"alice asks bob: {REQUEST}.", "")]], why)
+        if self._active_name() != BOB:
+            way = self._app.keymap.way("next_waiting")
+            about = [("bob needs you", "bold $needs"), (": it may want to delete a folder.  ", "")]
+            return Page(
+                title,
+                [[*about, (way, _KEY), (" goes to the agent that asks.", "")]],
+                "The same stands in the bottom row, from wherever you are.",
+                self._doing("go there"),
+            )
+        about = [
+            ("Answer as bob's own screen says: ", ""),
+            ("1", _KEY),
+            (" allows it, ", ""),
+            ("3", _KEY),
+            (" does not.", ""),
+        ]
+        why = "Keys typed before the dialog opened do not count, so no answer is given by accident."
+        return Page(title, [about], why, [("1", "Yes", "1"), ("3", "No", "3")])
+
+    def _install(self) -> Page:
+        profiles = [each for each in self._host.profiles.profiles.values() if each.install]
+        profiles.sort(key=lambda each: FIRST.index(each.name) if each.name in FIRST else len(FIRST))
+        missing = [each for each in profiles if self.find(each.command) is None]
+        count = len(missing) if self._main.size.height >= ROOMY else len(FIRST)
+        way = self._app.keymap.way("new_agent")
+        about: list[Runs] = [[("alice and bob are scripts. Install an agent of your own:", "")]]
+        about += [_command(each, missing) for each in missing[:count]]
+        if installed := [one_line(each.name) for each in profiles if each not in missing]:
+            about = [
+                [("Ready to open: ", ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
+                *about[1:],
+            ]
+        why = f"Then {way} opens it here, or run: synapse-tui claude codex"
+        return Page("Your own agents", about, why, [("Esc", "close", "escape")])
+
+    def _doing(self, word: str) -> list[Hint]:
+        return [("Space", word, "space")] if self._is_free() else [("", word, "space")]
+
+    def _active_name(self) -> str:
+        session = self._host.agents.get(self._main.active)
+        return session.name if session is not None else ""
+
+
+def _fate(task: Task) -> Runs:
+    reason = f": {one_line(task.reason)}" if task.reason else ""
+    return [("On its way to bob: ", ""), (f"{task.delivery.value}{reason}", _STRONG)]
+
+
+def _command(profile: Profile, others: Sequence[Profile]) -> Runs:
+    width = max(len(each.name) for each in others) + 2
+    return [(f"  {pad(profile.name, width)}", _STRONG), (one_line(profile.install), "$ink")]
+
+
+def _other(name: str) -> str:
+    return BOB if name == ALICE else ALICE
+
+
+def _key(name: str) -> events.Key:
+    return events.Key(_character_to_key(name), name) if len(name) == 1 else events.Key(name, None)

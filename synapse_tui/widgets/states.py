@@ -1,0 +1,130 @@
+"""How states look: each is a glyph, a word and a colour, any one of which may be missing.
+
+Circles are calm and fill up as an agent starts, works and is ready; every other shape calls for the user.
+All glyphs take one cell in common fonts. Where a terminal draws them over two, or has no such glyphs, the
+`PlainSigns` filter replaces them with ASCII as the last step of drawing; widgets need not know.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+from synapse_tui.dataclass import dataclass
+from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, Task, TaskState
+
+SPINNER = "◐◓◑◒"
+SPINNER_INTERVAL = 0.4  # seconds between frames; slow because each one repaints the rows that show it
+HELD = "║"  # precedes the number of messages held for an agent
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    glyph: str
+    colour: str  # a theme variable
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class State(Mark):
+    """The state of an agent as the user sees it."""
+
+    rank: int  # urgency: lists show the lowest first
+    heading: str  # above the agents in this state
+
+    @property
+    def calls(self) -> bool:
+        """Whether the user should look."""
+        return self.rank < HOLDS.rank
+
+
+NEEDS_YOU = State("▲", "needs", "needs you", 0, "Needs you")
+ERROR = State("▲", "fail", "error", 0, "Needs you")
+ENDED = State("×", "fail", "ended", 1, "Ended by itself")
+DONE = State("◆", "done", "done", 2, "Done, not looked at yet")
+HOLDS = State(HELD, "held", "holds messages", 3, "Holds messages")
+WORKING = State("◐", "work", "working", 4, "Working")
+UNKNOWN = State("?", "faint", "unknown", 5, "Unknown")
+STARTING = State("○", "faint", "starting", 6, "Starting")
+READY = State("●", "calm", "ready", 7, "Ready")
+
+_STATES: Final = MappingProxyType(
+    {
+        AgentState.STARTING: STARTING,
+        AgentState.READY: READY,
+        AgentState.PROCESSING: WORKING,
+        AgentState.WAITING: NEEDS_YOU,
+        AgentState.ERROR: ERROR,
+        AgentState.UNKNOWN: UNKNOWN,
+        AgentState.EXITED: ENDED,
+    }
+)
+
+
+def state_mark(state: AgentState, *, unseen: bool = False) -> State:
+    return DONE if state is AgentState.READY and unseen else _STATES[state]
+
+
+def spinning(mark: Mark, frame: int) -> str:
+    """Return the glyph of a mark at a frame: the one of work turns."""
+    return SPINNER[frame % len(SPINNER)] if mark.glyph in SPINNER else mark.glyph
+
+
+_UNREAD = Mark("◌", "faint", "unread")
+_ASKS = Mark("▲", "needs", "asks")
+_DELIVERIES = {
+    DeliveryState.QUEUED: Mark("○", "faint", "queued"),
+    DeliveryState.HELD: Mark(HELD, "held", "held"),
+    DeliveryState.TYPING: Mark("◐", "work", "typing"),
+    DeliveryState.SUBMITTING: Mark("◐", "work", "submitting"),
+    DeliveryState.SUBMITTED: Mark("→", "work", "submitted"),
+    DeliveryState.DONE: Mark("✓", "calm", "done"),
+    DeliveryState.FAILED: Mark("×", "fail", "failed"),
+    DeliveryState.CANCELED: Mark("–", "faint", "canceled"),
+}
+_TURNS = {
+    TaskState.WORKING: Mark("→", "work", "working"),
+    TaskState.INPUT_REQUIRED: Mark("▲", "needs", "needs you"),
+}
+
+
+def delivery_mark(task: Task) -> Mark:
+    return step_mark(task.state, task.delivery, task.reason)
+
+
+def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
+    """Return the mark of a task: its outcome if it has ended, otherwise its progress."""
+    if state in (TaskState.FAILED, TaskState.REJECTED):
+        return _DELIVERIES[DeliveryState.FAILED]
+    if state is TaskState.CANCELED:
+        return _DELIVERIES[DeliveryState.CANCELED]
+    if delivery is DeliveryState.SUBMITTED and state in _TURNS:
+        return _TURNS[state]
+    if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
+        return _ASKS
+    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
+    return _UNREAD if unread else _DELIVERIES[delivery]
+
+
+# What we draw, and what is likely in the text we show, if its width is ambiguous (UAX #11) or fonts lack it.
+# Each sign is followed by its replacement.
+_PAIRS: Final = (
+    "▲! ×x ◆* ║= ◐~ ◓~ ◑~ ◒~ ○o ●- ◌. ✓v →> ←< ↑^ ↓v ↳> ‹< ›> ❯> ▾v ▴^ ▸> ◂< ♪! ✕x"
+    " ⇧^ ⏎< █# ■# □o ▣# ▌> ▎| ▏| ▕| ▔- ▁_ ━= ─- ╌- ╸= ╺= │| ┃| ╎| ┊| ╭+ ╮+ ╰+ ╯+ ┌+"
+    " ┐+ └+ ┘+ ├+ ┤+ ┬+ ┴+ ┼+ …. ·. •* –- —- ‘' ’' “\" ”\""
+)
+_PLAIN: Final = str.maketrans({pair[0]: pair[1] for pair in _PAIRS.split()})
+
+
+class PlainSigns(LineFilter):
+    """Replaces signs by ASCII, one cell for one."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's
+        return [
+            segment if segment.text.isascii() else Segment(segment.text.translate(_PLAIN), segment.style)
+            for segment in segments
+        ]

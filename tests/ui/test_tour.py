@@ -1,0 +1,184 @@
+"""The tour of the first minute: which keys it takes, what it waits for, and how it ends."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, TaskState
+from synapse_tui.widgets.tour import TourKeys
+from tests.ui.app_kit import running, text_of, until
+from tests.ui.fakes import FakeHost, FakeSession
+
+
+def agents(host: FakeHost) -> tuple[FakeSession, FakeSession]:
+    alice, bob = host.agents.values()
+    for session in (alice, bob):
+        session.composer = True
+        session.become(AgentState.READY)
+    return alice, bob
+
+
+def start(host: FakeHost, size=(120, 40), **options):
+    return running(host, size, layout="columns", defaults=DEMO_AGENTS, **options)
+
+
+async def shows(app, *texts):
+    await until(lambda: all(text in text_of(app) for text in texts))
+
+
+async def opened(app, host):
+    app.tour.clock = itertools.count(1000).__next__  # nothing was typed for a second
+    app.tour.find = lambda _command: None
+    await until(lambda: len(app.main.deck.panes) == 2)
+    pair = agents(host)
+    await shows(app, "Let one write to the other", "Space type it for me")
+    return pair
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_space_alone_leads_through_the_tour(size):
+    host = FakeHost()
+    async with start(host, size) as (app, pilot):
+        alice, bob = await opened(app, host)
+        await pilot.press("space")
+        await until(lambda: len(host.tasks) == 1)
+        (hello,) = host.tasks
+        assert (hello.sender.sender_id, hello.target, hello.text) == (alice.agent_id, bob.agent_id, "hello")
+        assert not alice.typed
+        await shows(app, "On its way to bob")
+        host.change(hello.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "bob has answered", "Space next")
+        await pilot.press("space")
+        await shows(app, "without Enter", "● ● ○")
+        await pilot.press("space")
+        await until(lambda: bytes(bob.typed) == b"half a sentence")
+        bob.draft = "half a sentence"
+        await until(lambda: len(host.tasks) == 2)
+        await shows(app, "it is held", "Enter send your line")
+        assert "→ next" not in text_of(app)
+        await pilot.press("space", "right", "escape", "enter")  # all bob's: there is a draft in its composer
+        await until(lambda: bytes(bob.typed).endswith(b"\r"))
+        assert bytes(bob.typed).startswith(b"half a sentence ")
+        bob.draft = ""
+        held = host.tasks[-1]
+        assert (held.sender.sender_id, held.target) == (alice.agent_id, bob.agent_id)
+        host.change(held.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await shows(app, "Your line went first")
+        await pilot.press("space")
+        await shows(app, "remove the build folder", "● ● ●")
+        assert app.main.active == alice.agent_id
+        await until(lambda: len(host.tasks) == 3)
+        bob.become(AgentState.WAITING, "permission: rm -rf build")
+        await shows(app, "bob needs you", "Space go there")
+        await pilot.press("space")
+        await until(lambda: app.main.active == bob.agent_id)
+        await shows(app, "3 does not", "3 No")
+        bob.typed.clear()
+        await pilot.press("3")
+        await until(lambda: bytes(bob.typed) == b"3")
+        bob.become(AgentState.READY)
+        await shows(app, "Answered by you")
+        await pilot.press("right")
+        await shows(app, "npm install -g @github/copilot", "Your own agents")
+        await pilot.press("escape")
+        await until(lambda: app.main.tour_panel.page is None)
+
+
+async def test_the_mouse_alone_does_the_same():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        _alice, bob = await opened(app, host)
+
+        async def click(word: str) -> None:
+            await until(lambda: word in "".join(piece.text for piece in keys.pieces(80)[0]))
+            text = "".join(piece.text for piece in keys.pieces(80)[0])
+            await pilot.click(keys, offset=(text.index(word), 0))
+
+        keys = app.main.query_one(TourKeys)
+        await click("type it for me")
+        await until(lambda: len(host.tasks) == 1)
+        await click("next")
+        await shows(app, "without Enter")
+        await click("type it for me")
+        await until(lambda: bytes(bob.typed) == b"half a sentence")
+        bob.draft = "half a sentence"
+        await click("send your line")
+        await until(lambda: bytes(bob.typed).endswith(b"\r"))
+        bob.draft = ""
+        await click("next")
+        bob.become(AgentState.WAITING, "permission: rm -rf build")
+        await click("go there")
+        await click("No")
+        await until(lambda: bytes(bob.typed).endswith(b"3"))
+        bob.become(AgentState.READY)
+        await click("next")
+        await shows(app, "Your own agents")
+        await click("close")
+        await until(lambda: app.main.tour_panel.page is None)
+
+
+async def test_keys_of_a_message_are_never_taken():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        alice, _bob = await opened(app, host)
+        now = 1000.0
+        app.tour.clock = lambda: now
+        await pilot.press("a", "space", "right", "escape")  # the screen does not show the a yet
+        assert bytes(alice.typed) == b"a \x1b[C\x1b"
+        now += 10
+        alice.draft = "a"
+        await pilot.press("space", "escape")
+        assert bytes(alice.typed).endswith(b" \x1b")
+        alice.draft = ""
+        await pilot.press("at", "b", "o", "b", "space", "h", "i", "space", "y", "enter")
+        await until(lambda: [task.text for task in host.tasks] == ["hi y"])
+        now += 10
+        alice.become(AgentState.WAITING, "permission")
+        await pilot.press("escape")
+        assert bytes(alice.typed).endswith(b" \x1b\x1b")
+        assert app.main.tour_panel.page is not None
+
+
+async def test_ending_it_is_remembered():
+    host, put = FakeHost(), []
+
+    def change(layer, write):
+        write(SimpleNamespace(put=lambda key, value: put.append((layer, key, value))))
+
+    files = lambda: SimpleNamespace(change=change)  # noqa: E731
+    async with start(host, settings_files=files) as (app, pilot):
+        await opened(app, host)
+        await pilot.press("escape")
+        await until(lambda: put == [("user", "tui.tour", False)])
+        assert app.main.tour_panel.page is None
+
+
+async def test_it_stays_away_when_it_was_ended_and_comes_back_when_it_is_asked_for():
+    host = FakeHost(profiles=None, **{"tui.tour": False})  # type: ignore[arg-type]
+    async with start(host) as (app, _pilot):
+        await until(lambda: len(app.main.deck.panes) == 2)
+        assert app.main.tour_panel.page is None
+        app.perform("tour")
+        await shows(app, "Let one write to the other")
+        assert len(host.agents) == 2
+        app.perform("tour")
+        assert app.main.tour_panel.page is None
+
+
+async def test_it_opens_its_agents_but_takes_no_names():
+    host = FakeHost()
+    async with running(host, specs=[DEMO_AGENTS[0]]) as (app, _pilot):
+        await until(lambda: len(app.main.deck.panes) == 1)
+        app.perform("tour")
+        await until(lambda: [each.name for each in host.agents.values()] == ["alice", "bob"])
+
+
+async def test_it_does_not_use_agents_of_the_person():
+    host = FakeHost()
+    session = host.add(DEMO_AGENTS[0])
+    session.agent_type = "claude"
+    async with running(host) as (app, _pilot):
+        app.perform("tour")
+        await shows(app, "demo --tour")
+        assert app.main.tour_panel.page is None
