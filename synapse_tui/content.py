@@ -170,3 +170,17 @@ _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def plain(text: str) -> str:
     """Return an agent's text without control characters, except newlines and tabs."""
     return _ACTING.sub("", text)
+
+
+def is_deeper(value: object, levels: int) -> bool:
+    """Whether JSON is nested deeper than a number of levels."""
+    level = [value]
+    for _ in range(levels):
+        level = [inner for each in level for inner in _children(each)]
+    return bool(level)
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list) else []

@@ -31,6 +31,7 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.PushNotFound, 404),
     (errors.PushLimit, 409),
     (errors.PushError, 422),
+    (errors.HistoryError, 503),
 )
 """The first matching class decides; otherwise 500."""
 

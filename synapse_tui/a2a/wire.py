@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.agents.delivery.incoming import Upload
-from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
+from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id, is_deeper
 from synapse_tui.errors import MessageError
 from synapse_tui.model import DEFAULT_PRIORITY, Sender, Task, TaskState
 
@@ -278,10 +278,7 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata if it can be stored and forwarded, or raise MessageError."""
-    level: list[object] = [metadata]
-    for _ in range(MAX_DEPTH):
-        level = [inner for value in level for inner in _children(value)]
-    if level:
+    if is_deeper(metadata, MAX_DEPTH):
         raise MessageError(f"metadata is nested deeper than {MAX_DEPTH} levels", "flatten it")
     check_unicode(json.dumps(metadata, ensure_ascii=False), "metadata")
     return metadata
@@ -297,12 +294,6 @@ def request_fields(metadata: Mapping[str, Any], *, response_expected: bool = Fal
 
 def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in _RESERVED}
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return list(value) if isinstance(value, list) else []
 
 
 def task_json(task: Task) -> dict[str, Any]:

@@ -32,6 +32,7 @@ _SIDES = " \xa0│┃║|"
 _CHECKBOX = re.compile(r"^(?:\[[ xX✓✔]?\]|[☐☑☒○◯◉✓✔]) +")
 _SPINNER = re.compile("[⠀-⣿]")
 _GAP = re.compile(r" {2,}")
+_SCROLLBAR = re.compile(r"(?<=\s)[█▓▒░▐▕]$")  # it comes and goes
 
 
 class Option(NamedTuple):
@@ -157,6 +158,7 @@ def read_dialog(rule: DialogRule, rows: Sequence[str], terminal: Terminal, *, fi
         terminal: The screen's terminal, for styles.
         first: The first row that may belong to a dialog.
     """
+    rows = [_SCROLLBAR.sub("", row).rstrip() for row in rows]
     marked = _ROW.match(rows[first])
     if marked is not None and marked["mark"] and marked["number"]:
         first = 0  # what looks like a composer is the marked option
@@ -197,7 +199,7 @@ def _drawn(
     whole: bool,
     found: _Options | None = None,
 ) -> Dialog:
-    text = [_SPINNER.sub(" ", row) for row in rows[top:end]]
+    text = [_SPINNER.sub(" ", row).rstrip(_SIDES) for row in rows[top:end]]
     if found is not None and found.marked is not None and not found.across:
         at = found.rows[found.marked] - top
         text[at] = _unmarked(text[at])
@@ -300,11 +302,13 @@ def _asks(kind: DialogKind, parts: Sequence[str]) -> str:
 def _wants(questions: Sequence[str], subjects: Sequence[str]) -> str:
     for text in (*questions, *subjects[:1]):
         verb = next((verb for verb, words in _VERBS.items() if words.search(text)), "")
-        if verb and (text in questions or len(subjects) > 1) and subjects:
+        if not verb or not subjects:
+            continue
+        first, _, rest = subjects[-1].partition(" ")
+        if len(subjects) == 1 and rest and _VERBS[verb].search(first):
+            return f"{verb} {rest}"  # "Shell rm -rf build"
+        if text in questions or len(subjects) > 1:
             return f"{verb} {subjects[-1]}"
-        first, _, rest = text.partition(" ")  # "Shell rm -rf build"
-        if verb and text in subjects and rest and _VERBS[verb].search(first):
-            return f"{verb} {rest}"
     return next((found[1] for question in questions if (found := _WISH.match(question))), "")
 
 

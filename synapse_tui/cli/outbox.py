@@ -275,12 +275,7 @@ class Outbox:
         if as_json:
             show_json(self._json(listed=listed))
         elif listed and (self.waiting or self.kept):
-            rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
-            rows += [
-                _row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept
-            ]
-            heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
-            show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
+            self._show_list()
         elif listed and not (self.errors or self.left):
             note("no messages are waiting")
         if not as_json:
@@ -289,6 +284,14 @@ class Outbox:
             note(words)
         if not (listed or self.done or self.canceled or self.errors or self.left):
             note("no matching messages")
+
+    def _show_list(self) -> None:
+        rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
+        rows += [_row(each.addressee.agent_id, _kept_json(each), _kept_status(each)) for each in self.kept]
+        heads = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
+        show_table(heads, rows, shrinking=("FROM", "STATUS", "TEXT"))
+        for addressee in dict.fromkeys(each.addressee for each in self.kept):
+            note(f"to open {addressee} again: {addressee.command}")
 
     def _show_done(self) -> None:
         for agent, task in self.done:

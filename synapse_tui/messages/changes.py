@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.dataclass import dataclass
+from synapse_tui.errors import HistoryError
 from synapse_tui.model import Task
 
 LIMIT = 256
@@ -78,6 +79,12 @@ class Reader:
             else:
                 self._changed.clear()
                 await self._changed.wait()
+        event = self._pending[0]
+        if isinstance(event, Snapshot) and event.task.state.final:
+            with contextlib.suppress(
+                HistoryError
+            ):  # otherwise a killed host has reported what the next undoes
+                await self._changes.commit()
         return self._pending.popleft()
 
     def close(self) -> None:
@@ -112,8 +119,12 @@ class Changes:
     Text that is still being written is a change too, without a row: it is produced only while it is read.
     """
 
-    def __init__(self, get: Callable[[str], Task]) -> None:
+    def __init__(
+        self, get: Callable[[str], Task], commit: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)
+    ) -> None:
         self._get = get
+        self.commit = commit
+        """Waits until the changes are stored; readers wait for it before the end of a task."""
         self._readers: dict[str, list[Reader]] = {}
         self._sent: dict[str, _Sent] = {}
 

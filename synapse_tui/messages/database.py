@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -84,6 +85,8 @@ from .rows import (
 )
 from .search import Dialect
 from .tasks import make_cursor, mark_of, read_cursor
+
+log = logging.getLogger(__name__)
 
 
 def dialect_of(engine: Engine, naming: Naming) -> Dialect:
@@ -208,7 +211,14 @@ _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
 )"""
 
 
-def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> PushLeft:
+_PROTOCOLS = frozenset(each.value for each in PushProtocol)
+
+
+def _taken(session: Session, found: Sequence[SubscriptionRow], owner: str) -> PushLeft:
+    rows = [row for row in found if row.protocol in _PROTOCOLS]
+    for row in found:
+        if row.protocol not in _PROTOCOLS:  # of a later version, which goes on with it
+            log.warning("push %s is left alone: its protocol '%s' is unknown", row.id, row.protocol)
     for row in rows:
         row.owner = owner
     ids = [row.id for row in rows]

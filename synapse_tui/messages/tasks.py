@@ -182,7 +182,7 @@ class TaskStore:
         self._ended_size = 0
         self.reply_here: Callable[[Task], bool] = lambda _task: False
         """Delivers the reply to a sender in this host, in the same transaction as the change."""
-        self.changes = Changes(self.get)
+        self.changes = Changes(self.get, self.flush)
         self.rules: list[Callable[[Task], None]] = []
         """Consequences of a change; what they change in turn is in the same transaction."""
 

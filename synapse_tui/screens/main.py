@@ -42,6 +42,7 @@ SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to le
 SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
 SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
+CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
 QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
@@ -107,6 +108,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self.tab_bar.project = one_line(self._host.project.name)
+        self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
 
     def on_screen_resume(self) -> None:
@@ -187,10 +189,17 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
                 pane.agent = agent
+        self._tell_time()
         self.settle()  # the pane of an exited agent focuses another widget
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
+
+    def _tell_time(self) -> None:
+        now = self.sidebar.clock()
+        for pane in self.deck.panes:
+            if pane.display:
+                pane.tell_time(now)
 
     def expect(self, specs: Sequence[AgentSpec]) -> None:
         self._expected = specs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rich.cells import cell_len
@@ -15,7 +15,7 @@ from synapse_tui.model import AgentState
 from .fit import Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
 from .states import HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
-from .text import age, one_line, plural
+from .text import one_line, plural, since
 from .views import AgentView
 
 Level = Literal["information", "warning", "error"]
@@ -100,7 +100,7 @@ class StatusBar(SegmentBar):
         if held:
             first = held[0]
             name = shorten(first.label, 16, "middle")
-            text = f"{HELD} {name}: held {age(first.held_seconds)}, {first.held_reason}"
+            text = f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}"
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
             return self._label(width, text, len(held) - 1, "bold $needs", action)
         if done:
@@ -169,27 +169,35 @@ class TabBar(SegmentBar):
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        project = [Piece(f" {shorten(self.project, 30)} ", "$faint")] if self.project else []
-        new = Piece(" + ", "$muted", NEW, "New agent")
-        left = self._tabs(width - new.width)
-        right = project if width_of(left) + new.width + width_of(project) + 2 <= width else []
-        return [*left, new], right
+        edge = Piece(" ")
+        project = [Piece(f" {shorten(self.project, 30, 'middle')} ", "$faint")] if self.project else []
+        new = [Piece(" + new ", "$muted", NEW, "New agent")]
+        plus = [Piece(" + ", "$muted", NEW, "New agent")]
+        for right in ([*new, *project], [*plus, *project], plus):
+            tabs = self._tabs(width - 1 - width_of(right), calm=right[0] is plus[0])
+            if tabs is not None:
+                return [edge, *tabs], right
+        return self._scrolled(width - width_of(plus)), plus
 
-    def _tabs(self, width: int) -> list[Piece]:
-        every = [*self.agents, *self.expected]
+    def _tabs(self, width: int, *, calm: bool) -> list[Piece] | None:
+        """Return all tabs with different names of the same width; calm ones may be a number and a sign."""
+        every = (*self.agents, *self.expected)
         longest = max((cell_len(agent.label) for agent in every), default=0)
-        limits = range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1)
-        tabs: list[list[Piece]] = []
-        for named in (self._any, self._calls, self._is_active):
-            for limit in limits:
-                labels = distinct(tuple(agent.label for agent in every), limit)
-                tabs = [
-                    self._tab(agent, label if named(agent) else "")
-                    for agent, label in zip(every, labels, strict=True)
-                ]
+        for named in (self._any, self._calls, self._is_active) if calm else (self._any,):
+            for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
+                tabs = self._row_of(every, limit, named)
                 if sum(map(width_of, tabs)) <= width:
                     return [piece for tab in tabs for piece in tab]
-        return self._scrolled(every, tabs, width)
+        return None
+
+    def _row_of(
+        self, every: Sequence[AgentView], limit: int, named: Callable[[AgentView], bool]
+    ) -> list[list[Piece]]:
+        labels = distinct(tuple(agent.label for agent in every), limit)
+        return [
+            self._tab(agent, label if named(agent) else "")
+            for agent, label in zip(every, labels, strict=True)
+        ]
 
     def _any(self, _agent: AgentView) -> bool:
         return True
@@ -200,7 +208,9 @@ class TabBar(SegmentBar):
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
 
-    def _scrolled(self, every: Sequence[AgentView], tabs: list[list[Piece]], width: int) -> list[Piece]:
+    def _scrolled(self, width: int) -> list[Piece]:
+        every = (*self.agents, *self.expected)
+        tabs = self._row_of(every, MIN_LABEL, self._is_active)
         if not tabs:
             return []
         width -= 4
@@ -233,17 +243,20 @@ class TabBar(SegmentBar):
     def _tab(self, agent: AgentView, short: str) -> list[Piece]:
         active = self._is_active(agent)
         back = " on $select" if active else ""
-        mark = agent.mark
-        attention = agent.state is AgentState.WAITING
-        name = "bold $ink" if active else f"bold ${mark.colour}" if attention else "$muted"
+        mark, target = agent.mark, agent.agent_id
+        tip = f"{agent.label}: {agent.state_text}"
+        calm = not mark.calls
+        name = "bold $ink" if active else "$muted" if calm else "$ink"
         if active and self.app.no_color:
             name = "bold reverse"
-        bell = [Piece("♪", f"$needs{back}", agent.agent_id)] if agent.rang else []
-        tip = f"{agent.label}: {agent.state_text}"
-        strong = "bold $needs" if agent.held_long else "$needs"
-        why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
-        held = [Piece(f"{HELD}{agent.held} ", strong + back, agent.agent_id, why)] if agent.held else []
-        number = Piece(f" {agent.number} ", f"{'$ink' if active else '$faint'}{back}", agent.agent_id, tip)
-        label = [Piece(f"{short} ", name + back, agent.agent_id, tip)] if short else []
-        glyph = Piece(f"{spinning(mark, self.frame)} ", f"bold ${mark.colour}{back}", agent.agent_id, tip)
-        return [number, *label, *bell, *([] if mark is HOLDS else [glyph]), *held]
+        number = Piece(f" {agent.number}", f"{'bold $accent' if active else '$faint'}{back}", target, tip)
+        label = [Piece(f" {short} ", name + back, target, tip)] if short else []
+        bell = [Piece("♪", f"$needs{back}", target)] if agent.rang else []
+        ink = f"${mark.colour}" if calm else f"bold ${mark.colour}"
+        glyph = [Piece(spinning(mark, self.frame), ink + back, target, tip)] if mark is not HOLDS else []
+        held: list[Piece] = []
+        if agent.held:
+            why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
+            style = "bold $needs" if agent.held_long else "$held"
+            held = [Piece(f"{' ' if glyph else ''}{HELD}{agent.held}", style + back, target, why)]
+        return [number, *label, *bell, *glyph, *held, Piece(" ", back.strip(), target)]

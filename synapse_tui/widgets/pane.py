@@ -20,8 +20,8 @@ from synapse_tui.model import ExitStatus
 from .error_handling import FaultTolerant
 from .fit import Piece, shorten, width_of
 from .segment_bar import SegmentBar
-from .states import Mark
-from .text import one_line
+from .states import ENDED, HELD, READY, STARTING, Mark
+from .text import one_line, since
 from .views import AgentView
 
 CLOSE = "close"
@@ -30,7 +30,8 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
-STATE_ROOM = 14  # maximum cells reserved for the state when messages are shown
+LEAST_NOTE = 12  # cells below which a title says nothing of messages
+LEAST_TITLE = 14  # cells below which it leaves the title of the window out
 UNPROVED = "locks not enforced"
 UNPROVED_HINT = "None of its hooks has run yet: it may write files that others have locked"
 
@@ -47,7 +48,7 @@ class Delivery:
 
 
 class PaneTitle(SegmentBar):
-    """Title of a pane; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
+    """A rule with a name; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
 
     DEFAULT_CSS = "PaneTitle { dock: top; }"
 
@@ -57,107 +58,98 @@ class PaneTitle(SegmentBar):
     delivery: reactive[Delivery | None] = reactive(None)
     # scroll position or search; empty on the live screen
     scrolled: reactive[str] = reactive("")
+    age: reactive[str] = reactive("")  # how long the agent has been in its state; empty if that says nothing
+    pointed: reactive[bool] = reactive(False)  # whether the pointer is on the title: its buttons are shown
+
+    def on_enter(self) -> None:
+        self.pointed = True
+
+    def on_leave(self) -> None:
+        super().on_leave()
+        self.pointed = False
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         agent = self.agent
         if agent is None:
             return [], []
-        back = " on $select" if self.focused_pane else " on $ground"
-        right = self._buttons(back)
-        right = [*self._watch(agent, back), *self._scroll(back), *right]
-        head = self._head(agent, back)
-        room = width - width_of(head) - width_of(right)
-        beside = room - min(STATE_ROOM, cell_len(agent.state_text) + 1)
-        inbox = self._unread(agent, back, beside)
-        delivery = [*inbox, *self._held(agent, back, beside), *self._delivery(back, beside)]
-        delivery += self._unproved(agent, back, beside - width_of(delivery))
-        if width_of(delivery) > beside:
-            delivery = delivery[:1]
-        state = self._state(agent, back, room - width_of(delivery))
-        return [
-            *head,
-            *state,
-            Piece(" " * max(0, room - width_of(state) - width_of(delivery)), back.strip()),
-        ], [*delivery, *right]
+        mark, style = agent.mark, self._rule_style(agent)
+        sign = "━" if self.focused_pane else "─"
+        end = self._buttons() if self.pointed else [Piece(f" {sign}", style)]
+        number = [Piece(f"{sign} ", style), Piece(f"{agent.number} ", "$faint")]
+        glyph = Piece(f" {mark.glyph}", f"${mark.colour}", WHY, "Why this state")
+        most = max(4, width - width_of((*number, glyph, *end)) - 1)
+        strong = "bold $ink" if self.focused_pane or mark.calls else "bold $muted"
+        name = Piece(shorten(agent.label, most, "middle"), strong)
+        room = width - width_of((*number, name, glyph, *end)) - 1
+        notes, about, state = self._told(agent, room)
+        room -= width_of((*notes, *about, *state)) + len(notes)
+        rule = Piece(" " + sign * max(0, room), style)
+        marked = [part for note in notes for part in (note, Piece(sign, style))]
+        return [*number, name, *about, rule], [*marked, glyph, *state, *end]
 
-    def _head(self, agent: AgentView, back: str) -> list[Piece]:
-        edge = Piece("▌" if self.focused_pane else " ", f"$accent{back}")
-        strong = " bold" if self.focused_pane else ""
-        if self.focused_pane and self.app.no_color:
-            strong = " bold reverse"
-        ink = "$ink" if self.focused_pane else "$muted"
-        mark = agent.mark
-        return [
-            edge,
-            Piece(f"{agent.number} ", f"$faint{back}"),
-            Piece(shorten(agent.label, 24), f"{ink}{strong}{back}"),
-            Piece(f"  {mark.glyph} ", f"bold ${mark.colour}{back}", WHY, "Why this state"),
+    def _rule_style(self, agent: AgentView) -> str:
+        if agent.mark.rank <= ENDED.rank:
+            return f"${agent.mark.colour}"
+        return "$accent" if self.focused_pane else "$line"
+
+    def _told(self, agent: AgentView, room: int) -> tuple[list[Piece], list[Piece], list[Piece]]:
+        """Return what fits between the name and the state, beside the name, and beside the sign of the state.
+
+        Of the last, the time goes first, then the agent's type, then the word.
+        """
+        notes: list[Piece] = []
+        about: list[Piece] = []
+        state: list[Piece] = []
+        ink = f"${agent.mark.colour}" if agent.mark.calls else "$muted"
+        kind = "" if agent.agent_type == agent.label else agent.agent_type
+        wanted = [
+            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.word) - 1)),
+            (state, Piece(f" {agent.mark.word}", ink, WHY, agent.state_text)),
+            (about, Piece(f" {kind}" if kind else "", "$faint")),
+            (state, Piece(f" {self.age}" if self.age else "", ink)),
         ]
+        for side, piece in wanted:
+            taken = piece.width + (side is notes)  # a note is followed by a cell of the rule
+            if piece.text and taken <= room:
+                side.append(piece)
+                room -= taken
+        if agent.title and agent.exit is None and room >= LEAST_TITLE:
+            about.append(Piece(f"  {shorten(agent.title, room - 3)}", "$faint"))
+        return notes, about, state
 
-    def _state(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        ink = "$muted" if not agent.needs_attention else f"${agent.mark.colour}"
-        text = shorten(agent.state_text, room)
-        title = agent.title if agent.exit is None else ""
-        pieces = [Piece(text, f"{ink}{back}", WHY, "Why this state")] if text else []
-        left = room - width_of(pieces) - 3
-        if title and left >= 10:
-            pieces.append(Piece(" · " + shorten(title, left), f"$faint{back}"))
-        return pieces
+    def _notes(self, agent: AgentView, room: int) -> Sequence[Piece]:
+        """What else there is to say, the most needed first."""
+        notes = [self._scroll()] if self.scrolled else []
+        if agent.unread and room >= LEAST_NOTE:
+            target = f"task:{agent.unread_task}"
+            notes.append(Piece(f" {agent.unread} unread ", "$muted", target, "Messages in its inbox"))
+        if agent.held and room >= LEAST_NOTE:
+            text = shorten(f"{HELD}{agent.held} {agent.held_reason}", min(room - 2, 40))
+            style = "$needs" if agent.held_long else "$held"
+            tip = "Messages that wait for this agent"
+            notes.append(Piece(f" {text} ", style, f"task:{agent.held_task}", tip))
+        if self.delivery is not None and room >= LEAST_NOTE:
+            notes.append(self._delivery(self.delivery, room))
+        if agent.watch:
+            style = "$needs" if agent.gave_up else "$muted"
+            notes.append(Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent"))
+        if agent.unproved:
+            notes.append(Piece(f" {UNPROVED} ", "$held", WHY, UNPROVED_HINT))
+        return notes
 
-    def _held(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        if not agent.held or room < 12:
-            return []
-        text = shorten(f"{agent.held} held: {agent.held_reason}", min(room - 2, 40))
-        return [
-            Piece(
-                f" {text} ", f"$needs{back}", f"task:{agent.held_task}", "Messages that wait for this agent"
-            )
-        ]
-
-    def _watch(self, agent: AgentView, back: str) -> list[Piece]:
-        if not agent.watch:
-            return []
-        style = f"bold $needs{back}" if agent.gave_up else f"$accent{back}"
-        return [Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent")]
-
-    def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        if not agent.unread or room < 12:
-            return []
-        target = f"task:{agent.unread_task}"
-        return [Piece(f" {agent.unread} unread ", f"$muted{back}", target, "Messages in its inbox")]
-
-    def _unproved(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        piece = Piece(f" {UNPROVED} ", f"$needs{back}", WHY, UNPROVED_HINT)
-        return [piece] if agent.unproved and width_of([piece]) <= room else []
-
-    def _delivery(self, back: str, room: int) -> list[Piece]:
-        delivery = self.delivery
-        if delivery is None or room < 8:
-            return []
+    def _delivery(self, delivery: Delivery, room: int) -> Piece:
         text = shorten(one_line(delivery.text), min(room - 4, 60))
         target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
-        glyph = "→" if delivery.mark.glyph != "×" else "×"
-        return [
-            Piece(f" {glyph} ", f"bold ${delivery.mark.colour}{back}", target),
-            Piece(f"{text} ", f"$ink{back}", target),
-        ]
+        failed = delivery.mark.glyph == "×"
+        return Piece(f" {'×' if failed else '→'} {text} ", "$fail" if failed else "$ink", target)
 
-    def _scroll(self, back: str) -> list[Piece]:
-        if not self.scrolled:
-            return []
-        return [
-            Piece(
-                f" ↑ {shorten(one_line(self.scrolled), 40)} ",
-                "bold $needs-ink on $needs",
-                LIVE,
-                "Back to the live screen",
-            ),
-            Piece(" ", back.strip()),
-        ]
+    def _scroll(self) -> Piece:
+        text = shorten(one_line(self.scrolled), 40)
+        return Piece(f" ↑ {text} ", "bold $accent", LIVE, "Back to the live screen")
 
-    def _buttons(self, back: str) -> list[Piece]:
-        zoom = Piece(" ▣ " if self.zoomed else " □ ", f"$muted{back}", ZOOM, "Zoom")
-        return [zoom, Piece("× ", f"$muted{back}", CLOSE, "Close agent")]
+    def _buttons(self) -> list[Piece]:
+        zoom = Piece(" ▣ " if self.zoomed else " □ ", "$muted", ZOOM, "Zoom")
+        return [zoom, Piece(" × ", "$muted", CLOSE, "Close agent")]
 
 
 RESTART = "restart"
@@ -167,7 +159,7 @@ GRACE = 1.0  # seconds after the exit during which keys are ignored, since they 
 class ExitBar(SegmentBar, can_focus=True):
     """Takes the focus when the agent exits; `r` restarts it and `x` closes it."""
 
-    DEFAULT_CSS = "ExitBar { dock: bottom; background: $raised; }"
+    DEFAULT_CSS = "ExitBar { dock: bottom; }"
 
     label: reactive[str] = reactive("")
     status: var[ExitStatus | None] = var(None)
@@ -189,18 +181,18 @@ class ExitBar(SegmentBar, can_focus=True):
         if status is None:
             return [], []
         ink = "$muted" if status.ok else "bold $fail"
-        mark = Piece(" × ", "bold $fail on $raised")
-        ended = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
+        mark = Piece(" × ", "bold $fail")
+        ended = [mark, Piece(f"{self.label} {status.words} ", ink)]
         for words in (True, False):  # the hints are shortened first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
             if width_of(ended) + width_of(ways) <= width:
                 return ended, ways
-        return [mark, Piece(f"{status.words} ", f"{ink} on $raised")], ways
+        return [mark, Piece(f"{status.words} ", ink)], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
-        style = "bold $accent-ink on $accent" if self.has_focus else "bold $ink on $raised"
-        hint = Piece(f" {word}  " if words else " ", "$ink on $raised", word, word)
-        return [Piece(f" {key} ", style, word, word), hint]
+        style = "bold $accent" if self.has_focus else "bold $muted"
+        hint = Piece(f" {word}  " if words else "  ", "$muted", word, word)
+        return [Piece(key, style, word, word), hint]
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
@@ -270,6 +262,12 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._exit_bar.label = agent.label
         self._exit_bar.status = agent.exit
         self.set_class(agent.exit is not None, "-ended")
+
+    def tell_time(self, now: float) -> None:
+        """Update how long the agent has been in its state."""
+        agent = self.agent
+        timed = agent is not None and agent.exit is None and agent.mark not in (READY, STARTING)
+        self._title.age = since(now - agent.since) if agent is not None and timed else ""
 
     def watch_in_focus(self, in_focus: bool) -> None:
         self._title.focused_pane = in_focus

@@ -32,7 +32,7 @@ from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
 from .states import delivery_mark
-from .text import age, markdown_line, one_line
+from .text import markdown_line, one_line, since
 from .views import AgentView, party
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ _LEAST_WITH_UNREAD = 24  # minimum cells that leave room for an unread count bes
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
     """Render an agent in two lines: name, state, age; folder, watch, unread messages, port."""
     mark = agent.mark
-    since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
+    old = since(now - agent.since) if agent.exit is None else ""
     head = f"{agent.number} "
-    room = width - 3 - len(head) - cell_len(since) - 1
+    room = width - 3 - len(head) - cell_len(old) - 1
     name = shorten(agent.label, min(16, room))
     state = shorten(agent.state_text, room - cell_len(name) - 2)
     port = f":{agent.port}"
@@ -87,7 +87,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
         (f"{mark.glyph} ", f"bold ${mark.colour}"),
         (name, "bold $ink"),
         (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$muted"),
-        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$faint"),
+        (" " * (room - cell_len(name) - 1 - cell_len(state)) + old, "$faint"),
         "\n" + " " * indent,
         (folder, "$faint"),
         (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
@@ -101,7 +101,7 @@ def message_row(
 ) -> Content:
     """Render a message in 2 to 4 lines: sender, target, state, age; text; reason; answer."""
     mark = delivery_mark(task)
-    old = age((now - task.updated_at).total_seconds())
+    old = since((now - task.updated_at).total_seconds())
     position, count = place
     tail = f"{mark.word} {old}" if count < 2 else f"{mark.word} #{position} {old}"
     room = width - 4 - cell_len(tail)

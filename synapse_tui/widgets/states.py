@@ -50,6 +50,7 @@ HOLDS = State(HELD, "held", "holds messages", 3, "Holds messages")
 WORKING = State("◐", "work", "working", 4, "Working")
 UNKNOWN = State("?", "faint", "unknown", 5, "Unknown")
 STARTING = State("○", "faint", "starting", 6, "Starting")
+ENDED_SEEN = State("×", "faint", "ended", 8, "Ended")
 READY = State("●", "calm", "ready", 7, "Ready")
 
 _STATES: Final = MappingProxyType(

@@ -86,14 +86,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def age(seconds: float) -> str:
-    """Format a duration briefly: `now`, `40s`, `12m`, `3h`, `2d`."""
-    if seconds < 5:
-        return "now"
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
+def since(seconds: float) -> str:
+    """Format a duration in at most five cells: `0:19`, `18:20`, `3 h`, `2 d`."""
+    whole = max(0, int(seconds))
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600} h" if whole < 86400 else f"{whole // 86400} d"
 
 
 MAX_LINES = 5000  # maximum lines shown of one text

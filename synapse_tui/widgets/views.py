@@ -23,7 +23,7 @@ from synapse_tui.model import (
     Sender,
 )
 
-from .states import HOLDS, READY, State, state_mark
+from .states import ENDED, ENDED_SEEN, HOLDS, READY, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class AgentView:
 
     @property
     def mark(self) -> State:
+        if self.exit is not None:
+            return ENDED_SEEN if self.end_seen else ENDED
         mark = state_mark(self.state, unseen=self.unseen)
         return HOLDS if self.held and mark is READY else mark
 

@@ -52,6 +52,7 @@ async def test_what_is_kept_for_agents_that_are_not_open_is_listed(shell: Shell)
             (True, "1"),
             (True, "2"),
         ]
+        assert result.err.count("synapse start gemini:ign --port 8110") == 1
     told = json.loads((await shell.run("outbox", "--json")).out)[0]
     assert {key: told[key] for key in ("agent", "task_id", "open", "name", "reason")} == {
         "agent": "synapse-gemini-8110",

@@ -73,7 +73,7 @@ def test_tabs_fit_and_the_active_one_is_there(views, width, data):
     assert width_of(left) + width_of(right) <= max(width, 30)
     if active is not None:
         assert any(piece.target == active.agent_id for piece in left)
-    assert any(piece.target == "new" for piece in left)
+    assert any(piece.target == "new" for piece in right)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ async def test_a_message_that_is_held_for_more_than_two_minutes_is_named_with_th
         assert "held" not in bottom(app)
         app.main.now = lambda: NOW + timedelta(minutes=1)
         app.main.show_agents()
-        await until(lambda: "║ alice: held 2m, half-written draft" in bottom(app))
+        await until(lambda: "║ alice: held 2:53, half-written draft" in bottom(app))
         assert bottom(app).rstrip().endswith("^] a")
         await pilot.press(LEADER, "a")
         await until(lambda: app.main.active == GEMINI)
-        assert "║ alice: held 2m" in bottom(app), "it is not at rest by being looked at"
+        assert "║ alice: held 2:5" in bottom(app), "it is not at rest by being looked at"
         assert bottom(app).rstrip().endswith("F6")
 
 

@@ -59,6 +59,7 @@ async def test_plus_and_cross():
         await until(lambda: len(host.agents) == 4)
         await until(lambda: at_main(app))
         await pilot.pause()
+        await pilot.hover(offset=(20, 1))
         await click(app, pilot, "×", row=1)
         await until(lambda: len(host.agents) == 3)
 
@@ -66,6 +67,7 @@ async def test_plus_and_cross():
 async def test_zoom_by_button_and_by_double_click():
     async with running(three_agents(), layout="grid") as (app, pilot):
         assert sum(pane.display for pane in app.main.deck.panes) == 3
+        await pilot.hover(offset=(20, 1))
         await click(app, pilot, "□", row=1)
         assert app.main.deck.zoomed
         await click(app, pilot, "claude", row=1, times=2)

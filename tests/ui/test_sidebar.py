@@ -106,7 +106,7 @@ async def test_messages_with_state_reason_and_answer():
         assert "one [b]two[/b]" in shown
         assert "you are typing" in shown
         assert "↳ four" in shown
-        assert "done 2m" in shown
+        assert "done 2:" in shown
         assert "evil-9999?" in shown, "a sender that is not proved is marked"
         assert shown.index("three") < shown.index("one [b]"), "newest last"
         assert "2 open" in shown

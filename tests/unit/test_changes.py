@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.content import Artifact, artifact_id
+from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus
 from synapse_tui.messages.changes import (
     LOOK,
@@ -21,13 +22,13 @@ from synapse_tui.messages.changes import (
     TaskEvent,
     Writing,
 )
-from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.model import USER, MessageRequest, Task, TaskState
 
 
 class Rig:
-    def __init__(self) -> None:
-        self.tasks = TaskStore("synapse-dummy-8190", "context", EventBus())
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.tasks = TaskStore("synapse-dummy-8190", "context", EventBus(), journal=journal)
         self.changes = self.tasks.changes
         self.task = self.tasks.create(MessageRequest("hello", USER))
 
@@ -264,3 +265,34 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
     assert writing.due.calls[-1].seconds >= 10
     progress.stop()
     assert writing.due.calls[-1].cancelled
+
+
+class SlowJournal(Journal):
+    def __init__(self) -> None:
+        self.written = asyncio.Event()
+        self.fails = False
+
+    async def flush(self) -> None:
+        await self.written.wait()
+        if self.fails:
+            raise HistoryError("no space")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_an_end_is_read_once_it_is_stored_or_cannot_be(fails: bool) -> None:
+    journal = SlowJournal()
+    rig = Rig(journal)
+    async with rig.changes.follow(rig.task.id) as reader:
+        rig.change(state=TaskState.WORKING)
+        rig.finish(Artifact("done"))
+        assert [type(await anext(reader)) for _ in range(2)] == [Snapshot, Chunk], "not the end itself"
+        last = asyncio.ensure_future(anext(reader))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not last.done()
+        last.cancel()  # nothing is lost by it
+        journal.fails = fails
+        journal.written.set()
+        event = await anext(reader)
+        assert isinstance(event, Snapshot)
+        assert event.task.state is TaskState.COMPLETED

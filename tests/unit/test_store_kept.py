@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.messages.archive import Archive
-from synapse_tui.messages.history import AgentJournal, History
+from synapse_tui.messages.history import AgentJournal, History, PushJournal
 from synapse_tui.messages.quick import undelivered
-from synapse_tui.messages.records import Addressee
+from synapse_tui.messages.records import Addressee, PushProtocol, PushSubscription
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from tests.unit.store_kit import KEY, make_book, opened, rows, send
 
@@ -106,6 +109,29 @@ async def test_what_an_agent_itself_waits_for_is_not_kept(path):
         archive = Archive(path)
         assert archive.kept(KEY.project) == undelivered(path, KEY.project) == []
         archive.close()
+
+
+@pytest.mark.parametrize("task_id", ["", "t1"])
+async def test_a_push_of_a_later_version_is_left_alone(path, caplog, task_id):
+    async with opened(path) as (history, _):
+        journal = PushJournal(history, KEY.project)
+        for each in ("known", "newer"):
+            made = PushSubscription(
+                KEY.agent_id, PushProtocol.V1, "http://a.example", id=each, task_id=task_id
+            )
+            journal.note(each, dataclasses.replace(made, persist=True))
+        await journal.flush()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE push_configs SET protocol = '9.9' WHERE id = 'newer'")
+    async with opened(path, owner="2:2") as (history, _):
+        journal = PushJournal(history, KEY.project)
+        left = await (journal.left() if task_id else journal.webhooks(KEY.agent_id, goes_on=True))
+        assert [each.id for each in left.subscriptions] == ["known"]
+    assert "protocol '9.9' is unknown" in caplog.text
+    assert rows(path, "SELECT id, owner FROM push_configs ORDER BY id") == [
+        ("known", "2:2"),
+        ("newer", "1:1"),
+    ]
 
 
 async def test_a_kept_message_is_taken_back_once(path):

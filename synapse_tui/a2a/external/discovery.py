@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from synapse_tui.content import is_deeper
 from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, SynapseError
 
 from .registry import (
@@ -186,23 +187,9 @@ def parse_card(data: bytes, where: str) -> dict[str, Any]:
         raise CardRefused(f"{where} did not return JSON", "is it the URL of an A2A agent?") from error
     if not isinstance(card, dict) or not isinstance(card.get("name"), str):
         raise CardRefused(f"{where} did not return an agent card", "is it the URL of an A2A agent?")
-    if _depth(card) > MAX_DEPTH:
+    if is_deeper(card, MAX_DEPTH):
         raise CardRefused(f"the card at {where} is nested too deeply", "ask whoever runs the agent")
     return cast("dict[str, Any]", card)
-
-
-def _depth(value: object) -> int:
-    depth, level = 0, [value]
-    while level and depth <= MAX_DEPTH:
-        depth += 1
-        level = [inner for each in level for inner in _children(each)]
-    return depth
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return list(value) if isinstance(value, list) else []
 
 
 # -- reading ---

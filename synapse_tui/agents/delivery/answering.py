@@ -9,7 +9,7 @@ from synapse_tui.agents.keyboard import DELIBERATE, Keyboard, presses_stop
 from synapse_tui.agents.profiles.profile import key_bytes
 from synapse_tui.dataclass import dataclass
 
-from .gate import EXITED, UNREAD, AgentTerminal
+from .gate import EXITED, UNREAD, AgentTerminal, changed_before
 from .typist import KeyPress
 
 LOOK_FIRST = 0.5  # seconds that a dialog must have looked as it does before it can be answered
@@ -114,7 +114,7 @@ class Answerer:
         await self._press(key_bytes(names[step > 0]), dialog, begun)
         deadline = self._view.now() + MOVES
         while self._view.dialog is None or self._view.dialog.marked == dialog.marked:
-            if not await self._change(deadline):
+            if not await changed_before(self._view, deadline):
                 raise _Refusal(NO_MOVE if self._view.dialog is not None else GONE)
         moved = self._view.dialog
         self._check(dialog)
@@ -155,10 +155,3 @@ class Answerer:
                 return AnswerOutcome(closed=False, answered=True, reason=STILL_OPEN)
             await self._view.changed(min(deadline, (gone_at or deadline) + FLICKER) - now)
         return AnswerOutcome(closed=True, answered=True)
-
-    async def _change(self, deadline: float) -> bool:
-        left = deadline - self._view.now()
-        if left <= 0:
-            return False
-        await self._view.changed(left)
-        return True

@@ -56,6 +56,7 @@ class Unsent:
 
 
 LEFT_OVER = "another message is left in the composer"
+LEFT_IN = "the text is left in the composer: clear it there, then release the message"
 # seconds for a person to press Enter where the agent did not take ours; then the message is taken back
 LEFT_FOR = 15.0
 # seconds between attempts to take a message back: each is twice as long as the one before
@@ -234,7 +235,7 @@ class Settlement:
         self._again_at, self._again_after = float("-inf"), FIRST_RETRY
         if proved:
             self._keyboard.drop_enters()
-        self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
+        self._outbox.park(message.task_id, f"{reason}; {LEFT_IN}")
 
     def _failed(self, task_id: str, reason: str) -> None:
         self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
@@ -296,7 +297,7 @@ class Settlement:
         if cleared and self.standing is message:
             self.standing = None
             if self._outbox.is_parked(message.task_id):
-                reason = self._tasks.get(message.task_id).reason.partition("; the text is left")[0]
+                reason = self._tasks.get(message.task_id).reason.partition(f"; {LEFT_IN}")[0]
                 self._outbox.park(message.task_id, f"{reason}; the text was taken back")
         if not cleared:
             self._again_at = self._view.now() + self._again_after

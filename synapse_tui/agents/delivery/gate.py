@@ -131,6 +131,15 @@ def why_held(
     return by_user or (Hold(UNREAD, READS_AGAIN) if view.unread else None)
 
 
+async def changed_before(view: AgentTerminal, deadline: float) -> bool:
+    """Wait for a change; returns False once the deadline has passed."""
+    left = deadline - view.now()
+    if left <= 0:
+        return False
+    await view.changed(left)
+    return True
+
+
 def dialog_open(view: AgentTerminal) -> bool:
     return view.report.state is AgentState.WAITING or view.reading().dialog is not None
 

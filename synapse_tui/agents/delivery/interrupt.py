@@ -11,7 +11,7 @@ from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import AgentState
 
-from .gate import EXITED, AgentTerminal, dialog_open
+from .gate import EXITED, AgentTerminal, changed_before, dialog_open
 
 DENY_TIME = 0.7  # seconds within which a dialog must close after the deny keys
 DENIALS = 3  # maximum dialogs dismissed in a row
@@ -64,8 +64,9 @@ class Interrupter:
         self._keyboard.hold()
         try:
             yield
-            while self._keyboard.waiting_since is not None and await self._change(self._pressed + APART):
-                pass
+            while self._keyboard.waiting_since is not None:
+                if not await changed_before(self._view, self._pressed + APART):
+                    break
         finally:
             if not held and not self._asked():
                 self._keyboard.release()
@@ -103,7 +104,7 @@ class Interrupter:
                 self._press(key)
             deadline = self._view.now() + DENY_TIME
             while self._asked():
-                if not await self._change(deadline):
+                if not await changed_before(self._view, deadline):
                     break
         return not self._asked()
 
@@ -122,7 +123,7 @@ class Interrupter:
             self._press(key)
         deadline = self._view.now() + interrupt.timeout
         while not self._stopped():
-            if not await self._change(deadline):
+            if not await changed_before(self._view, deadline):
                 return False
         return True
 
@@ -142,7 +143,7 @@ class Interrupter:
                 return True
             await self._view.changed(READS)
         deadline = self._view.now() + seconds
-        while await self._change(deadline):
+        while await changed_before(self._view, deadline):
             if self._stopped():
                 return True
         return self._stopped()
@@ -181,12 +182,5 @@ class Interrupter:
                 self._press(key)
             deadline = self._view.now() + CLEAR_TIME
             while self._view.reading().draft == reading.draft:
-                if not await self._change(deadline):
+                if not await changed_before(self._view, deadline):
                     return
-
-    async def _change(self, deadline: float) -> bool:
-        left = deadline - self._view.now()
-        if left <= 0:
-            return False
-        await self._view.changed(left)
-        return True
