@@ -18,7 +18,6 @@ import tty
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-
 HINT = 0.2
 """Seconds between two suggestions."""
 
