@@ -29,6 +29,7 @@ class Action:
         words: Additional search words for the palette.
         palette: Whether the palette lists it.
         anywhere: Whether it also works while a dialog is open.
+        of_agent: Whether it is about the agent in focus, or on the board the chosen one.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Action:
     words: str = ""
     palette: bool = True
     anywhere: bool = False
+    of_agent: bool = False
 
 
 # fmt: off
@@ -61,48 +63,55 @@ ACTIONS: tuple[Action, ...] = (
            "Adds an A2A agent by its URL, after showing its card.",
            words="a2a url remote connect card discover http"),
     Action("close_agent", "Agents", (), ("x",), "Close agent",
-           "Ends the focused agent; asks first if it is working.", words="stop end kill remove"),
+           "Ends the focused agent; asks first if it is working.", words="stop end kill remove",
+           of_agent=True),
     Action("restart_agent", "Agents", (), ("R",), "Restart agent",
-           "Starts it again with the same id, folder and messages.", words="again reload respawn"),
+           "Starts it again with the same id, folder and messages.", words="again reload respawn",
+           of_agent=True),
     Action("rename_agent", "Agents", (), ("r",), "Rename agent",
-           "Sets the name by which the focused agent is addressed.", words="name alias title"),
+           "Sets the name by which the focused agent is addressed.", words="name alias title", of_agent=True),
     Action("explain_state", "Agents", (), ("w",), "Why this state",
            "Shows the rule that decided, what it matched, and earlier states.",
-           words="explain detect rule doctor reason"),
+           words="explain detect rule doctor reason", of_agent=True),
     Action("watch_agent", "Agents", (), ("W",), "Watch this agent",
            "Keeps it working until its task is done: it gets a nudge whenever it is idle.",
-           words="watchdog nudge continue unattended keep going stop"),
+           words="watchdog nudge continue unattended keep going stop", of_agent=True),
     Action("compose", "Messages", ("f2",), ("m",), "Write a message",
            "Asks for receiver, priority and text of any number of lines.",
            hint="message", words="send compose tell ask mail"),
     Action("send_instructions", "Messages", (), (), "Send instructions again",
            "Explains to the focused agent again how to reach the others.",
-           words="brief tell onboard protocol identity default.md delegate"),
+           words="brief tell onboard protocol identity default.md delegate", of_agent=True),
     Action("last_message", "Messages", (), ("v",), "Last message from here",
            "Shows what became of the last message sent from this pane, for each receiver.",
-           words="receipt delivered answered broadcast all sent status"),
+           words="receipt delivered answered broadcast all sent status", of_agent=True),
     Action("history", "Messages", (), ("h",), "History",
            "Searches all messages and answers by word, agent, state and time.",
            words="search tasks past find answers export log archive"),
     Action("interrupt", "Messages", ("f8",), ("i",), "Interrupt agent",
            "Stops its turn (priority 5), optionally with a message.",
-           hint="interrupt", words="stop abort cancel turn priority"),
+           hint="interrupt", words="stop abort cancel turn priority", of_agent=True),
     Action("interrupt_all", "Messages", ("f9",), ("I",), "Interrupt all agents",
            "A second press within three seconds confirms.",
            hint="interrupt all", words="stop abort everyone panic"),
-    Action("sidebar", "View", ("f6",), ("s",), "Sidebar",
-           "Shows, focuses or hides the list of agents and messages.",
-           hint="sidebar", words="messages outbox agents list panel show hide"),
+    Action("board", "View", (), ("b",), "Board",
+           "All agents by urgency; what they ask is answered there.",
+           words="dashboard overview agents answer permission list all"),
+    Action("sidebar", "View", ("f6",), ("s",), "Sidebar and board",
+           "Shows agents and messages beside the panes, then the board, then neither.",
+           hint="board", words="messages outbox agents list panel show hide"),
     Action("layout", "View", ("f5",), ("l",), "Next layout",
            "Tabs, columns, grid, one large pane with a stack beside it.",
            hint="layout", words="tabs columns grid main tile split arrange"),
     Action("zoom", "View", (), ("z",), "Zoom",
-           "Gives the whole window to the focused agent, and back.", words="maximize full large"),
+           "Gives the whole window to the focused agent, and back.", words="maximize full large",
+           of_agent=True),
     Action("main_pane", "View", (), ("enter",), "Make it the main pane",
-           "Gives the focused agent the large pane of the layout main.", words="large promote swap"),
+           "Gives the focused agent the large pane of the layout main.", words="large promote swap",
+           of_agent=True),
     Action("scroll", "View", ("f7",), ("c",), "Scroll, copy, search",
            "Moves through the agent's earlier output.",
-           hint="scroll", words="copy search find history scrollback select"),
+           hint="scroll", words="copy search find history scrollback select", of_agent=True),
     Action("theme", "View", (), ("t",), "Next colours",
            "Switches to the next theme; set one permanently by `tui.theme` or the palette.",
            words="theme colour color dark light"),
@@ -128,5 +137,44 @@ ACTIONS: tuple[Action, ...] = (
            words="hint demo first learn tutorial alice bob dismiss"),
     Action("quit", "Application", (), ("q",), "Quit",
            "Asks whether to stop all agents or to leave them running.", words="exit leave stop end"),
+)
+# fmt: on
+OF_AGENT = frozenset(action.id for action in ACTIONS if action.of_agent)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardKey:
+    """A key of the board, which needs no leader there.
+
+    Attributes:
+        keys: Names or characters; the first one stands for a click on its hint.
+        label: The keys as people read them.
+        hint: One or two words for the bottom row; empty for none.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    hint: str
+    help: str
+
+
+# fmt: off
+BOARD_KEYS: tuple[BoardKey, ...] = (  # the most useful ones first: those that do not fit are left out
+    BoardKey("open", ("enter",), "Enter", "open",
+             "opens the agent's pane, as a click on the chosen row does"),
+    BoardKey("answer", tuple("yn123456789"), "y, n, 1-9", "answer",
+             "answers the dialog as it is shown: `y` allows once, `n` denies, a digit takes its option"),
+    BoardKey("message", ("m",), "m", "message", "writes a message to the agent"),
+    BoardKey("next", ("a",), "a", "next", "chooses the next agent that needs you"),
+    BoardKey("interrupt", ("i",), "i", "interrupt", "interrupts the agent, optionally with a message"),
+    BoardKey("find", ("/",), "/", "find", "shows only agents in whose row the text occurs"),
+    BoardKey("new_agent", ("+",), "+", "new agent", "opens another agent"),
+    BoardKey("help", ("?",), "?", "all keys", "shows all keys"),
+    BoardKey("leave", ("escape",), "Esc", "back", "returns to the panes"),
+    BoardKey("up", ("up", "k"), "↑, k", "", "chooses the agent above"),
+    BoardKey("down", ("down", "j"), "↓, j", "", "chooses the agent below"),
+    BoardKey("first", ("home", "pageup", "g"), "Home, g", "", "chooses the first agent"),
+    BoardKey("last", ("end", "pagedown", "G"), "End, G", "", "chooses the last agent"),
 )
 # fmt: on

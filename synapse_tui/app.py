@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events, on
 from textual.driver import Driver
@@ -23,7 +24,9 @@ from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
-from .screens.attention import Attention
+from .screens.attention import Attention, is_quiet
+from .screens.board import BoardActions
+from .screens.demo import Demo
 from .screens.dialog import Dialog
 from .screens.events import EventReader
 from .screens.externals import ExternalActions
@@ -39,6 +42,7 @@ from .screens.shell import TOAST_SECONDS, SessionControls, Shell
 from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.conversation import ConversationLog, ConversationView
+from .widgets.deck import as_layout
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
 from .widgets.lock_panel import LockPanel
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
 
 KEYS = frozenset({"tui.leader", "tui.keys"})
 FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
+Guide = Literal["", "tour", "demo"]
 _TABS = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}
 _PANES = {
     "close": "close_agent",
@@ -87,6 +92,7 @@ class SynapseApp(Shell):
         specs: Agents to open at startup. Without any, the launcher opens unless agents are running.
         defaults: More agents to open, unless a lost workspace is restored.
         driver_class: None uses Textual's default driver.
+        layout: Chosen by the user; empty for that of the settings, or the board if there are many agents.
         leader: Overrides the settings.
         sidebar: Overrides the settings.
         theme: a value of the setting `tui.theme`; None follows the setting and the terminal.
@@ -96,6 +102,7 @@ class SynapseApp(Shell):
         settings_files: Returns the settings files; None makes the settings read-only.
         session: The session that outlives its terminals; None if the application ends with its terminal.
         view: A saved view (`view_state`), which takes precedence over `layout`.
+        guide: What plays with `specs` once they are open: the tour, or the demo.
         restore: A lost workspace to offer before `specs` are opened.
     """
 
@@ -117,7 +124,7 @@ class SynapseApp(Shell):
         *,
         specs: Sequence[AgentSpec] = (),
         defaults: Sequence[AgentSpec] = (),
-        layout: str = "tabs",
+        layout: str = "",
         driver_class: type[Driver] | None = None,
         leader: str | None = None,
         sidebar: bool | None = None,
@@ -129,6 +136,7 @@ class SynapseApp(Shell):
         session: SessionControls | None = None,
         view: Mapping[str, object] | None = None,
         restore: RestoreOffer | None = None,
+        guide: Guide = "",
     ) -> None:
         super().__init__(driver_class)
         self.host = host
@@ -138,17 +146,19 @@ class SynapseApp(Shell):
         self._defaults = list(defaults)
         self._view = view
         self._restore = restore
+        self._guide = guide
+        self._board_first = not layout and view is None and host.settings.is_default("tui.layout")
         self._unsubscribe: Callable[[], None] = lambda: None
         self.keymap = read_keymap(host.settings, leader)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
-            layout=layout,
+            layout=layout or host.settings.text("tui.layout"),
             keymap=self.keymap,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
         self.attention = Attention(
-            mode=lambda: host.settings.text("tui.notifications"),
+            mode=self._notification_mode,
             bell=self.bell,
             notify=self.notify_outside,
             clock=monotonic,
@@ -185,6 +195,7 @@ class SynapseApp(Shell):
             self.locks,
             self.settings,
             self.application,
+            BoardActions(self),
             HistoryActions(self, self.messages),
             ViewActions(self),
         ):
@@ -228,6 +239,7 @@ class SynapseApp(Shell):
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
+        self._show_board_first(len(self.host.agents))
         restores_at_once = self._restore is not None and not self._restore.ask
         if restores_at_once:
             self._open_first()  # without waiting for an answer to the trust question
@@ -235,6 +247,10 @@ class SynapseApp(Shell):
             self.application.ask_trust((lambda: None) if restores_at_once else self._open_first)
         elif not restores_at_once:
             self._open_first()
+        if self._guide == "tour":
+            self.tour.begin()
+        elif self._guide == "demo":
+            self.spawn(Demo(self).play())
         self.begun = True
 
     def _open_first(self) -> None:
@@ -276,7 +292,23 @@ class SynapseApp(Shell):
         if tuple(defaults) == DEMO_AGENTS and self.tour.wanted:
             self.tour.begin()
         self.main.expect([*specs, *defaults])
+        self._show_board_first(len(self.host.agents) + len(specs) + len(defaults))
         self.new_agents.open_soon([*specs, *defaults])
+
+    def _show_board_first(self, agents: int) -> None:
+        """Show the board at the start if there are many agents and nothing else was chosen."""
+        many = self.host.settings.number("tui.board")
+        if self._board_first and agents:
+            self._board_first = False
+            if 0 < many <= agents:
+                self.main.show_board()
+
+    def arrange(self, layout: str) -> None:
+        """Show the panes in a layout that the user has chosen."""
+        self._board_first = False
+        self.main.leave_board()
+        self.main.deck.zoomed = False
+        self.main.deck.arrangement = as_layout(layout)
 
     def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents alongside the running ones and focus the first of them.
@@ -420,6 +452,15 @@ class SynapseApp(Shell):
         self.perform(_CONVERSATIONS.get(message.command, "cancel_external"), message.alias)
 
     # The terminal
+
+    def _notification_mode(self) -> str:
+        settings = self.host.settings
+        if is_quiet(settings.text("tui.quiet_hours"), datetime.now().astimezone().time()):
+            return "off"
+        mode = settings.text("tui.notifications")
+        if mode != "auto":
+            return mode
+        return "desktop" if isinstance(self._driver, SynapseDriver) and self._driver.can_notify else "bell"
 
     def notify_outside(self, title: str, text: str) -> None:
         if isinstance(self._driver, SynapseDriver):

@@ -19,7 +19,7 @@ DEFAULT_PRIORITY = 3
 INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
-NOTIFICATIONS = ("off", "bell", "desktop", "both")
+NOTIFICATIONS = ("auto", "off", "bell", "desktop", "both")
 THEMES = (
     *("auto", "dark", "light", "high-contrast", "high-contrast-light", "16", "nord", "gruvbox", "dracula"),
     *("tokyo-night", "monokai", "flexoki", "catppuccin-mocha", "catppuccin-macchiato", "catppuccin-frappe"),

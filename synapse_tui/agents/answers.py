@@ -262,6 +262,21 @@ def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]
     return list(rows[: max(ends)]) if ends else list(rows)
 
 
+def without_labels(rows: Sequence[str], labels: Sequence[re.Pattern[str]]) -> Sequence[str]:
+    def is_label(row: str) -> bool:
+        return any(label.search(row) for label in labels)
+
+    start, end = 0, len(rows)
+    for place, row in enumerate(rows):
+        if is_label(row):
+            start = place + 1
+        elif not _RULE.match(row):
+            break
+    while end > start and (is_label(rows[end - 1]) or _RULE.match(rows[end - 1])):
+        end -= 1
+    return rows[start:end]
+
+
 def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     kept = list(rows)
     for prompt in prompts:
@@ -399,6 +414,7 @@ class AnswerCollector:
     """Collects the rows of one answer, including from agents that paint their own scrolling.
 
     `row` matches what the composer draws before each row of a draft; a line editor leaves it on the screen.
+    `labels` match rows that the agent puts above and below an answer.
     """
 
     def __init__(
@@ -408,6 +424,7 @@ class AnswerCollector:
         pastes: Sequence[re.Pattern[str]] = (),
         *,
         row: re.Pattern[str] | None = None,
+        labels: Sequence[re.Pattern[str]] = (),
         below: Callable[[int], int] = lambda _rows: 0,
         working: Sequence[tuple[re.Pattern[str], int]] = (),
     ) -> None:
@@ -415,6 +432,7 @@ class AnswerCollector:
         self._screen = screen
         self._pastes = pastes
         self._row = row
+        self._labels = labels
         self._count_below = below
         self._working = working
         self._idle = _rows(screen())
@@ -498,7 +516,7 @@ class AnswerCollector:
             before = set(self._idle)
             rows = [row for row in rows if not row or row not in before]
         rows = without_prompts(rows if answer is None else answer, steered_by)
-        return tidy(cut_prompts(rows, prompts)), answer is not None
+        return tidy(without_labels(cut_prompts(rows, prompts), self._labels)), answer is not None
 
 
 def _without_prompt(row: str, prompt: re.Pattern[str] | None) -> str:

@@ -452,9 +452,12 @@ class AgentConsole:
         self.report_scrolled(True)
         composer = self._profile.composer
         pastes, row = (composer.pastes, composer.row) if composer is not None else ((), None)
+        hints = composer.hints if composer is not None else ()
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
         working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]
-        return AnswerCollector(text, self.body, pastes, row=row, below=self._below, working=working)
+        return AnswerCollector(
+            text, self.body, pastes, row=row, labels=hints, below=self._below, working=working
+        )
 
     def _below(self, rows: int) -> int:
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]

@@ -65,7 +65,7 @@ from .profiles.profile import Profile
 from .profiles.programs import start_words
 from .raw_log import RawLog
 from .state import Timeline
-from .transcript import AnswerReader
+from .transcript import AnswerReader, UsageReader
 from .turns import TurnTracker
 from .watcher import WatchedProcess, Watcher
 
@@ -148,6 +148,7 @@ class AgentSession:
     _pace: Pace
     _progress: Progress
     _reader: AnswerReader
+    _usage: UsageReader
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -237,6 +238,7 @@ class AgentSession:
         self._size = (80, 24)
         self._focused = False
         self._launched = False
+        self._submitted = ""  # last text that was given to the agent
 
     @property
     def terminal(self) -> Terminal:
@@ -282,6 +284,7 @@ class AgentSession:
         await self.delivery.rest()
         self._progress.stop()
         await self._reader.settle()
+        await self._usage.settle()
         if self._log is not None:
             await self._log.close()
         handle, terminal = self.console.hand_over(), self.terminal
@@ -350,6 +353,9 @@ class AgentSession:
         )
         loop = asyncio.get_running_loop()
         self._reader = AnswerReader(self.profile.transcript, cwd=self.cwd, environ=self.environ)
+        self._usage = UsageReader(
+            self.profile.transcript, cwd=self.cwd, environ=self.environ, database=self.profile.usage_database
+        )
         turns = TurnTracker(
             self.tasks,
             loop.time,
@@ -416,6 +422,7 @@ class AgentSession:
         await self.delivery.stop()
         await self.console.stop()
         await self._reader.settle()
+        await self._usage.settle()
         self.delivery.abandon()
         if self.left:
             text = (
@@ -482,6 +489,7 @@ class AgentSession:
         if presses_enter(data) and not dialog_open(self.console):
             # The user's own prompt may be restored by an interrupt, and ends a message's answer.
             draft = self.console.reading().draft
+            self._submitted = draft or self._submitted
             self.delivery.on_enter(draft)
             self.turns.on_prompt(draft)
         if presses_stop(data):
@@ -538,6 +546,11 @@ class AgentSession:
         now = self._running()
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens used in this conversation, as the agent states them after a turn; None if unknown."""
+        return self._usage.tokens if self._launched else None
 
     @property
     def dialog(self) -> Dialog | None:
@@ -599,7 +612,8 @@ class AgentSession:
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
         shown = self._follow_ups.as_typed(task)
-        return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
+        self._submitted = typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
+        return self._submitted
 
     def _running(self) -> str:
         return (self.turns.running if self._launched else "") or self.watcher.task_id
@@ -635,6 +649,8 @@ class AgentSession:
                 self.keyboard.guard.expect_no_menu()
             self.keyboard.look()
         self.turns.on_report(report)
+        if report.state is AgentState.READY and previous.state in (AgentState.PROCESSING, AgentState.WAITING):
+            self._usage.look(self._submitted)
         rested = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
         turn = self.turns.running
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)

@@ -1,4 +1,4 @@
-"""Reads an agent's answer from its own conversation log (JSON lines).
+"""Reads an agent's answer, and the tokens it has used, from its own conversation log (JSON lines).
 
 The log has the complete, unformatted text; the screen shows it wrapped and decorated. The profile defines
 where the log is and which lines are the user's and the agent's, so a new agent needs no code.
@@ -7,13 +7,15 @@ where the log is and which lines are the user's and the agent's, so a new agent 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
@@ -79,13 +81,17 @@ def _letters(text: str) -> str:
     return _OTHERS.sub("", unicodedata.normalize("NFC", text))
 
 
-def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("HOME") or Path.home())
-    pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], transcript.path)
+def _root(path: str, cwd: Path, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the folder that a path of a profile starts from, and the rest with its variables filled in."""
+    pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], path)
     pattern = pattern.replace("{cwd}", re.sub(r"[^A-Za-z0-9]", "-", str(cwd)))
-    root = home
     if pattern.startswith("/"):
-        root, pattern = Path("/"), pattern.lstrip("/")
+        return Path("/"), pattern.lstrip("/")
+    return Path(environ.get("HOME") or Path.home()), pattern
+
+
+def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
+    root, pattern = _root(transcript.path, cwd, environ)
     times: list[tuple[float, Path]] = []
     for path in root.glob(pattern):
         try:
@@ -125,7 +131,7 @@ def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want:
 
 
 def _text(wanted: TranscriptLines, line: Mapping[str, object]) -> str:
-    if any(_written(_at(line, key)) != value for key, value in wanted.where.items()):
+    if not _fits(wanted.where, line):
         return ""
     return _joined(_at(line, wanted.text)).strip()
 
@@ -218,3 +224,152 @@ class AnswerReader:
             log.exception("the agent's file could not be read")
         finally:
             done(artifact)
+
+
+# bytes of a log that are counted at most; one that is longer when first seen is not counted
+COUNTED = 64 * 1024 * 1024
+_PROMPTS = 20  # last prompts of a log that are remembered, to know whose it is
+
+
+class UsageReader:
+    """Counts the tokens that an agent has used, as its own conversation log or database states them.
+
+    Agents of the same type may share a folder of logs. A log is the agent's if it has the text that was
+    submitted last. Of a log that has been read, only what was added is read.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript | None,
+        *,
+        cwd: Path,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        database: str = "",
+    ) -> None:
+        self._transcript = transcript if transcript is not None and transcript.usage is not None else None
+        self._database = database
+        self._cwd = cwd
+        self._environ = environ
+        self._since = clock()
+        self._logs: dict[Path, _CountedLog] = {}
+        self._own: Path | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.tokens: int | None = None  # without those read again from a cache; None if unknown
+
+    def look(self, submitted: str) -> None:
+        """Count in a thread; `submitted` is the text of the turn that has ended."""
+        stated = self._database or self._transcript is not None
+        if stated and (self._reading is None or self._reading.done()):
+            work = self._look(skeleton(submitted))
+            self._reading = asyncio.get_running_loop().create_task(work, name="count-tokens")
+
+    async def settle(self) -> None:
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _look(self, want: str) -> None:
+        try:
+            for pause in PAUSES:
+                await asyncio.sleep(pause)
+                tokens = await asyncio.to_thread(self._count, want)
+                if tokens is not None and tokens != self.tokens:
+                    self.tokens = tokens
+                    break
+        except Exception:
+            log.exception("the agent's tokens could not be counted")
+
+    def _count(self, want: str) -> int | None:
+        transcript = self._transcript
+        if transcript is None:
+            root, name = _root(self._database, self._cwd, self._environ)
+            return _database_tokens(root / name, self._cwd, self._since)
+        for path in _newest(transcript, since=self._since, cwd=self._cwd, environ=self._environ):
+            counted = self._logs.setdefault(path, _CountedLog(transcript))
+            try:
+                counted.read(path)
+            except OSError as error:
+                log.debug("transcript not read: %s", error)
+                continue
+            if want and any(want in prompt for prompt in counted.prompts):
+                self._own = path
+                break
+        return self._logs[self._own].tokens if self._own in self._logs else None
+
+
+def _database_tokens(path: Path, folder: Path, since: float) -> int | None:
+    """Return the tokens of the conversation in a folder that changed since a time, if it is the only one."""
+    import sqlite3  # noqa: PLC0415 - few need it
+
+    query = (
+        "select id, tokens_input + tokens_output + tokens_reasoning + tokens_cache_write from session"
+        " where directory = ? and parent_id is null and time_updated >= ?"
+    )
+    children = (
+        "select sum(tokens_input + tokens_output + tokens_reasoning + tokens_cache_write) from session"
+        " where parent_id = ?"
+    )
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1)) as found:
+            rows = found.execute(query, (str(folder), since * 1000)).fetchall()
+            if len(rows) != 1:
+                return None
+            (more,) = found.execute(children, (rows[0][0],)).fetchone()
+            return int(rows[0][1]) + int(more or 0)
+    except sqlite3.Error as error:
+        log.debug("database not read: %s", error)
+        return None
+
+
+class _CountedLog:
+    def __init__(self, transcript: Transcript) -> None:
+        assert transcript.usage is not None
+        self._usage = transcript.usage
+        self._user = transcript.user
+        self._read = 0
+        self._too_long = False
+        self._counts: dict[object, int] = {}
+        self.prompts: deque[str] = deque(maxlen=_PROMPTS)
+
+    @property
+    def tokens(self) -> int | None:
+        return sum(self._counts.values()) if self._counts and not self._too_long else None
+
+    def read(self, path: Path) -> None:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < self._read:  # written anew
+                self._read = 0
+                self._counts.clear()
+            self._too_long = self._too_long or size - self._read > COUNTED
+            if self._too_long:
+                return
+            file.seek(self._read)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._read += len(line)
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(value, dict):
+            return
+        if said := _text(self._user, value):
+            self.prompts.append(skeleton(said))
+        if _fits(self._usage.where, value):
+            tokens = _sum(value, self._usage.tokens) - _sum(value, self._usage.cached)
+            key = _at(value, self._usage.id) if self._usage.id else self._read
+            self._counts["" if self._usage.running else str(key)] = max(0, tokens)
+
+
+def _sum(value: object, paths: Sequence[str]) -> int:
+    numbers = (_at(value, path) for path in paths)
+    return sum(int(number) for number in numbers if isinstance(number, int | float))
+
+
+def _fits(where: Mapping[str, str], line: Mapping[str, object]) -> bool:
+    return all(_written(_at(line, key)) == value for key, value in where.items())

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from synapse_tui.app import SynapseApp
+from synapse_tui.app import Guide, SynapseApp
 from synapse_tui.collector import Collector
 from synapse_tui.daemon.logs import follow_log_level, log_to
 from synapse_tui.daemon.project import ProjectFiles, check_any
@@ -21,7 +21,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
 
 
-def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
+def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None, guide: Guide = "") -> None:
     """Run the application until the user quits or the terminal goes away.
 
     Without `specs`, it opens the agents of the settings, or the launcher.
@@ -30,12 +30,12 @@ def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
     paths.check()
     with _stderr_in_logfile(paths.logs):
         try:
-            asyncio.run(_main(base, specs, layout))
+            asyncio.run(_main(base, specs, layout, guide))
         finally:
             restore_terminal(sys.stdout.fileno())
 
 
-async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> None:
+async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None, guide: Guide) -> None:
     project = ProjectFiles(find_project(base), UserPaths.of_environment())
     host = project.new_host(base)
     follow_log_level(host.following)
@@ -46,11 +46,12 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> N
         host,
         specs=specs,
         defaults=defaults,
-        layout=layout or project.layout(defaults) or project.settings.text("tui.layout"),
+        layout=layout or project.layout(defaults),
         driver_class=driver_class(DriverOptions(sys.stdin.fileno(), sys.stdout.fileno(), hung_up.set)),
         trust=lambda: project.trust(host),
         read_again=lambda: project.read_again(host),
         settings_files=project.settings_files,
+        guide=guide,
     )
     ended = asyncio.get_running_loop().create_task(_end_on_hangup(app, hung_up))
     _handle_signals(app, hung_up)

@@ -18,6 +18,7 @@ from synapse_tui.agents.profiles.programs import command_spec, read_command
 from synapse_tui.agents.profiles.reader import is_profile_name, read_profile
 from synapse_tui.agents.profiles.writer import flow
 from synapse_tui.doctor.probe import ProbeFailed, Proposal, Subject, propose
+from synapse_tui.doctor.report import Outcome
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command
@@ -64,6 +65,7 @@ def new_profile(
     proved = report is not None and not report.failed
     if report is not None and report.failed:
         _confirm_unproved(path, asks=person.asks)
+        proposal.hold(result.check for result in report.results if result.verdict.outcome is Outcome.FAILED)
     save(path, proposal.text(proved=proved).encode())
     if as_json:
         show_json(_json(proposal, path, report))

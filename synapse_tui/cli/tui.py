@@ -24,7 +24,7 @@ from .completion import complete_folders, complete_started
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-SUBCOMMANDS = ("attach", "kill", "ls", "upgrade")
+SUBCOMMANDS = ("attach", "demo", "kill", "ls", "upgrade")
 """Commands of `synapse-tui`; as the first word, these are not profiles."""
 
 
@@ -87,7 +87,7 @@ def command(
 
     Agents outlive the terminal: they belong to a session of the project, which keeps running when you detach
     (Ctrl+] d), close the window or lose the connection. Run synapse-tui in the same project to attach again
-    or to open more agents. Other commands: ls, attach, kill, upgrade; each has a --help.
+    or to open more agents. Other commands: demo, ls, attach, kill, upgrade; each has a --help.
 
     Examples:
       synapse-tui claude codex gemini
@@ -197,8 +197,8 @@ def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> N
 
 
 def subcommand(word: str) -> click.Command:
-    sessions = importlib.import_module("synapse_tui.cli.sessions")
-    return cast("click.Command", getattr(sessions, f"{word}_command"))
+    module = importlib.import_module(f"synapse_tui.cli.{'demo' if word == 'demo' else 'sessions'}")
+    return cast("click.Command", getattr(module, f"{word}_command"))
 
 
 def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:

@@ -23,7 +23,6 @@ from synapse_tui.screens.main import restore_view, view_state
 from synapse_tui.screens.questions import RestoreOffer
 from synapse_tui.screens.shell import SessionControls
 from synapse_tui.widgets.appearance import adopt_environment
-from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural
 
 from .connection import Connection, handed_terminal
@@ -180,7 +179,7 @@ class Display:
             self._host,
             specs=opening.specs,
             defaults=opening.defaults,
-            layout=opening.layout or self._host.settings.text("tui.layout"),
+            layout=opening.layout,
             driver_class=driver_class(
                 DriverOptions(
                     detached=True,
@@ -301,8 +300,7 @@ class Display:
         if layout and self._app is None:
             self._opening.layout = layout
         elif layout and self._app is not None:
-            self._app.main.deck.zoomed = False
-            self._app.main.deck.arrangement = as_layout(layout)
+            self._app.arrange(layout)
 
     def restore(self, view: Mapping[str, object]) -> None:
         """Restore a saved view once the agents being opened are there."""

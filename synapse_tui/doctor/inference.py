@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from synapse_tui.agents.answers import after_echo
 from synapse_tui.agents.composer import ComposerReading, Proof, ScreenText, read_composer
 from synapse_tui.agents.dialogs import find_choices
 from synapse_tui.agents.profiles.profile import Profile
@@ -113,7 +114,25 @@ class Finding:
     rows: tuple[str, ...] = ()
 
 
-_SHOTS = ("empty", "working", "asking", "started")
+@dataclass(frozen=True)
+class Turn:
+    """The screens of one turn, until it ended or was interrupted."""
+
+    sent: str
+    begun: float
+    shots: tuple[Shot, ...]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The screen after a turn whose answer was one line that the probe knows."""
+
+    sent: str
+    line: str
+    shot: Shot
+
+
+_SHOTS = ("empty", "asking", "started")
 
 
 @dataclass
@@ -122,9 +141,8 @@ class Evidence:
 
     empty: list[Shot] = field(default_factory=list)  # The agent idle, nothing in its composer
     typed: list[Typed] = field(default_factory=list)  # Idle, this text in its composer
-    working: list[Shot] = field(default_factory=list)
-    sent: str = ""  # The message that made it work
-    begun: float = 0.0  # When it was sent
+    turns: list[Turn] = field(default_factory=list)
+    answers: list[Answered] = field(default_factory=list)
     asking: list[Shot] = field(default_factory=list)  # A permission dialog is open
     asked: str = ""  # The message that made it ask
     started: list[Shot] = field(default_factory=list)  # A question at the start
@@ -132,13 +150,16 @@ class Evidence:
     def to_json(self) -> dict[str, Any]:
         shots = {name: [shot.to_json() for shot in getattr(self, name)] for name in _SHOTS}
         typed = [[typed.text, typed.shot.to_json()] for typed in self.typed]
-        rest = {"sent": self.sent, "begun": self.begun, "asked": self.asked}
-        return {**shots, "typed": typed, **rest}
+        turns = [[turn.sent, turn.begun, [shot.to_json() for shot in turn.shots]] for turn in self.turns]
+        answers = [[each.sent, each.line, each.shot.to_json()] for each in self.answers]
+        return {**shots, "typed": typed, "turns": turns, "answers": answers, "asked": self.asked}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Evidence:
         typed = [Typed(text, Shot.from_json(shot)) for text, shot in value["typed"]]
-        evidence = cls(typed=typed, sent=value["sent"], begun=value["begun"], asked=value["asked"])
+        turns = [Turn(sent, at, tuple(map(Shot.from_json, shots))) for sent, at, shots in value["turns"]]
+        answers = [Answered(sent, line, Shot.from_json(shot)) for sent, line, shot in value["answers"]]
+        evidence = cls(typed=typed, turns=turns, answers=answers, asked=value["asked"])
         for name in _SHOTS:
             getattr(evidence, name).extend(map(Shot.from_json, value[name]))
         return evidence
@@ -146,6 +167,19 @@ class Evidence:
     @property
     def resting(self) -> list[Shot]:
         return [*self.empty, *(typed.shot for typed in self.typed)]
+
+    @property
+    def longest(self) -> Turn:
+        return max(self.turns, key=lambda turn: len(turn.shots), default=Turn("", 0.0, ()))
+
+    @property
+    def working(self) -> tuple[Shot, ...]:
+        """The screens of the longest turn."""
+        return self.longest.shots
+
+    @property
+    def other_turns(self) -> list[Shot]:
+        return [shot for turn in self.turns if turn is not self.longest for shot in turn.shots]
 
 
 # -- the composer ---
@@ -156,6 +190,7 @@ _FRAME = re.compile(r"^( *)([^\w\s]?)(([^\w\s])\4{2,})")
 _SIDE = re.compile(r" *[│┃║▌▐|] *$")
 _MARGIN = 3  # Maximum rows between frame and draft
 _KEY = 14  # Characters of a line by which it is found on the screen
+_ORDINAL = 9  # A number up to this may also count the pastes
 _FREE = 8  # Rows below the composer that the default of `footer` leaves room for
 PLACEHOLDERS: tuple[Rules, ...] = ({}, {"placeholder": {"dim": True, "grey": True}})
 
@@ -402,6 +437,7 @@ def _stand_in(pieces: Sequence[str], seen: Sequence[tuple[list[str], str]]) -> s
             name
             for name in sizes[0]
             if all(size[name] == found[at] for size, found in zip(sizes, numbers, strict=True))
+            and (len({found[at] for found in numbers}) > 1 or int(numbers[0][at]) > _ORDINAL)
         ]
         name = next((name for name in names if name not in used), "")
         used.add(name)
@@ -412,6 +448,52 @@ def _stand_in(pieces: Sequence[str], seen: Sequence[tuple[list[str], str]]) -> s
 def _sizes(text: str) -> dict[str, str]:
     lines = text.count("\n")
     return {"lines": str(lines + 1), "more": str(lines), "chars": str(len(text))}
+
+
+# -- what stands around an answer ---
+
+_WORDS = 2  # Least words that two rows must begin with alike
+
+
+def with_hints(found: ComposerFound, evidence: Evidence) -> ComposerFound:
+    """Add the rows that the agent puts around its answers: those around two or more that are alike."""
+    around = [_around(answered, found.profile) for answered in evidence.answers]
+    pairs = itertools.combinations(around, 2)
+    hints = dict.fromkeys(
+        pattern
+        for one, other in pairs
+        for row, twin in itertools.product(one, other)
+        if (pattern := _alike(row, twin))
+    )
+    if not hints:
+        return found
+    rules = {"auto": True} if isinstance(found.rules, Plain) else found.rules
+    return replace(found, rules={**rules, "hints": list(hints)})
+
+
+def _around(answered: Answered, profile: Profile) -> list[str]:
+    """Return the rows between message and answer, and between answer and composer."""
+    reading = answered.shot.read(profile)
+    if reading.box is None:
+        return []
+    rows = [row.rstrip() for row in answered.shot.rows[: reading.box.outer]]
+    place = next((at for at in range(len(rows) - 1, -1, -1) if answered.line in rows[at]), None)
+    if place is None:
+        return []
+    echo = after_echo(rows[:place], answered.sent, reading.pastes)
+    return [row for row in (*(echo or ()), *rows[place + 1 :]) if re.search(r"\w", row)]
+
+
+def _alike(row: str, twin: str) -> str:
+    """Return a pattern for two rows that differ in numbers or at their end only; empty for others."""
+    if loose(row) == loose(twin):
+        return f"^{loose(row)}$"
+    pairs = zip(row.split(), twin.split(), strict=False)
+    words = [word for word, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    start = " ".join(words)
+    if len(words) < _WORDS or sum(map(str.isalpha, start)) < 5 or row[:1] != twin[:1]:
+        return ""
+    return rf"^\s*{loose(start)}\s"
 
 
 # -- signals of the states ---
@@ -435,16 +517,28 @@ _LEAST = 0.3  # Least share of the screens that a signal must be on
 
 
 def find_signals(evidence: Evidence) -> list[Signal]:
-    """Find what is on the screens of a turn and never on those of an idle agent, the most reliable first."""
-    working, resting = evidence.working, evidence.resting
+    """Find what is on the screens of a turn and never on those of an idle agent, the most reliable first.
+
+    Titles and rows must also be on a screen of another turn: else they may be words of the model.
+    """
+    working, resting, sent = evidence.working, evidence.resting, evidence.longest.sent
     if not working or not resting:
         return []
     found = [
         *_by_status(working, resting),
-        *_by_title(working, resting, evidence.sent),
+        *_by_title(working, resting, sent),
         *_by_progress(working, resting),
+        *_by_spinner(working, resting),
+        *_by_phrase(working, resting, sent, evidence.other_turns),
     ]
-    return [*found, *_by_spinner(working, resting), *_by_phrase(working, resting, evidence.sent)]
+    return [signal for signal in found if any(_holds(signal.rule, shot) for shot in evidence.other_turns)]
+
+
+def _holds(rule: Rules, shot: Shot) -> bool:
+    """Whether a rule for "processing" holds on a screen."""
+    if "screen" in rule:
+        return any(re.search(rule["screen"], row) for row in shot.zone[: rule["tail"]])
+    return "title" not in rule or re.search(rule["title"], shot.title) is not None
 
 
 def covered(signals: Iterable[Signal], working: Sequence[Shot]) -> float:
@@ -459,7 +553,7 @@ def longest_gap(signals: Iterable[Signal], evidence: Evidence) -> float:
     if not shots:
         return 0.0
     seen = frozenset[int]().union(*(signal.holds for signal in signals))
-    times = [evidence.begun, *(shots[at].at for at in sorted(seen)), shots[-1].at]
+    times = [evidence.longest.begun, *(shots[at].at for at in sorted(seen)), shots[-1].at]
     return max(after - before for before, after in itertools.pairwise(times))
 
 
@@ -552,7 +646,9 @@ def _screen_signal(
     return Signal(rule, frozenset(rows), rows[max(rows)])
 
 
-def _by_phrase(working: Sequence[Shot], resting: Sequence[Shot], sent: str) -> Iterator[Signal]:
+def _by_phrase(
+    working: Sequence[Shot], resting: Sequence[Shot], sent: str, others: Sequence[Shot]
+) -> Iterator[Signal]:
     """Words in rows near the end, at about the same distance from it; not an echo of the message."""
     where: dict[str, dict[int, int]] = defaultdict(dict)
     for at, shot in enumerate(working):
@@ -560,10 +656,12 @@ def _by_phrase(working: Sequence[Shot], resting: Sequence[Shot], sent: str) -> I
             for phrase in _phrases(row):
                 where[phrase].setdefault(at, distance)
     never = {phrase for shot in resting for row in shot.zone for phrase in _phrases(row)}
+    again = {phrase for shot in others for row in shot.zone for phrase in _phrases(row)}
     usable = {
         phrase: places
         for phrase, places in where.items()
-        if phrase not in never
+        if phrase in again
+        and phrase not in never
         and phrase not in sent
         and len(places) >= _LEAST * len(working)
         and _is_steady(places.values())
@@ -712,7 +810,7 @@ def find_dialog(evidence: Evidence, composer: ComposerFound | None) -> list[Find
     if not evidence.asking:
         return []
     values: Rules = {"composer": composer.rules} if composer is not None else {}
-    quiet = [*evidence.resting, *evidence.working]
+    quiet = [*evidence.resting, *evidence.working, *evidence.other_turns]
     rows = dialog_rows(evidence)
     for patterns in _dialog_patterns(rows):
         rule: Rules = {"name": "permission", "kind": "permission", "screen": patterns}
@@ -741,7 +839,8 @@ def _general_dialog(evidence: Evidence, profile: Profile) -> Finding:
 
 def dialog_rows(evidence: Evidence) -> list[str]:
     """Return the rows of a dialog, the last one first: neither the conversation nor the message's echo."""
-    known = {row for shot in (*evidence.resting, *evidence.working) for row in shot.zone}
+    shown = (*evidence.resting, *evidence.working, *evidence.other_turns)
+    known = {row for shot in shown for row in shot.zone}
     asked = "".join(evidence.asked.split())
     return [
         row
@@ -766,8 +865,11 @@ def _dialog_patterns(common: Sequence[str]) -> Iterator[list[str]]:
         last = common[0].strip()
         yield [rf"(?i){answer}.*{loose(last[-1])} *$", *words[:1]]
         yield [rf"(?i){answer}"]
-    if questions := [row for row in common if _QUESTION.search(row)]:
-        yield [loose(_QUESTION.search(questions[0])[0].strip())]  # type: ignore[index]
+    questions = [loose(found[0].strip()) for row in common if (found := _QUESTION.search(row))]
+    for pattern, question in itertools.product(choices[:1], questions[:1]):
+        yield [pattern, question]
+    for question in questions[:1]:
+        yield [question]
 
 
 def _question_pattern(rows: Sequence[str]) -> str:

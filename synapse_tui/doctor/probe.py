@@ -8,13 +8,17 @@ import math
 import secrets
 import shlex
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from synapse_tui.agents.answers import after_echo
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.delivery.typist import TICKS
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.profiles.writer import Plain, block
@@ -27,10 +31,12 @@ from synapse_tui.terminal.input import encode_paste
 from .checks import DENIALS, DENY_KEYS, INTERRUPTS
 from .examination import ENTERS, Examination, Prompts
 from .inference import (
+    Answered,
     ComposerFound,
     Evidence,
     Finding,
     Shot,
+    Turn,
     Typed,
     approval,
     chosen_yes,
@@ -39,6 +45,7 @@ from .inference import (
     find_states,
     looks_like_dialog,
     profile_with,
+    with_hints,
 )
 from .runner import Order, Scratch, opened
 from .versions import installed_version
@@ -53,15 +60,48 @@ CLEARS = ((b"\x15",), (b"\x05", b"\x15", b"\x7f"), (b"\x1b[F", b"\x15", b"\x7f")
 SCREENS = "screens.json"
 """The recorded screens, with `--keep`."""
 _QUIET = 1.2  # Seconds without a change after which a screen is complete
-_STARTS = 60.0
-_LINES = 10.0  # The same for one that has not switched its terminal to single keys, and may never do so
+_IDLE = 0.4  # Seconds that the agent must then use no processor
+_STARTS = 120.0
+_LINES = 90.0  # The same while its terminal is not switched to single keys: some never do that
+_TAKES = 3.0  # Seconds for what was typed to appear
+_LEAVES = 3.0  # Seconds for a submitted message to leave the composer
+_SPEED = 2000  # Characters a second for which both may take longer
+_AWAY = 0.6  # Seconds that it must be gone
 _ANSWERS = 5  # Maximum questions at the start
 _WATCH = 6.0  # Seconds of a turn that are recorded before it is interrupted
 _PERIOD = 0.15
 _STOPS = 6.0  # Seconds for a turn to stop
 _ENDED = 2.5  # Seconds without a change after which a turn has ended, with an empty composer
-_RESTED = 6.0  # The same with anything else on the screen
+_RESTED = 15.0  # The same with anything else on the screen, or an agent that is never idle
+_PAUSE, _CHUNK_PAUSE = 0.4, 0.02  # The defaults of `submit.pause` and `submit.chunk_pause`
+_ROWS = 40  # Maximum rows that are cleared before the agent is restarted instead
+_DIALOG = 5  # Rows with text at the end of a dialog that must rest
+_NEEDED = ("start", "submit", "multiline", "working", "blocked")
 _ASKED = 3  # Maximum messages tried to make the agent ask for a permission
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a message is typed and submitted."""
+
+    pause: float = _PAUSE  # Seconds between the text and `enter`
+    chunk: int = 0  # Characters that are typed at once; 0 for a paste
+    enter: bytes = ENTERS[0]
+
+    def values(self) -> dict[str, Any]:
+        """Return the keys of `submit` that are not the default."""
+        values: dict[str, Any] = {"method": Plain("typed"), "chunk": self.chunk} if self.chunk else {}
+        values |= {"pause": round(self.pause * 1000)} if self.pause != _PAUSE else {}
+        return values | ({"enter": Plain(key_names((self.enter,))[1:-1])} if self.enter != ENTERS[0] else {})
+
+
+WAYS = (
+    Way(),
+    Way(pause=1.0),
+    Way(pause=1.0, chunk=100),
+    *(Way(enter=enter) for enter in ENTERS[1:]),
+)
+"""Tried one after another until a message was answered, the quickest first."""
 
 
 class ProbeFailed(SynapseError):
@@ -107,6 +147,12 @@ class Proposal:
     version: str = ""
     findings: list[Finding] = field(default_factory=list)
     prompts: Mapping[str, Any] = field(default_factory=dict)
+
+    def hold(self, failed: Iterable[str]) -> None:
+        """Hold messages until the person allows them, if a check failed that proves where they go."""
+        if unproved := [check for check in failed if check in _NEEDED]:
+            why = f"`synapse doctor` failed in {', '.join(unproved)}: messages are held until you allow them"
+            self.findings.append(Finding("receives", Plain("ask"), why))
 
     def values(self) -> dict[str, Any]:
         """Return the values of the profile, in the order of its keys."""
@@ -196,14 +242,20 @@ class Probe:
         self._answers: dict[tuple[str, ...], tuple[bytes, ...]] = {}  # Keys by the questions at the start
         self._found: dict[str, Finding] = {}
         self._clear: tuple[bytes, ...] = CLEARS[0]
-        self._enter = ENTERS[0]
+        self._way = WAYS[0]
         self._begun = 0.0  # When the last message was sent
+        self._shots: list[Shot] = []  # The screens since then
+        self._dialog_rows: tuple[str, ...] = ()
+        self._dialog_since = 0.0
 
     @property
     def findings(self) -> list[Finding]:
         found = list(self._found.values())
         if self.composer is not None:
-            found.append(_composer_finding(self.composer))
+            found += [
+                _composer_finding(self.composer),
+                Finding("startup.composer", True, "so it is waited for"),
+            ]
         found += [*self._trust, *find_dialog(self.evidence, self.composer)]
         enters = "deny" in self._found and str(self._found["deny"].value).endswith("enter]")
         if self.evidence.asking and (yes := approval(self.evidence, enters=enters)):
@@ -213,15 +265,22 @@ class Probe:
 
     async def run(self) -> None:
         await self._start()
+        early = not self._reads_keys()
         await self._drafts((ONE, SEVERAL, LONG, TWELVE, MANY))
+        if early and self._reads_keys():  # what was shown was the terminal's echo
+            self.evidence = Evidence(started=self.evidence.started)
+            await self._drafts((ONE, SEVERAL, LONG, TWELVE, MANY))
         self.composer = find_composer(self.evidence)
         if self.composer is None:
             self._no_composer()
             return
         self._note(f"its composer was found{'' if self.composer.unread else ', and read on all screens'}")
-        await self._first_turn()
+        if not await self._first_turns():
+            self._hold("no way was found to submit a message")
+            return
         await self._slow_turn()
         await self._dialog()
+        await self._long_turn()
         self._conclude()
 
     # -- start ---
@@ -234,13 +293,9 @@ class Probe:
         await self._questions()
         delay = min(15, max(1, math.ceil(seconds)))
         why = f"its first screen was complete after {seconds:.1f} s"
-        self._add("startup", {"delay": delay, "composer": True}, why, self._take().end())
-        modes = examination.session.terminal.modes
-        if modes.alternate_screen:
+        self._add("startup.delay", delay, why, self._take().end())
+        if examination.session.terminal.modes.alternate_screen:
             self._add("quirks.alternate_screen", True, "it draws on the alternate screen")
-        if not modes.bracketed_paste:
-            why = "it has not asked for bracketed paste: line breaks become spaces"
-            self._add("submit.multiline", False, why)
         self._note(f"it started in {seconds:.1f} s")
 
     async def _renew(self) -> None:
@@ -252,12 +307,16 @@ class Probe:
     async def _first_screen(self) -> None:
         """Wait until the agent shows something, reads keys, and rests."""
         examination = self._examination
+        deadline = examination.now + _STARTS
 
         def complete() -> bool:
             quiet = examination.recorder.take().quiet if examination.screen().strip() else 0.0
             return quiet >= (_QUIET if self._reads_keys() else _LINES)
 
-        await examination.until(complete, _STARTS)
+        while await examination.until(complete, deadline - examination.now):
+            # One that still loads its code shows nothing new either.
+            if await self._idle() or examination.now >= deadline:
+                break
         self._check_alive()
         if not examination.screen().strip():
             raise ProbeFailed(f"it showed nothing for {_STARTS:g} s", self._by_hand())
@@ -311,11 +370,9 @@ class Probe:
             await self._record_empty()
         else:
             self.evidence.empty.append(await self._rested())
-        for text in texts:
-            paste = self._examination.session.terminal.modes.bracketed_paste
-            if ("\n" in text and not paste) or not await self._draft(text):
-                continue
-            await self._record_empty()
+        for text in dict.fromkeys(map(self._typed, texts)):
+            if await self._draft(text):
+                await self._record_empty()
 
     async def _record_empty(self) -> None:
         """Record the screen at rest, unless something is in the composer, or asked."""
@@ -326,40 +383,60 @@ class Probe:
     async def _draft(self, text: str) -> bool:
         """Type a text, record it, and take it out again; returns whether it was shown and is gone."""
         empty = await self._rested(0.3)
-        for _ in range(3):
-            self._type(text)
-            await self._examination.until(lambda: self._take().zone != empty.zone, 3.0)
+        first = not self.evidence.typed
+        deadline = self._examination.now + (_STARTS if first else 3 * _TAKES)
+        while self._examination.now < deadline:
+            await self._write(text, Way(chunk=len(text) if first else 0))
+            await self._examination.until(partial(self._changed, empty), _TAKES)
             shot = await self._rested(0.6)
-            if shot.zone != empty.zone:
-                break
-        else:
-            return False
-        self.evidence.typed.append(Typed(text, shot))
-        return await self._clear_draft(text, empty)
+            shown = _squeezed(shot.rows).count(_squeezed([text])) if first else 1
+            if shot.zone == empty.zone or not shown:
+                empty = shot  # what is typed before an agent is ready is lost, or shown later
+            elif shown > 1:
+                empty = await self._cleared(text) or shot
+            else:
+                if first:
+                    self.evidence.empty = [empty]
+                self.evidence.typed.append(Typed(text, shot))
+                return await self._cleared(text, empty) is not None
+        return False
 
-    def _type(self, text: str) -> None:
-        session = self._examination.session
-        single = text == ONE
-        session.console.write(text.encode() if single else encode_paste(text, session.terminal.modes))
+    def _typed(self, text: str) -> str:
+        """Return a text as it is typed: without bracketed paste a line break would be Enter."""
+        return text if self._pastes() else " ".join(text.split("\n"))
 
-    async def _clear_draft(self, text: str, empty: Shot) -> bool:
+    def _pastes(self) -> bool:
+        return self._examination.session.terminal.modes.bracketed_paste
+
+    async def _write(self, text: str, way: Way) -> None:
+        console = self._examination.session.console
+        if not way.chunk:
+            console.write(encode_paste(text, console.terminal.modes))
+            return
+        for start in range(0, len(text), way.chunk):
+            console.write(text[start : start + way.chunk].encode())
+            await asyncio.sleep(_CHUNK_PAUSE)
+
+    async def _cleared(self, text: str, empty: Shot | None = None) -> Shot | None:
+        """Find the keys that empty the composer; returns the screen without the text, None if none do."""
         first = CLEARS.index(self._clear)
         for keys in CLEARS[first:]:
-            for _ in range(text.count("\n") + 4 if len(keys) > 1 else 3):
+            for _ in range(text.count("\n") + len(text) // 40 + 4 if len(keys) > 1 else 3):
                 await self._press(*keys)
                 await self._examination.quiet(0.25, 1.5)
                 if self._is_empty(empty):
                     self._clear = keys
                     why = "pressed until the composer was empty"
                     self._add("clear", Plain(key_names(keys)), why)
-                    return True
+                    return self._take()
         self._add("clear", None, "no keys were found that empty the composer")
         await self._renew()
-        return False
+        return None
 
-    def _is_empty(self, empty: Shot) -> bool:
+    def _is_empty(self, empty: Shot | None) -> bool:
         shot = self._take()
-        return shot.cursor[0] == empty.cursor[0] and not any("zulu" in row for row in shot.rows)
+        at = empty is None or shot.cursor[0] == empty.cursor[0]
+        return at and not any("zulu" in row for row in shot.rows)
 
     def _no_composer(self) -> None:
         why = "the text that was typed was not found on the screen"
@@ -368,76 +445,127 @@ class Probe:
             typed = self.evidence.typed[0]
             why = "no rules were found that read the typed text, and only it, on all screens"
             rows = typed.shot.end()
-        self._add("receives", Plain("ask"), f"{why}: messages are held until you allow them", rows)
+        self._hold(why, rows)
         self._add("composer", Plain("auto"), "and then only while one is recognized by its cursor")
-        startup = self._found["startup"]
-        if isinstance(startup.value, dict):
-            self._add("startup", {"delay": startup.value["delay"]}, startup.why, startup.rows)
+
+    def _hold(self, why: str, rows: tuple[str, ...] = ()) -> None:
+        self._add("receives", Plain("ask"), f"{why}: messages are held until you allow them", rows)
 
     # -- turns ---
 
-    async def _first_turn(self) -> None:
-        question = self._examination.prompts.make("submit")
-        if not await self._submit(question.text):
-            return
-        begun = self._examination.now
-        await self._ended(self._examination.timeout)
-        answered = bool(question.proof(self._examination.screen(), question.text))
-        seconds = self._examination.now - begun
-        self._note(f"a message was submitted{' and answered' if answered else ''} in {seconds:.1f} s")
+    async def _first_turns(self) -> bool:
+        """Find a way to submit a message of one line and of several."""
+        if not await self._asked("submit") or not await self._asked("multiline"):
+            return False
         await self._drafts((ONE, SEVERAL, TWELVE))
         if (found := find_composer(self.evidence)) is not None:
             self.composer = found
+        return True
 
-    async def _submit(self, text: str) -> bool:
-        """Paste a text and press Enter; records the key that submitted it."""
-        self._check_alive()
-        session = self._examination.session
-        session.console.write(encode_paste(text.replace("\n", " "), session.terminal.modes))
-        await self._examination.quiet(0.4, 3.0)
-        before = self._take()
-        for times, key in enumerate((self._enter, self._enter, *ENTERS[1:])):
-            session.console.write(key)
-            if await self._examination.until(lambda: self._gone(before), 3.0):
-                self._submitted(key, times)
+    async def _long_turn(self) -> None:
+        """Find a way to submit a message of 20 kB; an agent that cannot take it may be left unusable."""
+        way = self._way
+        answered = False
+        with suppress(ProbeFailed):
+            answered = await self._asked("long")
+        if not answered:
+            self._way = way
+            why = "no way was found to type a message of 20 kB: such ones will be held"
+            self._add("submit", None, why, self._take().end())
+
+    async def _asked(self, name: str) -> bool:
+        """Send a message in one way after another until it is answered."""
+        for way in WAYS[WAYS.index(self._way) :]:
+            question = self._examination.prompts.make(name)
+            text = self._typed(question.text)
+            if not await self._submits(text, way):
+                await self._take_back()
+                continue
+            self._way = way
+            await self._watch(text, self._examination.timeout)
+            seconds = self._examination.now - self._begun
+            await self._record_empty()
+            answered = question.proof(self._examination.screen(), text)
+            if answered:
+                self.evidence.answers.append(Answered(text, answered, self._take()))
+            if answered or self._echoes(text):
+                said = "and answered " if answered else ""
+                self._note(f"a message of {len(text)} characters was submitted {said}in {seconds:.1f} s")
                 return True
-        self._add("submit.enter", None, "no key was found that submits", before.end())
-        await self._renew()
         return False
 
-    def _submitted(self, key: bytes, times: int) -> None:
-        self._enter = key
-        if times == 1:
-            self._add("submit.pause", 1000, "Enter only submitted when pressed again, later")
-        elif key != ENTERS[0]:
-            self._add("submit.enter", Plain(key_names((key,))[1:-1]), "it submits; Enter does not")
+    async def _submit(self, text: str) -> bool:
+        """Send a message in the way that was found."""
+        text = self._typed(text)
+        if await self._submits(text, self._way):
+            return True
+        await self._renew()
+        return await self._submits(text, self._way)
 
-    def _gone(self, before: Shot) -> bool:
+    async def _submits(self, text: str, way: Way) -> bool:
+        """Type a text, press Enter, and see the text leave the composer for good."""
+        self._check_alive()
+        examination = self._examination
+        await self._write(text, way)
+        more = len(text) / _SPEED
+        if not await examination.until(lambda: self._stands(text), _TAKES + more):
+            return False
+        await asyncio.sleep(way.pause)
+        before = self._take()
+        self._begun, self._shots = examination.now, []
+        examination.session.console.write(way.enter)
+        if not await examination.until(lambda: self._gone(text, before), _LEAVES + more):
+            return False
+        return not await examination.until(lambda: not self._gone(text, before), _AWAY)
+
+    def _echoes(self, text: str) -> bool:
+        """Whether a message stands in the conversation, above the composer."""
+        assert self.composer is not None
+        shot = self._take()
+        box = shot.read(self.composer.profile).box
+        return box is not None and after_echo(shot.rows[: box.outer], text) is not None
+
+    def _stands(self, text: str) -> bool:
+        assert self.composer is not None
+        reading = self._take().read(self.composer.profile)
+        return Proof(text, reading.pastes).reads(reading)
+
+    def _gone(self, text: str, before: Shot) -> bool:
         """Whether the text that stood in the composer has left it."""
         assert self.composer is not None
-        shot, profile = self._take(), self.composer.profile
-        reading = shot.read(profile)
-        if reading.visible:
-            return reading.empty or reading.draft != before.read(profile).draft
-        return shot.zone != before.zone and shot.cursor != before.cursor
+        shot = self._take()
+        reading = shot.read(self.composer.profile)
+        # Some show other words in their composer while they work.
+        left = Proof(text, reading.pastes)
+        stays = left.reads(reading) or left.begun(reading.draft, "") or left.contains(reading.draft)
+        gone = not stays if reading.visible else shot.zone != before.zone
+        if gone:
+            self._record(shot)
+        return gone
+
+    def _record(self, shot: Shot) -> None:
+        """Record a screen of a turn's first seconds."""
+        last = self._shots[-1].at if self._shots else self._begun
+        if last + _PERIOD <= shot.at < self._begun + _WATCH:
+            self._shots.append(shot)
 
     async def _slow_turn(self) -> None:
         """Watch a turn and interrupt it; asks for another message if the turn was too short."""
-        examination = self._examination
-        text = examination.prompts.make("slow").text
+        text = self._examination.prompts.make("slow").text
         for _ in range(_ASKED):
             if not await self._submit(text):
+                self._add(
+                    "interrupt",
+                    None,
+                    "the message to be interrupted could not be submitted",
+                    self._take().end(),
+                )
                 return
-            self._begun = examination.now
-            shots = await self._watched()
-            if shots and not self._over():
-                self._worked(shots, text)
+            if await self._watch(text, _WATCH):
                 await self._interrupt(text)
                 await self._record_empty()
                 return
             await self._record_empty()
-            if shots and len(shots) > len(self.evidence.working):
-                self._worked(shots, text)
             text = await self._person.ask(
                 "Its turn ended before it could be interrupted. Write a message that keeps it busy for "
                 "a minute (nothing skips this):",
@@ -448,19 +576,17 @@ class Probe:
             self.texts["slow"] = text
         self._add("interrupt", None, "the turn ended before it could be interrupted", self._take().end())
 
-    def _worked(self, shots: list[Shot], text: str) -> None:
-        self.evidence.working, self.evidence.sent, self.evidence.begun = shots, text, self._begun
-
-    async def _watched(self) -> list[Shot]:
-        """Record the screens of a turn, without those after its end."""
+    async def _watch(self, text: str, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Record the screens of a turn until it is over, and return whether it still goes on."""
         examination = self._examination
-        begun = self._begun
-        shots: list[Shot] = []
-        while examination.now - begun < _WATCH and examination.alive and not self._over():
+        while not until() and examination.now - self._begun < seconds and not await self._at_end():
             await asyncio.sleep(_PERIOD)
-            shots.append(self._take())
-        end = examination.now - (examination.recorder.take().quiet if self._over() else 0.0)
-        return [shot for shot in shots if begun + 0.6 < shot.at < end and self._works(shot)]
+            self._record(self._take())
+        over = self._over()
+        end = examination.now - (examination.recorder.take().quiet if over else 0.0)
+        shots = tuple(shot for shot in self._shots if shot.at < end and self._works(shot))
+        self.evidence.turns.append(Turn(text, self._begun, shots))
+        return bool(shots) and not over
 
     def _works(self, shot: Shot) -> bool:
         """Whether a screen belongs to the turn: not one after it had ended."""
@@ -480,7 +606,10 @@ class Probe:
                 why = "the screen was still afterwards, and the agent still ran"
                 self._add("interrupt.keys", Plain(key_names(keys)), why, before.end(4))
                 self._note(f"{key_names(keys)} interrupts a turn")
-                await self._take_back(text)
+                if self._stands(self._typed(text)):
+                    why = "the interrupted message was in the composer again"
+                    self._add("interrupt.restores_draft", True, why, self._take().end())
+                await self._take_back()
                 return
         tried = ", ".join(key_names(keys) for keys in INTERRUPTS)
         self._add("interrupt", None, f"no key was found that stops a turn; tried {tried}", self._take().end())
@@ -491,21 +620,18 @@ class Probe:
         shot = self._take()
         return self._examination.recorder.take().quiet >= 1.5 and shot.status != "working"
 
-    async def _take_back(self, text: str) -> None:
-        """Empty the composer if the interrupted message was put back into it."""
+    async def _take_back(self) -> None:
+        """Empty the composer if a message is in it; restart the agent if that is not possible."""
         assert self.composer is not None
-        shot = self._take()
-        reading = shot.read(self.composer.profile)
-        if not reading.draft:
-            return
-        if reading.shows(text):
-            why = "the interrupted message was in the composer again"
-            self._add("interrupt.restores_draft", True, why, shot.end())
-        for _ in range(8):
+        for _ in range(_ROWS):
+            shot = self._take()
+            if not shot.read(self.composer.profile).draft:
+                return
             await self._press(*self._clear)
             await self._examination.quiet(0.25, 1.0)
-            if self._take().read(self.composer.profile).empty:
-                return
+            if self._take().zone == shot.zone:
+                break
+        await self._renew()
 
     # -- the dialog ---
 
@@ -516,7 +642,9 @@ class Probe:
         text = examination.prompts.make("run", command=command).text
         for _ in range(_ASKED):
             if not await self._submit(text):
+                self._add("dialogs", None, "the message that asks could not be submitted", self._take().end())
                 return
+            await self._watch(text, examination.timeout, self._dialog_shown)
             if await self._asks(text):
                 await self._deny(marker)
                 return
@@ -536,9 +664,8 @@ class Probe:
                 self.texts["run"] = given
 
     async def _asks(self, text: str) -> bool:
-        """Wait until the agent asks for a permission, or its turn is over."""
+        """Whether the agent asks for a permission; records it."""
         examination = self._examination
-        await examination.until(lambda: self._dialog_shown() or self._over(), examination.timeout)
         if not self._dialog_shown() and not (examination.alive and self._without_composer()):
             return False
         self.evidence.asked = text
@@ -548,7 +675,12 @@ class Probe:
         return True
 
     def _dialog_shown(self) -> bool:
-        return self._examination.recorder.take().quiet >= _QUIET and looks_like_dialog(self._take())
+        """Whether what looks like a dialog has rested; a spinner above it may go on."""
+        shot = self._take()
+        rows = shot.zone[:_DIALOG] if looks_like_dialog(shot) else ()
+        if rows != self._dialog_rows:
+            self._dialog_rows, self._dialog_since = rows, self._examination.now
+        return bool(rows) and self._examination.now - self._dialog_since >= _QUIET
 
     def _without_composer(self) -> bool:
         assert self.composer is not None
@@ -602,8 +734,15 @@ class Probe:
         if found is not None:
             self.composer = found
         assert self.composer is not None
+        why = "a message typed so left the composer and was answered, and no quicker one did"
+        for key, value in self._way.values().items():
+            self._add(f"submit.{key}", value, why)
+        self.composer = with_hints(self.composer, self.evidence)
         unread = [typed for typed in self.composer.unread if "\n" in typed.text]
-        if any(typed.text.count("\n") < 11 for typed in unread) and "submit.multiline" not in self._found:
+        if not self._pastes():
+            why = "it has not asked for bracketed paste: line breaks become spaces"
+            self._add("submit.multiline", False, why)
+        elif any(typed.text.count("\n") < 11 for typed in unread):
             why = "several lines could not be read in the composer: line breaks become spaces"
             self._add("submit.multiline", False, why, unread[0].shot.end())
         elif unread:
@@ -627,10 +766,10 @@ class Probe:
         self._check_alive()
         return self._take()
 
-    def _over(self) -> bool:
+    def _over(self, least: float = _ENDED) -> bool:
         """Whether the agent's turn has ended: the screen rests, with an empty composer."""
         quiet = self._examination.recorder.take().quiet
-        if quiet < _ENDED or not self._examination.alive:
+        if quiet < least or not self._examination.alive:
             return not self._examination.alive
         shot = self._take()
         if shot.status == "working" or looks_like_dialog(shot):
@@ -640,6 +779,13 @@ class Probe:
 
     async def _ended(self, seconds: float) -> bool:
         return await self._examination.until(self._over, seconds)
+
+    async def _at_end(self) -> bool:
+        """Whether the turn has ended, and the agent is not just too busy to draw."""
+        return self._over() and (await self._idle() or self._over(_RESTED))
+
+    async def _idle(self) -> bool:
+        return await self._examination.session.console.settled(_IDLE, 2 * _IDLE, TICKS)
 
     async def _press(self, *keys: bytes, gap: float = 0.05) -> None:
         for key in keys:
@@ -660,6 +806,10 @@ class Probe:
 
     def _note(self, text: str) -> None:
         self._person.note(f"{self._examination.session.profile.name}: {text}")
+
+
+def _squeezed(rows: Sequence[str]) -> str:
+    return "".join("".join(rows).split())
 
 
 def keys_of(text: str) -> tuple[bytes, ...]:

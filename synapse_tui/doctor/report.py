@@ -105,11 +105,11 @@ class Report:
 _RUNNING = (1, 3)  # OSC 9;4 states in progress: set, indeterminate
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
-CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
+CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?(?:[^\w\s│┃|] )?\w")
 _NUMBERED = re.compile(r"^\W*?[❯›>●→▶*]\s*\d+[.)]")
-CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?i:yes|allow|approve|proceed|run)\b")
+CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?:[^\w\s│┃|] )?(?i:yes|allow|approve|proceed|run)\b")
 WORDS = re.compile(
-    r"(?i)\b(?:esc|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
+    r"(?i)\b(?:esc(?:ape)?|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
 )
 
 
@@ -214,7 +214,7 @@ def choice_pattern(row: str) -> str:
         "^"
         + re.sub(r"\\?\s+", r"\\s*", loose(row[: found.end("pointer")]))
         + r"\s*"
-        + (r"\d+[.)]" if re.match(r"\s*\d+[.)]", row[found.end("pointer") :]) else r"\w")
+        + (r"\d+[.)]" if re.match(r"\s*\d+[.)]", row[found.end("pointer") :]) else r"(?:[^\w\s] )?\w")
     )
 
 

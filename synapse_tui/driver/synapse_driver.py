@@ -30,6 +30,8 @@ from .tty import TerminalSize, find_terminal, read_size
 LONGEST = 200  # characters of a text: desktops truncate longer ones
 # terminals that support OSC 777, by prefix of their names
 _TITLED = ("foot", "vte", "wezterm", "ghostty", "contour", "rxvt")
+# terminals known to show notifications
+_NOTIFYING = (*_TITLED, "kitty", "iterm")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -50,6 +52,11 @@ def notification(title: str, text: str, *, version: str, environ: Mapping[str, s
     if term.startswith("screen"):
         return f"\x1bP{plain}\x1b\\"
     return plain
+
+
+def can_notify(version: str, environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is known to show notifications; behind tmux that depends on its settings."""
+    return _name(version, environ).startswith(_NOTIFYING)
 
 
 def _name(version: str, environ: Mapping[str, str]) -> str:
@@ -173,6 +180,10 @@ class SynapseDriver(Driver):
         self._keyboard = child_flags
         if self.link is not None:
             self.link.request_keyboard(child_flags)
+
+    @property
+    def can_notify(self) -> bool:
+        return self.link is not None and can_notify(self.link.outer.version, self.link.environ)
 
     def notify(self, title: str, text: str) -> None:
         """Show a desktop notification through the terminal; recordings do not contain it."""

@@ -66,5 +66,35 @@ PARTS: Mapping[str, Part] = MappingProxyType({
             ("", "I have your message: {text}"),
         ),
     ),
+    # The demo: `screens/demo.py` plays the person.
+    "mia": Part(
+        "I am mia. I write the cart.",
+        (
+            (
+                "totals",
+                ("I lock the file that I write.%%do:synapse file-safety lock src/cart.py%%And I ask leo."
+                '%%do:synapse send leo "which tests cover the cart?" --response%%Good. I write the totals.'
+                "%%hang:14%%%%do:synapse file-safety unlock src/cart.py%%Done: the cart has totals."),
+            ),
+            ("", "I have your message: {text}"),
+        ),
+    ),
+    "leo": Part(
+        "I am leo. I write the tests.",
+        (
+            ("which tests", "tests/test_cart.py, 12 of them."),
+            (
+                "test the totals",
+                ("%%do:synapse file-safety lock src/cart.py%%mia is writing it, so I wait. ada should know."
+                '%%do:synapse send ada "totals are coming: note them" --no-response%%I test them next.'),
+            ),
+            ("", "I have your message: {text}"),
+        ),
+    ),
+    "ada": Part("I am ada. I keep the README.", (("", "Noted in the README: {text}"),)),
+    "tom": Part(
+        "I am tom. I tidy up.",
+        (("clean up", "I ask you first.%%perm:rm -rf build%%That is settled."), ("", "Noted: {text}")),
+    ),
 })
 # fmt: on

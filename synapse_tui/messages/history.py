@@ -36,16 +36,15 @@ from .records import (
     Snapshot,
     TaskQuery,
 )
-from .tasks import Journal
+from .tasks import WRITE_TIMEOUT, Journal
 
 if TYPE_CHECKING:
     from .database import Database
 
 log = logging.getLogger(__name__)
 
-WRITE_TIMEOUT = 1.5
-"""Seconds that a message in the composer waits for the disk before it is held."""
-OPENING = 8.0
+OPENING = 30.0
+"""The same while the file is opened for the first time, which imports SQLModel."""
 RETRY = 1.0
 LINGER = 2.0
 """Seconds that a change of only a reason may wait for others."""
@@ -227,7 +226,7 @@ class History:
         """Write pending notes and close the file; logs what cannot be written."""
         if self._worker is not None or self._pending:
             try:
-                await self.flush(2 * WRITE_TIMEOUT)
+                await self.flush()
             except HistoryError as error:
                 log.error("the end of the history is lost: %s", error.message)
         if self._worker is not None:
@@ -394,8 +393,8 @@ class AgentJournal(Journal):
     def watch(self, values: Mapping[str, Any]) -> None:
         self._history.note_watch(values)
 
-    async def flush(self) -> None:
-        await self._history.flush()
+    async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
+        await self._history.flush(seconds)
 
     async def waiting(self, context_id: str) -> list[Restored]:
         """Take over waiting messages of earlier sessions; retries until it succeeds, blocking delivery."""

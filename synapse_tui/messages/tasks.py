@@ -28,6 +28,8 @@ from synapse_tui.model import (
 from .changes import Changes
 from .records import Mark, Page, TaskQuery
 
+WRITE_TIMEOUT = 10.0
+"""Seconds that a note waits for the disk before its message is refused; a busy machine takes some."""
 MIN_PREFIX = 8
 """Minimum length of a task id prefix: as many characters as are displayed."""
 MAX_REASON = 200
@@ -90,8 +92,8 @@ class Journal:
     def watch(self, values: Mapping[str, Any]) -> None:
         """Note the newest state of a watch over a task, as columns of `watches`."""
 
-    async def flush(self) -> None:
-        """Wait until all notes are durable, or raise `HistoryError`."""
+    async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
+        """Wait until all notes are durable, or raise `HistoryError` after that many seconds."""
 
     async def restored(self, seconds: float) -> None:
         """Wait until open tasks of earlier sessions are in the store, or for that many seconds."""
@@ -330,8 +332,8 @@ class TaskStore:
         except HistoryError:
             return page_of(self, query)
 
-    async def flush(self) -> None:
-        await self.journal.flush()
+    async def flush(self, seconds: float = WRITE_TIMEOUT) -> None:
+        await self.journal.flush(seconds)
 
     def _record(self, task: Task, why: str) -> None:
         self.journal.record(task, why)

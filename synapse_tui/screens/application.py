@@ -65,6 +65,7 @@ class ViewActions:
         self.action_set_layout(next_layout(self._main.deck.arrangement))
 
     def action_set_layout(self, layout: str) -> None:
+        self._main.leave_board()
         self._main.deck.zoomed = False
         self._main.deck.arrangement = as_layout(layout)
         self._app.notice(f"layout: {layout}")
@@ -73,7 +74,8 @@ class ViewActions:
         self._main.go_to(agent_id or self._main.active)
         self._main.deck.zoomed = not self._main.deck.zoomed
 
-    def action_main_pane(self) -> None:
+    def action_main_pane(self, agent_id: str = "") -> None:
+        self._main.go_to(agent_id or self._main.active)
         self._main.deck.main = self._main.active
         self._main.deck.zoomed = False
         self._main.deck.arrangement = "main"
@@ -278,14 +280,14 @@ def help_text(keymap: Keymap, width: int) -> Content:
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
     for group in GROUPS:
-        parts.append((f"\n{group}\n", "bold $accent"))
+        parts.append((f"\n{group}\n", "bold $ink"))
         for action in keymap.in_group(group):
             parts += rows[action.id]
-    parts.append(("\nMessages to other agents\n", "bold $accent"))
+    parts.append(("\nMessages to other agents\n", "bold $ink"))
     parts += _pairs(MENTIONS, width)
-    parts.append(("\nMouse\n", "bold $accent"))
+    parts.append(("\nMouse\n", "bold $ink"))
     parts += _pairs(MOUSE, width)
-    parts.append(("\nMarks\n", "bold $accent"))
+    parts.append(("\nMarks\n", "bold $ink"))
     for state in AgentState:
         mark = state_mark(state)
         parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import time
 
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.text import one_line, plural
@@ -17,6 +18,14 @@ AGENT_SECONDS = (
 )
 TEXT_CELLS = 100  # maximum length of an agent's text
 TITLE = "synapse"
+
+
+def is_quiet(hours: str, now: time) -> bool:
+    """Whether a time of day is within quiet hours (`22:00-08:00`); these may span midnight."""
+    if not hours:
+        return False
+    start, end = (time.fromisoformat(each) for each in hours.split("-"))
+    return start <= now < end if start <= end else now >= start or now < end
 
 
 class Attention:

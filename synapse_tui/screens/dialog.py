@@ -32,7 +32,7 @@ BUSY = "one moment…"
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
 KEY_ROUNDS = 2  # passes through the message queues for one key: the key itself, then what its action posts
 LEAST_ROWS = 3
-FRAME_ROWS = 4  # border, button and the gap above it
+FRAME_ROWS = 4  # title, buttons, the gap above them, and hints
 
 
 class Dialog(FaultTolerant, ModalScreen[Result]):
@@ -59,13 +59,13 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         self._title_text = title or self.TITLE_TEXT
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()) as box:
-            box.border_title = Content(f" {self._title_text} ")
-            box.border_subtitle = Content(f" {self.SUBTITLE} ") if self.SUBTITLE else None
+        with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()):
+            yield Static(Content(self._title_text), classes="title")
             yield from self.body()
             yield Static("", classes="error", markup=False)
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
+            yield Static(Content(self.SUBTITLE), classes="hints")
 
     def body(self) -> ComposeResult:
         raise NotImplementedError
@@ -177,7 +177,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self.app.notice_error(error)
 
     def _subtitle(self, text: str) -> None:
-        self.query_one(".dialog").border_subtitle = Content(f" {text} ") if text else None
+        self.query_one(".hints", Static).update(Content(text))
 
 
 class Form(Dialog[Result]):

@@ -56,7 +56,7 @@ class ExternalActions:
 
     async def _open(self, alias: str) -> None:
         await self._main.show_conversation(alias)
-        if self._main.has_class("-overlay"):
+        if self._main.has_class("-whole"):
             self._main.remove_class("-sidebar")
         self._main.go_to(alias)
 

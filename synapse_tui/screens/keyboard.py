@@ -162,6 +162,8 @@ class Keyboard:
         return screen is self._main and self._takes_at_main(event)
 
     def _takes_at_main(self, event: events.Event) -> bool:
+        if self._main.board_shown:
+            return self._takes_at_board(event)
         if self._waits(event):
             self._keep(event)
             return True
@@ -176,6 +178,18 @@ class Keyboard:
         if not self._over_hints(event):
             self.show_leader(pending=False)
         return False
+
+    def _takes_at_board(self, event: events.Event) -> bool:
+        """Handle a key on the board at once: the next one may be for the pane that it opens."""
+        if isinstance(event, events.Key):
+            self._main.settle()
+            pressed = not isinstance(event, TerminalKeyRelease)
+            if pressed and self._lead(event) is Step.PASS and not self._acts(event):
+                self._main.board.press(event)
+            return True
+        if not self._over_hints(event):
+            self.show_leader(pending=False)
+        return isinstance(event, events.Paste)
 
     def hand_over(self, run: TerminalText) -> bool:
         """Send text typed at once to the focused pane, unless its keys must be handled one by one."""
@@ -319,6 +333,10 @@ class Keyboard:
         return taken
 
     async def give_main(self) -> None:
+        if self._main.board_shown:
+            # What was typed for the board while a question was open may mean something else by now.
+            self._kept = [kept for kept in self._kept if kept.for_dialog or kept.early]
+            return
         self._giving = True
         try:
             for event in self._for_main():

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
 from synapse_tui.widgets.bars import StatusBar, TabBar
+from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
@@ -25,7 +26,7 @@ from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
 from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.sidebar import Sidebar, in_order
-from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
+from synapse_tui.widgets.terminal_view import SETTLE_TIME
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tour import TourPanel
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
@@ -35,11 +36,8 @@ if TYPE_CHECKING:
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
 
-SIDEBAR_BESIDE = 120  # terminal width from which the sidebar is placed beside the panes instead of over them
-COMPOSER_ROWS = 2  # rows above and below the composer's cursor that a sidebar over the panes leaves free
-SIDEBAR_ROWS = 8  # minimum rows of such a sidebar
-SIDEBAR_SHORT = 14  # rows below which it hides key hints and some agents, to leave room for messages
-SIDEBAR_SECONDS = 0.25  # how often to check whether the sidebar covers the composer
+SIDEBAR_NARROW = 104  # terminal width below which the sidebar is narrower
+SIDEBAR_WHOLE = 76  # terminal width below which it takes the place of the panes
 SETTLE_SECONDS = 2 * SETTLE_TIME  # after a change of the deck, until all views have resized their sessions
 HELD_SECONDS = 5.0  # how often to check how long messages have been held
 CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
@@ -73,9 +71,6 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
         self._holding: Timer | None = None
-        self._making_way: Timer | None = None
-        self._line = -1  # cursor row when the sidebar's position was last checked
-        self._placed_for = -1  # cursor row for which the sidebar was last positioned
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self.show_news = Throttle(self.set_timer, self._show_now)
@@ -90,6 +85,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
+        self.board = Board()
         self.which_key = WhichKey()
         self.tour_panel = TourPanel()
         self.status_bar = StatusBar()
@@ -101,6 +97,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
+        yield self.board
         yield self.tour_panel
         yield self.status_bar
         yield self.which_key
@@ -110,6 +107,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.tab_bar.project = one_line(self._host.project.name)
         self.set_interval(CLOCK_SECONDS, self._tell_time)
         self.show_reasons(())
+        self.watch(self.status_bar, "notice", self._show_notice_on_board, init=False)
+
+    def _show_notice_on_board(self) -> None:
+        self.board.show_notice(self.status_bar.notice_pieces(self.size.width))
 
     def on_screen_resume(self) -> None:
         self.settle()
@@ -126,6 +127,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
+        self.board.empty = self.deck.empty
 
     def show_question_waits(self, *, waits: bool) -> None:
         if waits != self._question_waits:
@@ -147,7 +149,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             await self.deck.mount(pane, before=next(iter(self.conversations.panes), None))
         self.show_agents()
         if not self.active:
-            self.go_to(session.agent_id)
+            self._activate(session.agent_id)
         self.deck.update_shown()
         self.settle()
         self.post_message(self.Resumed())
@@ -169,13 +171,13 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         if self.active == agent_id:
             self.active = ""
             if self.agents:
-                self.go_to(self.agents[min(place, len(self.agents) - 1)].agent_id)
+                self._activate(self.agents[min(place, len(self.agents) - 1)].agent_id)
         self.deck.update_shown()
 
     def show_agents(self) -> None:
         sessions = list(self._host.agents.values())
         ended = {session.agent_id for session in sessions if session.exit is not None}
-        looked_at = {self.active} if self.app.app_focus else set()
+        looked_at = {self.active} if self.app.app_focus and not self.board_shown else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
         hosted = view_agents(
@@ -194,6 +196,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.status_bar.active = self.active
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
+        self.board.look()
 
     def _tell_time(self) -> None:
         now = self.sidebar.clock()
@@ -270,7 +273,9 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             return
         if self.focused is None or _pane_of(self.focused) is not None:
             pane = self.active_pane
-            if pane is None:
+            if self.board_shown:
+                super().set_focus(self.board)
+            elif pane is None:
                 super().set_focus(None)
             elif self.focused is not pane.target:
                 pane.take_focus()
@@ -285,11 +290,14 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
                 pane = self.active_pane or pane
             elif self.may_become_active(pane.agent_id):
                 self.active = pane.agent_id
-            widget = pane.target
+            widget = self.board if self.board_shown else pane.target
         super().set_focus(widget, scroll_visible, from_app_focus)
 
     def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
         if self.focused is not widget:
+            return
+        if self.board_shown:
+            super().set_focus(self.board)
             return
         pane = self.active_pane
         too_small = self.has_class("-too-small")
@@ -297,6 +305,27 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             super().set_focus(None)
         else:
             pane.take_focus()
+
+    @property
+    def board_shown(self) -> bool:
+        return self.has_class("-board")
+
+    def show_board(self) -> None:
+        self.add_class("-board")
+        self.remove_class("-sidebar")
+        super().set_focus(self.board)
+        self.board.display = True
+        self.board.begin(self.active)
+
+    def leave_board(self) -> None:
+        if self.board_shown:
+            self.remove_class("-board")
+            self.board.end()
+            self.board.display = False
+            super().set_focus(None)
+            self.back_to_pane()
+            self.show_agents()
+            self.post_message(self.Resumed())
 
     def back_to_pane(self) -> None:
         pane = self.active_pane
@@ -318,6 +347,10 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         return self.active in self._host.agents and self.active_pane is None
 
     def go_to(self, agent_id: str) -> None:
+        self.leave_board()
+        self._activate(agent_id)
+
+    def _activate(self, agent_id: str) -> None:
         self.active = agent_id
         pane = self.deck.pane(agent_id)
         if pane is not None:
@@ -341,70 +374,23 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.tab_bar.active = active
         self.sidebar.active = active
         self.show_agents()
-        self.call_after_refresh(self._show_sidebar_again)
 
     def on_descendant_focus(self) -> None:
         self.show_agents()
 
     # Sidebar and size
 
-    def _show_sidebar(self) -> None:
-        """Show the sidebar; over the panes it is placed above or below the active composer."""
-        self.add_class("-sidebar")
-        styles = self.sidebar.styles
-        styles.height = styles.margin = None
-        self.sidebar.remove_class("-short")
-        self._placed_for = line = self._cursor_line()
-        if line < 0:
-            return
-        if self._making_way is None:
-            self._making_way = self.set_interval(SIDEBAR_SECONDS, self._make_way)
-        height = self.query_one("#middle").region.height
-        above, below = line - COMPOSER_ROWS, height - line - 1 - COMPOSER_ROWS
-        rows = max(SIDEBAR_ROWS, above, below)
-        self.sidebar.set_class(rows < SIDEBAR_SHORT, "-short")
-        styles.height = rows
-        if below > above:
-            styles.margin = (height - rows, 0, 0, 0)
-
-    def _cursor_line(self) -> int:
-        """Return the active pane's cursor row; -1 if there is none or the sidebar is beside the panes."""
-        pane = self.active_pane
-        if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
-            return -1
-        middle = self.query_one("#middle").region
-        if not (middle.height and pane.view.region.height):
-            return -1  # not laid out yet: `on_deck_rearranged` tries again
-        return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
-
-    def _make_way(self) -> None:
-        if not self.has_class("-sidebar"):
-            if self._making_way is not None:
-                self._making_way.stop()
-                self._making_way = None
-            return
-        if self.sidebar.has_focus_within:
-            return
-        before, self._line = self._line, self._cursor_line()
-        if self._line < 0 or not before == self._line != self._placed_for:
-            return
-        row = self.query_one("#middle").region.y + self._line
-        if self.sidebar.region.y <= row < self.sidebar.region.bottom:
-            self._show_sidebar()
-
-    def _show_sidebar_again(self) -> None:
-        if self.has_class("-sidebar"):
-            self._show_sidebar()
-
     def toggle_sidebar(self) -> None:
-        if not self.has_class("-sidebar"):
-            self._show_sidebar()
+        """Show the sidebar, then the board, then neither."""
+        if self.board_shown:
+            self.leave_board()
+        elif not self.has_class("-sidebar"):
+            self.add_class("-sidebar")
             self.sidebar.enter()
         elif not self.sidebar.has_focus_within:
             self.sidebar.enter()
         else:
-            self.remove_class("-sidebar")
-            self.back_to_pane()
+            self.show_board()
 
     @property
     def _look_at_locks(self) -> Look | None:
@@ -414,26 +400,24 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.sidebar.show_locks(self._look_at_locks)
 
     def enter_locks(self) -> None:
-        self._show_sidebar()
+        self.add_class("-sidebar")
         self.sidebar.locks.enter()
 
     def on_sidebar_left(self) -> None:
-        if self.has_class("-overlay"):
+        if self.has_class("-whole"):
             self.remove_class("-sidebar")
         self.back_to_pane()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        self.set_class(event.size.width < SIDEBAR_NARROW, "-narrow")
+        self.set_class(event.size.width < SIDEBAR_WHOLE, "-whole")
         self.tour_panel.fit(event.size.height)
-        if self.has_class("-sidebar"):
-            self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")
         self.set_class(is_too_small(event.size.width, event.size.height), "-too-small")
         if was_small and not self.has_class("-too-small"):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
-        self.call_after_refresh(self._show_sidebar_again)
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
         else:
@@ -455,7 +439,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
         self.go_to(event.agent_id)
-        if self.has_class("-overlay"):
+        if self.has_class("-whole"):
             self.remove_class("-sidebar")
 
 
@@ -466,6 +450,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
         "main": main.deck.main,
         "active": main.active,
         "sidebar": main.has_class("-sidebar"),
+        "board": main.board_shown,
     }
 
 
@@ -479,6 +464,8 @@ def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
     if active in known:
         main.go_to(active)
     main.deck.zoomed = bool(state.get("zoomed")) and active in known
+    if state.get("board"):
+        main.show_board()
 
 
 def _pane_of(widget: Widget | None) -> Pane | None:

@@ -154,6 +154,7 @@ HINTS = {
     "bindings": "one ACTION = KEY, leader KEY per line; docs/keys.md lists the actions",
     "keys": "only hashes are stored; 'synapse auth setup' creates keys",
     "leader": "such as ctrl+] or f12",
+    "hours": "such as 22:00-08:00",
     "file": "the name of a file in .synapse, or empty",
     "number": "a whole number",
     "count": "a whole number, 0 or more",

@@ -13,6 +13,7 @@ from textual.driver import Driver
 from textual.screen import Screen
 from textual.widget import Widget
 
+from synapse_tui.actions import OF_AGENT
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap
@@ -80,8 +81,13 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
                 self.actions[name.removeprefix("action_")] = getattr(feature, name)
 
     def perform(self, action_id: str, *arguments: str) -> None:
-        """Run an action; errors are shown as notices. Actions on an agent default to the active one."""
+        """Run an action; errors are shown as notices.
+
+        Actions on an agent default to the active one, or while the board is shown, to the one chosen there.
+        """
         try:
+            if not arguments and action_id in OF_AGENT and self.main.board_shown:
+                arguments = (self.main.board.model.chosen,)
             about = arguments[0] if arguments else self.main.active
             if action_id in FOR_EXTERNAL and self.host.externals.has(about):
                 action_id, arguments = FOR_EXTERNAL[action_id], (about,)

@@ -263,7 +263,7 @@ class Tour:
         elif key == "space":
             self._do(step)
         else:
-            self._type(self._main.active, [_key(key)])
+            self._type(self._main.active, [key_press(key)])
 
     def _next(self, step: Step) -> None:
         if step.number == INSTALL:
@@ -278,9 +278,9 @@ class Tour:
         if step.phase is Phase.DONE or step.number == INSTALL:
             self._next(step)
         elif step.number == 1 and step.phase is Phase.ASKS:
-            self._type_into(ALICE, [*map(_key, HELLO), _key("enter")])
+            self._type_into(ALICE, [*map(key_press, HELLO), key_press("enter")])
         elif step.number == 2 and step.phase is Phase.ASKS:
-            self._type_into(BOB, [_key(character) for character in DRAFT])
+            self._type_into(BOB, [key_press(character) for character in DRAFT])
         elif step.number == STEPS and step.phase is Phase.RUNS:
             self._app.perform("next_waiting")
 
@@ -435,5 +435,5 @@ def _other(name: str) -> str:
     return BOB if name == ALICE else ALICE
 
 
-def _key(name: str) -> events.Key:
+def key_press(name: str) -> events.Key:
     return events.Key(_character_to_key(name), name) if len(name) == 1 else events.Key(name, None)

@@ -25,6 +25,7 @@ Kind = Literal[
     "count",
     "words",
     "leader",
+    "hours",
     "bindings",
 ]
 
@@ -35,6 +36,7 @@ MOST = 500_000
 """Maximum of counts; this many days before today is still a valid date."""
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
+_HOURS = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d")
 _FILE = re.compile(r"(\w[\w.-]*)?")
 
 
@@ -111,6 +113,13 @@ def _keys(value: object) -> list[str]:
     return [str(key) for key in read_keys(value)]
 
 
+def _hours(value: object) -> str:
+    text = str(value).replace(" ", "")
+    if text and not _HOURS.fullmatch(text):
+        raise ValueError("must be two times such as 22:00-08:00, or empty")
+    return text
+
+
 def _leader(value: object) -> str:
     from synapse_tui.keymap import read_leader  # noqa: PLC0415 - rarely needed
 
@@ -135,6 +144,7 @@ _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
         "keys": _keys,
         "words": _words,
         "leader": _leader,
+        "hours": _hours,
         "bindings": _bindings,
     }
 )
@@ -247,12 +257,25 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
             Setting(
                 "tui.notifications",
                 "choice",
-                "bell",
+                "auto",
                 "How the terminal alerts you when an agent asks or has finished while you look elsewhere.",
                 NOTIFICATIONS,
                 project=False,
             ),
+            Setting(
+                "tui.quiet_hours",
+                "hours",
+                "",
+                "Time of day without bells and desktop notifications, such as `22:00-08:00`.",
+                project=False,
+            ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
+            Setting(
+                "tui.board",
+                "count",
+                3,
+                "Show the board first with that many agents or more, if no layout was chosen; 0 never does.",
+            ),
             Setting(
                 "tui.tour",
                 "boolean",

@@ -76,11 +76,14 @@ class StatusBar(SegmentBar):
         return fit_hints(leader, self.keymap, room), right
 
     def _right(self, width: int) -> list[Piece]:
-        if self.notice:
-            text = shorten(self.notice, max(20, width * 2 // 3))
-            glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
-            return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
-        return self._calls(width)
+        return self.notice_pieces(width) or self._calls(width)
+
+    def notice_pieces(self, width: int) -> list[Piece]:
+        if not self.notice:
+            return []
+        text = shorten(self.notice, max(20, width * 2 // 3))
+        glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
+        return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
 
     def _calls(self, width: int) -> list[Piece]:
         others = [agent for agent in self.agents if agent.agent_id != self.active]

@@ -105,10 +105,11 @@ class Section(SegmentBar):
     DEFAULT_CSS = "Section { background: $panel; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
 
     count: reactive[str] = reactive("")
+    counted: reactive[Sequence[Piece]] = reactive(())  # in place of `count`
 
     def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self._title = title
 
     def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        return [Piece(f" {self._title}", "bold $accent")], [Piece(f"{self.count} ", "$muted")]
+        return [Piece(f" {self._title}", "bold $ink")], [*self.counted, Piece(f"{self.count} ", "$faint")]

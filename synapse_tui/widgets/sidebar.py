@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
@@ -24,9 +25,11 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
 
+from .agent_rows import counts, tall_row
+from .board_model import Row, doing, standing
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
-from .fit import shorten
+from .fit import Piece, line, shorten
 from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
@@ -64,36 +67,20 @@ def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing
 
 
 _REPLY = "↳ "
-_LEAST_WITH_UNREAD = 24  # minimum cells that leave room for an unread count beside folder and port
 
 
-def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
-    """Render an agent in two lines: name, state, age; folder, watch, unread messages, port."""
-    mark = agent.mark
-    old = since(now - agent.since) if agent.exit is None else ""
-    head = f"{agent.number} "
-    room = width - 3 - len(head) - cell_len(old) - 1
-    name = shorten(agent.label, min(16, room))
-    state = shorten(agent.state_text, room - cell_len(name) - 2)
-    port = f":{agent.port}"
-    watch = f"{agent.watch} · " if agent.watch else ""
-    indent = 3 + len(head)
-    if agent.unread and width - indent >= _LEAST_WITH_UNREAD:
-        port = f"{agent.unread} unread · {port}"
-    folder = shorten(short_path(agent.cwd), width - indent - len(watch) - len(port) - 1)
-    return Content.assemble(
-        ("▌" if active else " ", "$accent"),
-        (head, "$faint"),
-        (f"{mark.glyph} ", f"bold ${mark.colour}"),
-        (name, "bold $ink"),
-        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$muted"),
-        (" " * (room - cell_len(name) - 1 - cell_len(state)) + old, "$faint"),
-        "\n" + " " * indent,
-        (folder, "$faint"),
-        (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
-        (agent.watch, "bold $needs" if agent.gave_up else "$accent"),
-        (watch.removeprefix(agent.watch) + port, "$faint"),
+def agent_row(agent: AgentView, width: int, now: float, *, active: bool, tall: bool) -> Content:
+    """Render an agent: what it asks or does stands in a second line, if `tall` or if it calls."""
+    what = doing(agent) or short_path(agent.cwd)
+    watch = agent.watch if what != agent.watch else ""
+    unread = f"{agent.unread} unread" if agent.unread else ""
+    row = Row(
+        agent, standing(agent), " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since)
     )
+    first, second = tall_row(row, width - 1)
+    edge = Piece("▌" if active else " ", "$accent")
+    lines = [first, second] if tall or active or row.state.calls else [first]
+    return Content("\n").join(line(width, [edge, *pieces]) for pieces in lines)
 
 
 def message_row(
@@ -151,7 +138,9 @@ def short_path(path: Path) -> str:
     return tilde(one_line(str(path)))
 
 
-REFRESH = 10.0  # seconds between updates of the ages
+REFRESH = 10.0  # seconds between updates of the times of messages
+AGENTS_SECONDS = 1.0  # and of agents
+AGENTS_SHARE = 0.5  # maximum share of the rows for agents
 MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
@@ -200,14 +189,11 @@ class Sidebar(FaultTolerant, Vertical):
 
     DEFAULT_CSS = """
     Sidebar {
-        dock: right; width: 40; height: 1fr; background: $panel; color: $ink;
-        border-left: solid $line; display: none;
+        dock: right; width: 38; height: 1fr; background: $panel; color: $ink; display: none;
     }
     Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }
-    Sidebar #agents { max-height: 40%; }
+    Sidebar #agents { max-height: 50%; }
     Sidebar #messages { height: 1fr; }
-    Sidebar.-short #agents { max-height: 2; }
-    Sidebar.-short SidebarKeys { display: none; }
     Sidebar #peers, Sidebar #externals { max-height: 6; }
     Sidebar.-no-peers #peers, Sidebar.-no-peers #peers-title { display: none; }
     Sidebar.-no-externals #externals, Sidebar.-no-externals #externals-title { display: none; }
@@ -267,12 +253,8 @@ class Sidebar(FaultTolerant, Vertical):
         yield SidebarKeys(1)
 
     def on_mount(self) -> None:
-        self.set_interval(REFRESH, self._age)
-
-    def _age(self) -> None:
-        if self.display:
-            self.watch_agents()
-            self.watch_listing()
+        self.set_interval(AGENTS_SECONDS, self.watch_agents)
+        self.set_interval(REFRESH, self.watch_listing)
 
     def on_resize(self) -> None:
         self._fill_all()
@@ -280,15 +262,23 @@ class Sidebar(FaultTolerant, Vertical):
     def watch_agents(self) -> None:
         self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
-            now = self.clock()
-            rows = [
-                Option(
-                    agent_row(each, self._width, now, active=each.agent_id == self.active), id=each.agent_id
-                )
-                for each in self.agents
-            ]
-            self._fill("agents", rows)
-            self.query_one("#agents-title", Section).count = str(len(self.agents) or "")
+            self._fill("agents", self._agent_rows())
+            found = Counter(standing(agent) for agent in self.agents)
+            states = {state: found[state] for state in sorted(found, key=lambda state: state.rank)}
+            self.query_one("#agents-title", Section).counted = counts(states, words=False)
+
+    def _agent_rows(self) -> list[Option]:
+        """Return rows by urgency, those of two lines if they leave the larger part to the messages."""
+        now = self.clock()
+        tall = 2 * len(self.agents) <= self.size.height * AGENTS_SHARE
+        agents = sorted(self.agents, key=lambda each: (standing(each).rank, each.since, each.number))
+        return [
+            Option(
+                agent_row(each, self._width, now, active=each.agent_id == self.active, tall=tall),
+                id=each.agent_id,
+            )
+            for each in agents
+        ]
 
     def watch_active(self) -> None:
         self.watch_agents()

@@ -36,6 +36,8 @@ from synapse_tui.terminal.render import (
 )
 
 DEFAULT_COLOR = -1
+_BASIC = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+_ANSI = (*(f"ansi_{name}" for name in _BASIC), *(f"ansi_bright_{name}" for name in _BASIC))
 _CACHE_LIMIT = 8192
 _COLOR_SYSTEMS = {
     "standard": ColorSystem.STANDARD,
@@ -347,10 +349,11 @@ def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
     """Yield segments padded or replaced so that rich measures the same width."""
     for piece in pieces:
         for text, cells, doubtful in parts(piece.text):
-            yield Segment(_measured(text, cells) if doubtful else text, piece.pen.rich)
+            yield Segment(measured(text, cells) if doubtful else text, piece.pen.rich)
 
 
-def _measured(text: str, cells: int) -> str:
+def measured(text: str, cells: int) -> str:
+    """Return a cluster padded or replaced so that rich measures that many cells."""
     for candidate in (text, text[0]):
         missing = cells - cell_len(candidate)
         if missing >= 0:
@@ -380,3 +383,19 @@ def highlights_of(widget: Widget) -> dict[Highlight, HighlightColors]:
         styles = widget.get_component_styles(name)
         colors[highlight] = HighlightColors(color_code(styles.color), color_code(styles.background))
     return colors
+
+
+@lru_cache(maxsize=1024)
+def style_words(style: Style) -> str:
+    """Return the style of a terminal's cells in Textual's words, without default colours."""
+    words = [name for name in ("bold", "dim", "italic", "reverse", "strike") if getattr(style, name)]
+    words += ["underline"] if style.underline else []
+    words += [_color_words(style.fg)] if style.fg != DEFAULT_COLOR else []
+    words += ["on", _color_words(style.bg)] if style.bg != DEFAULT_COLOR else []
+    return " ".join(words)
+
+
+def _color_words(code: int) -> str:
+    if not code & RGB and code < len(_ANSI):
+        return _ANSI[code]
+    return rich_color(code).get_truecolor().hex

@@ -128,3 +128,4 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
             self._about.update(Content("\n").join(paragraphs))
             self._why.update(Content(page.why))
             self._why.display = bool(page.why)
+            self._keys.display = bool(page.hints)

@@ -23,7 +23,7 @@ from synapse_tui.model import (
     Sender,
 )
 
-from .states import ENDED, ENDED_SEEN, HOLDS, READY, State, state_mark
+from .states import ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, READY, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ _PARTS = re.compile(r"\s+[·|–—-]\s+")
 # state words that agents add to their titles; the pane shows its own
 _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
+
+
+def subject(detail: str) -> str:
+    """Return what a dialog is about: of `permission: Bash command · rm -rf build · Proceed?` the command."""
+    parts = _KIND.sub("", detail).split(" · ")
+    return ([part for part in parts if not part.endswith("?")] or parts)[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +93,7 @@ class AgentView:
         if self.exit is not None:
             return self.exit.words
         if self.state in (AgentState.WAITING, AgentState.ERROR):
-            parts = _KIND.sub("", self.detail).split(" · ")
-            # "Bash command · rm -rf build · Do you want to proceed?": show the part before the question.
-            return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark.word
+            return subject(self.detail) or self.mark.word
         return self.watch if self.gave_up else self.mark.word
 
     @property
@@ -100,6 +104,8 @@ class AgentView:
     def mark(self) -> State:
         if self.exit is not None:
             return ENDED_SEEN if self.end_seen else ENDED
+        if self.gave_up:
+            return NEEDS_YOU
         mark = state_mark(self.state, unseen=self.unseen)
         return HOLDS if self.held and mark is READY else mark
 

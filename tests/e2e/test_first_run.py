@@ -75,10 +75,11 @@ def test_the_tour_by_keys_alone(
     terminal.wait_for("npm install -g @anthropic-ai/claude-code", "Esc close")
     terminal.keys("Escape")
     terminal.wait_gone("Your own agents")
-    settings = json.loads((home / ".synapse" / "settings.json").read_text())
-    assert settings == {"tui": {"tour": False}}
+    settings = home / ".synapse" / "settings.json"
+    terminal.wait(settings.exists, "the end of the tour to be remembered")
+    assert json.loads(settings.read_text()) == {"tui": {"tour": False}}
     terminal.keys("C-]", "q", "y")
-    terminal.wait_for("SHELL$ ")
+    terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("I am alice", "I am bob", "F1")
     assert "Let one write" not in terminal.screen
@@ -132,7 +133,7 @@ def test_a_half_typed_draft_is_left_alone(
     subprocess.run(
         ["synapse", "send", "dummy", "wait", "--no-response"], env=environ, check=True, cwd=project
     )
-    terminal.wait_for("held")
+    terminal.wait_for("you have a draft")
     time.sleep(0.5)  # in which it might be typed
     assert "half a li" in terminal.screen
     assert not dummy_log("submit")
@@ -236,3 +237,27 @@ def test_no_terminal(environ: dict[str, str], project: Path) -> None:
     assert done.returncode != 0
     assert "needs a terminal" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_demo_works_by_itself_and_leaves_nothing(
+    launch: Launch, environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    before = sorted(home.rglob("*"))
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    terminal = launch("demo", TMPDIR=str(scratch))
+    terminal.wait_for("Four agents", "I am mia", "I am tom")
+    assert list(scratch.iterdir())
+    terminal.wait_for("They write to one another", "which tests cover", timeout=90)
+    terminal.wait_for("One writer for each file", "mention the new", timeout=90)
+    terminal.wait_for("Your draft is safe", "║1", timeout=90)
+    terminal.keys("C-]", "q")
+    terminal.wait_for("Quit synapse-tui?")
+    terminal.keys("y")
+    terminal.wait(lambda: not list(scratch.iterdir()), "its folders to be removed")
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_tour_can_be_seen_again(launch: Launch) -> None:
+    terminal = launch("demo", "--tour", columns=80, lines=24)
+    terminal.wait_for("Let one write to the other", "I am alice", "I am bob")

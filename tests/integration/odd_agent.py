@@ -1,10 +1,13 @@
 """An agent like no other: a box with sides, no title, no OSC, Ctrl+C stops, n denies.
 
-It does what the prompts of `synapse doctor` ask for.
+It does what the prompts of `synapse doctor` ask for. With `--typed SECONDS` it has no bracketed paste,
+forgets what is typed in its first seconds, takes Enter soon after a text for a line break, and puts words of
+its own around an answer.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -18,6 +21,7 @@ from pathlib import Path
 CODES = re.compile(r"\b[A-HJ-NP-Z2-9]{5}\b")
 THINKS = 0.7
 SPINNER = "◴◷◶◵"
+SOON = 0.6  # seconds after a text in which Enter is a line break, with `--typed`
 TRUST = ["Is this a folder that you trust?", "", "❯ 1. Yes, I trust it", "  2. No, leave"]
 
 
@@ -30,7 +34,9 @@ class Agent:
         self.working = 0.0  # since when
         self.answer: list[str] = []  # what follows the work
         self.wants = ""  # the command that it asks for then
-        self.paste = ""
+        self.typed = False  # whether it has no bracketed paste
+        self.deaf = 0.0  # until when it forgets what is typed
+        self.last = 0.0  # when the last character of a text came
 
     def key(self, key: str) -> None:
         if not self.trusted:
@@ -41,13 +47,20 @@ class Agent:
             self.working = 0.0
             self.text = ""
         elif key == "\r":
-            self.submit()
+            self.enter()
         elif key == "\x15":
             self.text = ""
         elif key == "\x7f":
             self.text = self.text[:-1]
         elif key >= " " and not self.working:
             self.text += key
+            self.last = time.monotonic()
+
+    def enter(self) -> None:
+        if self.typed and time.monotonic() < self.last + SOON:
+            self.text += "\n"
+        else:
+            self.submit()
 
     def decide(self, key: str) -> None:
         if key not in "yn":
@@ -72,6 +85,8 @@ class Agent:
             self.answer = [f"● {codes[0]}", f"  {codes[-1]}", ""]
         elif "Count from 1 to 400" not in text:
             self.answer = [f"● {codes[0]}-{codes[-1]}" if codes else "● Yes.", ""]
+        if self.typed and self.answer:
+            self.answer = ["odd says:", "", *self.answer, f"That took {len(text)} beats.", ""]
 
     def work(self) -> None:
         if self.working and (self.answer or self.wants) and time.monotonic() > self.working + THINKS:
@@ -110,24 +125,24 @@ class Agent:
 
     def run(self) -> None:
         tty.setraw(0)
-        sys.stdout.write("\x1b[?2004h")
+        sys.stdout.write("" if self.typed else "\x1b[?2004h")
         self.draw()
-        left = b""
+        left, decode = "", codecs.getincrementaldecoder("utf-8")().decode
         while True:
             if select.select([0], [], [], 0.2 if self.working else None)[0]:
                 data = os.read(0, 65536)
                 if not data:
                     return
-                left += data
-                if left.count(b"\x1b[200~") > left.count(b"\x1b[201~"):
+                left += decode(data) if time.monotonic() >= self.deaf else ""
+                if left.count("\x1b[200~") > left.count("\x1b[201~"):
                     continue
-                for part in re.split(r"(\x1b\[200~.*?\x1b\[201~)", left.decode(), flags=re.DOTALL):
+                for part in re.split(r"(\x1b\[200~.*?\x1b\[201~)", left, flags=re.DOTALL):
                     if part.startswith("\x1b[200~"):
                         self.text += part[6:-6].replace("\r", "\n")
                         continue
                     for key in part:
                         self.key(key)
-                left = b""
+                left = ""
             self.work()
             self.draw()
 
@@ -157,4 +172,7 @@ if __name__ == "__main__":
             sys.stdout.write("loading\r\n")
             sys.stdout.flush()
             time.sleep(float(sys.argv[2]))
-        Agent().run()
+        agent = Agent()
+        if sys.argv[1:2] == ["--typed"]:
+            agent.typed, agent.deaf = True, time.monotonic() + float(sys.argv[2])
+        agent.run()

@@ -142,7 +142,7 @@ async def test_an_answer_is_due_until_the_askers_own_history_has_it(disk, elsewh
     history = disk.history(elsewhere)
     agent, committing = asker(history, elsewhere), asyncio.Event()
 
-    async def commit() -> None:
+    async def commit(_seconds: float) -> None:
         await committing.wait()
         await history.flush()
 

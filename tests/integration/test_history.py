@@ -259,7 +259,9 @@ async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
     async with one_agent(tmp_path, other) as (host, session, heard):
         await until(lambda: not session.tasks.journal.problem, "the history")
         assert len(session.outbox) == 0
-        again = f"synapse start dummy --port {port}"
+        again = (
+            f"synapse start dummy@{tmp_path / 'project'} --port {port} -- --log {tmp_path / 'dummy.jsonl'}"
+        )
         told = f"2 from before wait for synapse-dummy-{port}: open it again with {again}"
         await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
         assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]

@@ -66,6 +66,23 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
     assert not (shell.home / ".synapse" / "doctor" / "odd").exists()
 
 
+@pytest.mark.timeout(400)
+async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(shell: Shell) -> None:
+    result = await shell.run("profile", "new", "--yes", "odd", "--typed", "6")
+    path = shell.home / ".synapse" / "profiles" / "odd.yaml"
+    profile, faults = read_profile(path, path.read_bytes(), "user", {})
+    assert profile is not None, faults
+    assert (profile.submit.pause, profile.submit.multiline) == (1.0, False)
+    assert not profile.interrupt.restores_draft
+    assert (profile.interrupt.keys, profile.deny) == ((b"\x03",), (b"n",))
+    assert profile.composer is not None
+    assert {pattern.pattern for pattern in profile.composer.hints} == {
+        r"^odd\s+says:$",
+        r"^That\s+took\s+\d+\s+beats\.$",
+    }
+    assert result.code == 0, result.out
+
+
 async def test_reports_what_it_found_as_json_and_writes_where_it_is_told(shell: Shell) -> None:
     path = shell.folder / "mine.yaml"
     prompts = ("--prompt", "slow=%%slow:30%%", "--prompt", "run=%%run:{command}%%")

@@ -231,7 +231,12 @@ def nanocoder(bench: Bench) -> dict[str, str]:
 
 def gptme(bench: Bench) -> dict[str, str]:
     bench.write(".config/gptme/config.toml", '[prompt]\nabout_user = "A tester."\n[env]\n')
-    return {"MODEL": "local/fake-model", "OPENAI_BASE_URL": bench.openai, "OPENAI_API_KEY": KEY}
+    return {
+        "MODEL": "local/fake-model",
+        "OPENAI_BASE_URL": bench.openai,
+        "OPENAI_API_KEY": KEY,
+        "GPTME_TIKTOKEN_TIMEOUT": "0",  # what it would load is on the internet
+    }
 
 
 CLINE_NOTICES = ("cline-cli-cline-pass-intro", "cline-cli-desktop-launch", "cline-cli-zen")

@@ -133,7 +133,8 @@ class Lab:
     def __init__(
         self, agent: str, folder: Path, *, cwd: Path | None = None, journal: Journal | None = None
     ) -> None:
-        self.profile = PROFILES.find(agent)
+        own = UserPaths(Path.home()).profiles  # in the lab's home: what `synapse profile new` wrote
+        self.profile = load_profiles(shipped_profiles(), own).find(agent)
         self.asks = LAB_AGENTS[agent].asks
         self.events = EventBus()
         self.states: list[tuple[float, str, str]] = []

@@ -37,6 +37,7 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     app.main.sidebar.now = lambda: NOW
     app.main.conversations.now = lambda: NOW
     app.main.now = lambda: NOW
+    app.main.board.clock = lambda: 75.0
     return app
 
 

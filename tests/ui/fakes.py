@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
@@ -10,7 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, check_name, resolve
+from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
+from synapse_tui.agents.dialogs import Dialog
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state import Timeline
@@ -223,6 +226,7 @@ class FakeSession:
         self.draft = ""
         self.sizes: list[tuple[int, int]] = []
         self.tasks: list[Task] = []
+        self.dialog: Dialog | None = None
 
     def list_tasks(self) -> list[Task]:
         return list(self.tasks)
@@ -299,18 +303,29 @@ class FakeSettings:
             "tui.sidebar": False,
             "tui.tour": True,
             "tui.layout": "tabs",
+            "tui.board": 0,
             "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
             "tui.theme": "auto",
             "tui.signs": "auto",
             "tui.notifications": "bell",
+            "tui.quiet_hours": "",
         } | values
+        self._changed = frozenset(values)
 
     def text(self, key: str) -> str:
         return str(self._values[key])
 
     def flag(self, key: str) -> bool:
         return bool(self._values[key])
+
+    def number(self, key: str) -> int:
+        value = self._values[key]
+        assert isinstance(value, int)
+        return value
+
+    def is_default(self, key: str) -> bool:
+        return key not in self._changed
 
     def table(self, key: str) -> Mapping[str, object]:
         value = self._values[key]
@@ -345,6 +360,8 @@ class FakeHost:
             name: itertools.count(profile.ports[0]) for name, profile in self.profiles.profiles.items()
         }
         self._ids = itertools.count(1)
+        self.outcome = AnswerOutcome(closed=True, answered=True)
+        """What becomes of answers to dialogs."""
         self.instructions = SimpleNamespace(send=self._instruct)
         self.clock: Callable[[], float] = lambda: 0.0
         self.externals = FakeExternals(self)
@@ -471,6 +488,11 @@ class FakeHost:
 
     async def interrupt_all(self) -> None:
         self._call("interrupt_all")
+
+    async def answer_dialog(self, agent_id: str, serial: int, fingerprint: str, words: str) -> AnswerOutcome:
+        self._call("answer_dialog", agent_id, serial, fingerprint, words)
+        await asyncio.sleep(0)  # it is typed, and the dialog closes
+        return self.outcome
 
     # what happens in a real host by itself
 

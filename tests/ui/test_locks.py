@@ -97,9 +97,9 @@ async def test_enter_shows_the_file_and_a_person_releases_it() -> None:
         await until(lambda: app.main.sidebar.locks.has_focus_within)
         await until(lambda: "lexer" in panel(app))
         await pilot.press("down", "enter")
-        await until(lambda: "locked by codex" in text_of(app))
+        await until(lambda: "for fix [b]it[/b]" in text_of(app))
         shown = text_of(app)
-        assert "for fix [b]it[/b]" in shown
+        assert "locked by codex" in shown
         assert "lines 3-7" in shown
         assert shown.index("changed") < shown.index("created"), "the newest first"
         await pilot.press("r")

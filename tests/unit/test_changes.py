@@ -272,7 +272,7 @@ class SlowJournal(Journal):
         self.written = asyncio.Event()
         self.fails = False
 
-    async def flush(self) -> None:
+    async def flush(self, _seconds: float = 0.0) -> None:
         await self.written.wait()
         if self.fails:
             raise HistoryError("no space")

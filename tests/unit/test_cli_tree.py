@@ -31,6 +31,7 @@ WITHOUT_JSON = {
     "synapse history export": "has --format json",
     "synapse-tui": "shows a screen",
     "synapse-tui attach": "shows a screen",
+    "synapse-tui demo": "shows a screen",
 }
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 CODE = re.compile(r"`([^`\n]+)`")

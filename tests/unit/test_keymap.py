@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.keys import _character_to_key
 
-from synapse_tui.actions import ACTIONS, DIGITS, GROUPS
+from synapse_tui.actions import ACTIONS, BOARD_KEYS, DIGITS, GROUPS
 from synapse_tui.driver.events import textual_name
 from synapse_tui.driver.tokenizer import decode_key
 from synapse_tui.keymap import (
@@ -208,6 +208,20 @@ def test_docs_list_what_the_table_has() -> None:
             after_cell = ", ".join(f"`{key}`" for key in after)
             rows.append(f"| {own} | {after_cell} | {action.title} | {action.help} | {name} |")
         assert "\n".join([*rows, ""]) in docs, f"docs/keys.md differs in {group}"
+
+
+def test_docs_list_the_keys_of_the_board() -> None:
+    docs = DOCS.read_text(encoding="utf-8")
+    rows = ["| Key | What it does |", "|---|---|"]
+    for each in BOARD_KEYS:
+        labels = ", ".join(f"`{label}`" for label in each.label.split(", "))
+        rows.append(f"| {labels} | {each.help} |")
+    assert "\n".join([*rows, ""]) in docs.partition("## On the board")[2]
+
+
+def test_no_two_keys_of_the_board_are_the_same() -> None:
+    keys = [key for each in BOARD_KEYS for key in each.keys]
+    assert len(set(keys)) == len(keys)
 
 
 def test_what_the_settings_say_holds_everywhere() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import time
 
 import pytest
 
-from synapse_tui.driver.synapse_driver import notification
-from synapse_tui.screens.attention import GAP_SECONDS, LONGEST_GAP, Attention
+from synapse_tui.driver.synapse_driver import can_notify, notification
+from synapse_tui.screens.attention import GAP_SECONDS, LONGEST_GAP, Attention, is_quiet
 
 XTERM = {"TERM": "xterm-256color"}
 
@@ -124,3 +125,33 @@ def test_text_of_agents_is_cleaned_and_cut() -> None:
     assert title == "synapse: cl aude"
     assert text.startswith("a [31mb x")
     assert len(text) == 100
+
+
+@pytest.mark.parametrize(
+    ("hours", "now", "quiet"),
+    [
+        ("", "03:00", False),
+        ("22:00-08:00", "23:30", True),
+        ("22:00-08:00", "07:59", True),
+        ("22:00-08:00", "08:00", False),
+        ("12:00-13:00", "12:30", True),
+        ("12:00-13:00", "13:00", False),
+        ("12:00-13:00", "03:00", False),
+    ],
+)
+def test_quiet_hours_may_span_midnight(hours: str, now: str, quiet: bool) -> None:
+    assert is_quiet(hours, time.fromisoformat(now)) is quiet
+
+
+@pytest.mark.parametrize(
+    ("version", "environ", "can"),
+    [
+        ("kitty(0.38.1)", {}, True),
+        ("iTerm2 3.5.10", {}, True),
+        ("", {"VTE_VERSION": "7600", "TERM": "xterm-256color"}, True),
+        ("XTerm(390)", {"TERM": "xterm-256color"}, False),
+        ("tmux 3.4", {"TERM": "tmux-256color"}, False),
+    ],
+)
+def test_terminals_that_show_them_are_known(version: str, environ: dict[str, str], can: bool) -> None:
+    assert can_notify(version, environ) is can

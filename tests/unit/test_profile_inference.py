@@ -11,8 +11,10 @@ from functools import partial
 import pytest
 
 from synapse_tui.doctor.inference import (
+    Answered,
     Evidence,
     Shot,
+    Turn,
     Typed,
     approval,
     find_composer,
@@ -21,6 +23,7 @@ from synapse_tui.doctor.inference import (
     find_states,
     looks_like_dialog,
     profile_with,
+    with_hints,
 )
 from synapse_tui.terminal import Terminal
 from tests.unit.agent_screens import COMPOSERS, DIALOGS
@@ -122,9 +125,12 @@ def working(seconds: float, sent: str, **more: object) -> Shot:
 
 def turn(**more: object) -> Evidence:
     evidence = evidence_of(lined)
-    evidence.sent = "count the sentences aloud"
+    sent = "count the sentences aloud"
     evidence.empty.append(shot(["Hello", "> hi", "● hi", "─" * 60, "❯ ", "─" * 60], (2, 4)))
-    evidence.working = [working(at / 5, evidence.sent, **more) for at in range(1, 30)]
+    evidence.turns = [
+        Turn(sent, 0.0, tuple(working(at / 5, sent, **more) for at in range(1, 30))),
+        Turn("joke", 0.0, tuple(working(at / 5, "joke", **more) for at in range(1, 4))),
+    ]
     return evidence
 
 
@@ -158,7 +164,7 @@ def test_rest_needs_silence_where_a_turn_shows_no_sign() -> None:
     assert isinstance(rules[-1], dict)
     assert "silence" not in rules[-1]
     assert rules[-1]["composer"]
-    evidence.working = evidence.empty[:1] * 5
+    evidence.turns = [Turn("", 0.0, tuple(evidence.empty[:1] * 5))] * 2
     rules = [finding.value for finding in find_states(evidence, composer)]
     assert [rule["state"] for rule in rules if isinstance(rule, dict)] == ["processing", "ready"]
     assert isinstance(rules[-1], dict)
@@ -213,3 +219,56 @@ def test_a_dialog_is_known_by_its_own_rows_not_by_the_message_that_caused_it(
     yes = approval(evidence)
     assert yes is not None
     assert yes.get("keys") == keys
+
+
+def test_words_of_the_model_are_no_sign_of_work() -> None:
+    evidence = turn()
+    longest = evidence.longest
+    spoken = tuple(
+        shot([*map(str.rstrip, each.rows[:3]), "the answer goes on", *each.rows[3:]], each.cursor, at=each.at)
+        for each in longest.shots
+    )
+    evidence.turns[evidence.turns.index(longest)] = replace(longest, shots=spoken)
+    assert [signal.rule["name"] for signal in find_signals(evidence)] == ["spinner", "words ctrl+g stops"]
+    evidence.turns = [evidence.longest]
+    assert find_signals(evidence) == [], "a single turn proves nothing"
+
+
+def test_a_menu_with_signs_before_its_choices_is_a_dialog() -> None:
+    evidence = asking(["Run it?", "> ✓ Yes, run it", "  ✗ No", "", "Press Escape to cancel"], "joke")
+    composer = find_composer(evidence)
+    (finding,) = find_dialog(evidence, composer)
+    assert isinstance(finding.value, dict)
+    profile = profile_with({"composer": composer.rules if composer else "auto", "dialogs": [finding.value]})
+    assert all(each.read(profile).dialog_name == "permission" for each in evidence.asking)
+    assert not any(each.read(profile).dialog for each in (*evidence.resting, *evidence.working))
+
+
+def test_a_number_that_may_count_pastes_proves_no_size() -> None:
+    evidence = evidence_of(lined)
+    evidence.typed.append(Typed("zulu " * 200, lined("[Paste #1]")))
+    found = find_composer(evidence)
+    assert found is not None
+    assert not isinstance(found.rules, str)
+    assert found.rules["pastes"] == [r"\[Paste #\d+\]"]
+
+
+def test_rows_around_two_answers_are_hints() -> None:
+    evidence = evidence_of(lined)
+    for at, (line, word) in enumerate((("AB-CD", "brisk"), ("EF-GH", "keen"))):
+        said = [
+            f"> ask {at}",
+            f"~{at + 7} tokens",
+            "",
+            line,
+            "",
+            f"Worked for a {word} {at}s.",
+            "─" * 60,
+            "❯ ",
+        ]
+        evidence.answers.append(Answered(f"ask {at}", line, shot([*said, "─" * 60], (2, len(said) - 1))))
+    found = find_composer(evidence)
+    assert found is not None
+    hints = with_hints(found, evidence).profile.composer
+    assert hints is not None
+    assert [pattern.pattern for pattern in hints.hints] == [r"^~\d+\s+tokens$", r"^\s*Worked\s+for\s+a\s"]

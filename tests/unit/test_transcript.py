@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.agents.answers import AnswerCollector, tidy
 from synapse_tui.agents.profiles.profile import Transcript
-from synapse_tui.agents.transcript import TAIL, AnswerReader, agrees, read_answer
+from synapse_tui.agents.transcript import TAIL, AnswerReader, UsageReader, agrees, read_answer
 from synapse_tui.agents.turns import Conclusion, Turn
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus
@@ -225,3 +226,103 @@ async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
     await reader.settle()
     wanted = "I count.\n\nThree, and one." if taken_in else "I count.\nBash(wc)\n  (no error)\n  (3 rows)"
     assert book.get(task.id).artifacts[0].text == wanted
+
+
+def total(tokens: int) -> dict[str, object]:
+    usage = {"total_tokens": tokens + 30, "cached_input_tokens": 30}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": usage}}}
+
+
+def spent(call: str, tokens: int) -> dict[str, object]:
+    usage = {"input_tokens": tokens - 5, "output_tokens": 5, "cache_read_input_tokens": 5000}
+    return {"type": "assistant", "message": {"id": call, "content": [], "usage": usage}}
+
+
+def copilot_call(tokens: int) -> dict[str, object]:
+    usage = {"inputTokens": tokens + 20, "outputTokens": 10, "cacheReadTokens": 30}
+    return {"type": "session.usage_record", "data": {"usage": usage}}
+
+
+# lines that together state 300 tokens, as each agent states them
+USED: dict[str, list[dict[str, object]]] = {
+    "claude": [spent("one", 100), spent("two", 50), spent("two", 200)],  # a line for each block of an answer
+    "codex": [total(100), total(300)],
+    "gemini": [
+        {"type": "gemini", "id": "one", "tokens": {"total": 90, "cached": 0}},
+        {"type": "gemini", "id": "one", "tokens": {"total": 100, "cached": 0}},
+        {"type": "gemini", "id": "two", "tokens": {"total": 250, "cached": 50}},
+    ],
+    "copilot": [copilot_call(100), copilot_call(200)],
+}
+
+
+async def counted(reader: UsageReader, text: str = ASKED) -> int | None:
+    reader.look(text)
+    await reader.settle()
+    return reader.tokens
+
+
+@pytest.mark.parametrize("agent", USED)
+async def test_tokens_as_every_agent_states_them(tmp_path: Path, agent: str) -> None:
+    write(tmp_path, agent, [*FILES[agent][1], *USED[agent]])
+    reader = UsageReader(transcript(agent), cwd=CWD, environ={"HOME": str(tmp_path)}, clock=lambda: 0.0)
+    assert await counted(reader) == 300
+
+
+async def test_tokens_go_on_from_what_was_counted(tmp_path: Path) -> None:
+    path = write(tmp_path, "claude", [claude("user", ASKED), spent("one", 100)])
+    reader = UsageReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)}, clock=lambda: 0.0)
+    assert await counted(reader) == 100
+    with path.open("a") as file:
+        file.write(json.dumps(claude("user", "go on")) + "\n" + json.dumps(spent("two", 20)))
+    assert await counted(reader, "go on") == 100  # half a line
+    with path.open("a") as file:
+        file.write("\n")
+    assert await counted(reader, "go on") == 120
+    write(tmp_path, "claude", [claude("user", "new"), spent("three", 7)])
+    assert await counted(reader, "new") == 7
+
+
+async def test_tokens_of_another_agent_in_the_folder_are_not_ours(tmp_path: Path) -> None:
+    other = ".claude/projects/-srv-my-project/other.jsonl"
+    write(tmp_path, "claude", [claude("user", "to the other"), spent("one", 1000)], other)
+    reader = UsageReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)}, clock=lambda: 0.0)
+    assert await counted(reader) is None
+    write(tmp_path, "claude", [claude("user", ASKED), spent("one", 100)])
+    assert await counted(reader) == 100
+    assert await counted(reader, "what no log has") == 100
+
+
+async def test_no_tokens_where_none_are_stated(tmp_path: Path) -> None:
+    write(tmp_path, "claude", [claude("user", ASKED), {"type": "assistant", "message": {"usage": "many"}}])
+    reader = UsageReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)}, clock=lambda: 0.0)
+    assert not await counted(reader)
+    assert await counted(UsageReader(None, cwd=CWD, environ={})) is None
+
+
+async def test_tokens_in_a_database(tmp_path: Path) -> None:
+    path = tmp_path / ".local/share/opencode/opencode.db"
+    path.parent.mkdir(parents=True)
+    numbers = ("tokens_input", "tokens_output", "tokens_reasoning", "tokens_cache_write")
+    database = sqlite3.connect(path)
+    columns = ", ".join(f"{name} integer" for name in numbers)
+    database.execute(f"create table session (id, parent_id, directory, time_updated integer, {columns})")
+
+    def add(name: str, parent: str | None, folder: str, updated: float) -> None:
+        values = (name, parent, folder, updated * 1000, 60, 20, 15, 5)
+        database.execute("insert into session values (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        database.commit()
+
+    home = {"HOME": str(tmp_path)}
+    shown = PROFILES.find("opencode").usage_database
+    reader = UsageReader(None, cwd=CWD, environ=home, clock=lambda: 500.0, database=shown)
+    add("old", None, str(CWD), 400)
+    add("elsewhere", None, "/srv/other", 600)
+    assert await counted(reader) is None
+    add("ours", None, str(CWD), 600)
+    add("a subagent's", "ours", str(CWD), 600)
+    assert await counted(reader) == 200
+    add("another agent's", None, str(CWD), 600)
+    again = UsageReader(None, cwd=CWD, environ=home, clock=lambda: 500.0, database=shown)
+    assert await counted(again) is None
+    database.close()

@@ -24,8 +24,6 @@ from synapse_tui.model import Task
 
 from .conversation import Conversation
 
-COMMIT_TIMEOUT = 10.0  # seconds; unlike one in a terminal, a message is not held, but refused
-
 
 class ConversationStore:
     """`folder` is `~/.synapse/external`, for the files of agents."""
@@ -63,7 +61,7 @@ class ConversationStore:
 
     async def commit(self) -> None:
         """Wait until all notes are on disk; raises HistoryError."""
-        await self._history.flush(COMMIT_TIMEOUT)
+        await self._history.flush()
 
     async def load(self, *, claim: bool) -> list[SavedConversation]:
         """Read all conversations; with `claim`, continue what ended processes began. Raises HistoryError."""

@@ -64,6 +64,7 @@ FIRST_RETRY, LAST_RETRY = 2.0, 60.0
 WORKING = "working"
 # seconds that a composer must be empty that was found without rules, until a message has proved it
 UNPROVED_STEADY = 1.0
+COMMIT_TIMEOUT = 1.5  # seconds that a message in the composer waits for the disk before it is held
 RETRY = 1.0  # seconds between attempts, and between checks whether the history is writable
 # seconds between attempts during a turn: each is visible in the composer for a moment
 RETRY_IN_TURN = 5.0
@@ -602,7 +603,7 @@ class Delivery:
         self._tasks.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
         self._settlement.entered_at = self._view.now()
-        await self._tasks.flush()
+        await self._tasks.flush(COMMIT_TIMEOUT)
 
     # -- outcome ---
 

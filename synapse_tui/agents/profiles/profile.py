@@ -176,12 +176,24 @@ class TranscriptLines:
 
 
 @dataclass(frozen=True, slots=True)
+class TranscriptUsage:
+    """Selects the lines of an agent's conversation log that state tokens, and the numbers in them."""
+
+    where: Mapping[str, str]
+    tokens: tuple[str, ...]  # dotted paths of numbers that are added up
+    cached: tuple[str, ...] = ()  # and of those among them that were only read again from a cache
+    id: str = ""  # dotted path: a line replaces the one with the same value
+    running: bool = False  # whether each line states the sum so far
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """Where the agent logs its conversation, as JSON lines."""
 
     path: str
     user: TranscriptLines
     agent: TranscriptLines
+    usage: TranscriptUsage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +267,7 @@ class Profile:
     ignores: frozenset[str] = frozenset()  # signals of the agent that count for nothing
     resume: tuple[str, ...] = ()
     transcript: Transcript | None = None
+    usage_database: str = ""  # path of an SQLite file that states tokens as opencode's does
     quirks: Quirks = field(default_factory=Quirks)
     doctor: DoctorRules = field(default_factory=DoctorRules)
     source: Path = field(default_factory=Path)

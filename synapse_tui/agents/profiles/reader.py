@@ -47,6 +47,7 @@ from .profile import (
     Submit,
     Transcript,
     TranscriptLines,
+    TranscriptUsage,
     ViModes,
     WorkingInput,
     key_bytes,
@@ -486,6 +487,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         ignores=frozenset(top.convert("ignores", _word(get_args(Signal)))),
         resume=top.strings("resume"),
         transcript=top.read("transcript", _transcript) if top.has("transcript") else None,
+        usage_database=top.text("usage_database"),
         quirks=top.read("quirks", _quirks),
         doctor=top.read("doctor", read_doctor),
         source=path,
@@ -649,6 +651,8 @@ def _composer_of(top: Section) -> ComposerRules | None:
 
 
 def _composer(section: Section) -> ComposerRules:
+    if section.flag("auto", default=False):
+        return replace(AUTO_COMPOSER, hints=section.patterns("hints"))
     prompt = section.pattern("prompt")
     if prompt is None:
         section.fault("prompt", "is needed to find the composer")
@@ -811,6 +815,7 @@ def _transcript(section: Section) -> Transcript:
         path=section.text("path"),
         user=section.read("user", _transcript_lines),
         agent=section.read("agent", _transcript_lines),
+        usage=section.read("usage", _transcript_usage) if section.has("usage") else None,
     )
     if not (found.path and found.user.text and found.agent.text):
         section.fault("path", "needs 'path', 'user.text' and 'agent.text'")
@@ -819,6 +824,19 @@ def _transcript(section: Section) -> Transcript:
 
 def _transcript_lines(section: Section) -> TranscriptLines:
     return TranscriptLines(where=section.mapping("where"), text=section.text("text"))
+
+
+def _transcript_usage(section: Section) -> TranscriptUsage:
+    usage = TranscriptUsage(
+        where=section.mapping("where"),
+        tokens=section.strings("tokens"),
+        cached=section.strings("cached"),
+        id=section.text("id"),
+        running=section.flag("running", default=False),
+    )
+    if not usage.tokens:
+        section.fault("tokens", "must hold at least one path")
+    return usage
 
 
 def _quirks(section: Section) -> Quirks:

@@ -1,0 +1,278 @@
+"""The board's view of the host, and the actions that show it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synapse_tui.errors import SynapseError
+from synapse_tui.git_changes import ChangeCounter, count
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.terminal.render import parts
+from synapse_tui.widgets.agent_rows import Line, since
+from synapse_tui.widgets.board_drawing import Asked, Choice, Detail, Happening, Waiting
+from synapse_tui.widgets.board_model import Row, doing, standing
+from synapse_tui.widgets.fit import Piece
+from synapse_tui.widgets.sidebar import short_path
+from synapse_tui.widgets.states import delivery_mark, state_mark
+from synapse_tui.widgets.strips import measured, style_words
+from synapse_tui.widgets.text import markdown_line, one_line
+from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
+
+from .shell import Shell
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.dialogs import Dialog
+    from synapse_tui.agents.session import AgentSession
+    from synapse_tui.agents.state import Passage
+    from synapse_tui.terminal import Line as TerminalLine
+
+SCREEN_LINES = 60  # lines of a screen that the board shows at most
+HAPPENINGS = 60
+ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
+CALLING = (AgentState.WAITING, AgentState.ERROR)
+CALM_SECONDS, CALM_STEP = 60.0, 10.0
+NEVER_ASKED = "has not been asked for anything yet"
+
+
+class BoardActions:
+    """Shows the board and does what its keys say."""
+
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self.project = one_line(app.host.project.name)
+        self.changes = ChangeCounter(partial(count, environ=dict(os.environ)))
+        app.main.board.source = self
+
+    def action_board(self) -> None:
+        if self._main.board_shown:
+            self._main.leave_board()
+        else:
+            self._main.show_board()
+
+    # What the board's keys do
+
+    def perform(self, action_id: str, *arguments: str) -> None:
+        if action_id == "compose":
+            agent_id = arguments[0]
+            session = self._host.agents.get(agent_id)
+            arguments = ((session.name or agent_id) if session is not None else agent_id,)
+        self._app.perform(action_id, *arguments)
+
+    def answer(self, asked: Asked, choice: Choice) -> None:
+        self._app.spawn(self._answer(asked, choice))
+
+    async def _answer(self, asked: Asked, choice: Choice) -> None:
+        agent_id = asked.agent_id
+        try:
+            outcome = await self._host.answer_dialog(agent_id, asked.serial, asked.fingerprint, choice.words)
+        except SynapseError as error:
+            self._main.board.refuse(agent_id, error.message)
+            return
+        if outcome.closed:
+            self._app.notice(f"{self._app.label(agent_id)}: {one_line(choice.words)}")
+        else:
+            self._main.board.refuse(agent_id, outcome.reason)
+
+    # What the board reads
+
+    def rows(self) -> Sequence[Row]:
+        now = self._main.board.clock()
+        views = [*self._main.agents, *self._main.tab_bar.expected]
+        self._count_changes(views)
+        alone = self._alone(views)
+        return [self._row(agent, now, alone) for agent in views]
+
+    def _row(self, agent: AgentView, now: float, alone: dict[Path, bool]) -> Row:
+        state = standing(agent)
+        session = self._host.agents.get(agent.agent_id)
+        seconds = max(0.0, now - agent.since) if agent.since else 0.0
+        if not state.calls and seconds > CALM_SECONDS and agent.state is not AgentState.PROCESSING:
+            seconds -= seconds % CALM_STEP  # what rests is not drawn each second
+        what = ""
+        if session is not None:
+            dialog = session.dialog
+            what = doing(
+                agent,
+                asks=dialog.asks if dialog is not None else "",
+                answer=self._answer_line(session, seconds),
+                task=_task_line(session, self._app.labels()),
+            )
+            if not what and agent.state is AgentState.READY and not _has_worked(session):
+                what = NEVER_ASKED
+        return Row(
+            agent,
+            state,
+            what,
+            agent.held_seconds if state.heading == "Holds messages" else seconds,
+            self.changes.get(agent.cwd) if session is not None and alone.get(agent.cwd) else None,
+        )
+
+    def _answer_line(self, session: AgentSession, seconds: float) -> str:
+        """Return the first line of the answer with which the agent's last turn ended."""
+        tasks = [task for task in session.tasks if task.state is TaskState.COMPLETED and task.artifacts]
+        if not tasks:
+            return ""
+        last = max(tasks, key=lambda task: task.updated_at)
+        if (self._main.now() - last.updated_at).total_seconds() > seconds + ANSWERED_SECONDS:
+            return ""
+        return "".join(text for text, _style in markdown_line(last.answer, "", "")).strip()
+
+    @staticmethod
+    def _alone(views: Sequence[AgentView]) -> dict[Path, bool]:
+        folders = [agent.cwd for agent in views if agent.agent_id and not agent.external]
+        return {folder: folders.count(folder) == 1 for folder in folders}
+
+    def _count_changes(self, views: Sequence[AgentView]) -> None:
+        folders = [
+            agent.cwd for agent in views if agent.agent_id and not agent.external and agent.exit is None
+        ]
+        if self._app.app_focus and any(self.changes.due(folder) for folder in folders):
+            self._app.spawn(self._look_at_folders(folders))
+
+    async def _look_at_folders(self, folders: Sequence[Path]) -> None:
+        if await self.changes.look(folders):
+            self._main.board.look()
+
+    def picture_version(self, agent_id: str) -> object:
+        session = self._host.agents.get(agent_id)
+        if session is None:
+            return None
+        dialog = session.dialog
+        binding = (dialog.serial, dialog.fingerprint) if dialog is not None else None
+        return session.terminal.screen.tick, session.terminal.columns, session.terminal.lines, binding
+
+    def detail(self, row: Row) -> Detail:
+        session = self._host.agents.get(row.agent_id)
+        if session is None:
+            return Detail(row, about=(row.agent.agent_type,))
+        dialog = session.dialog if session.exit is None else None
+        lines = [session.terminal.line(y) for y in range(session.terminal.lines)]
+        asked = None
+        if dialog is not None:
+            asked = _asked(row.agent_id, dialog)
+            lines = lines[: _first_row(lines, dialog)]
+        shared = tuple(
+            agent.label
+            for agent in self._main.agents
+            if agent.cwd == row.agent.cwd and agent.agent_id != row.agent_id and not agent.external
+        )
+        return Detail(
+            row,
+            about=tuple(filter(None, (session.agent_type, short_path(session.cwd), row.agent.watch))),
+            screen=tuple(_drawn(lines)),
+            asked=asked,
+            waiting=tuple(self._waiting(session)),
+            change=self.changes.get(session.cwd),
+            shared_with=shared,
+        )
+
+    def _waiting(self, session: AgentSession) -> list[Waiting]:
+        labels, now = self._app.labels(), self._main.now()
+        tasks = {task.id: task for task in session.tasks}
+        waiting = [tasks[each.task.id] for each in session.control.waiting() if each.task.id in tasks]
+        return [_wait(task, labels, now) for task in waiting if not task.delivery.final]
+
+    def happenings(self) -> Sequence[Happening]:
+        labels = self._app.labels()
+        found = [(task.updated_at, _message(task, labels)) for task in self._host.tasks[-HAPPENINGS:]]
+        for agent_id, session in self._host.agents.items():
+            passages = _turning_points(session.timeline.passages)[-HAPPENINGS:]
+            found += [(passage.at, _passage(passage, labels.get(agent_id, ""))) for passage in passages]
+        found.sort(key=lambda each: each[0], reverse=True)
+        return [happening for _at, happening in found[:HAPPENINGS]]
+
+
+def _turning_points(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with which the agent began to ask, was done, failed or ended."""
+    first = [next(group) for _state, group in groupby(passages, key=lambda passage: passage.state)]
+    found = [passage for passage in first if passage.state in (*CALLING, AgentState.EXITED)]
+    found += [
+        passage
+        for before, passage in pairwise(first)
+        if passage.state is AgentState.READY and before.state in (AgentState.PROCESSING, *CALLING)
+    ]
+    return sorted(found, key=lambda passage: passage.at)
+
+
+def _has_worked(session: AgentSession) -> bool:
+    return any(each.state is AgentState.PROCESSING for each in session.timeline.passages) or any(
+        session.tasks
+    )
+
+
+def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
+    working = [task for task in session.tasks if task.state is TaskState.WORKING]
+    if not working:
+        return ""
+    return f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}"
+
+
+def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
+    seconds = (now - task.updated_at).total_seconds()
+    held = task.delivery is DeliveryState.HELD
+    return Waiting(
+        f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}",
+        one_line(task.text),
+        f"{delivery_mark(task).word} {since(seconds)}",
+        one_line(task.reason),
+        for_long=held and seconds > HELD_LONG,
+    )
+
+
+def _message(task: Task, labels: dict[str, str]) -> Happening:
+    mark = delivery_mark(task)
+    way = f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}"
+    when = f"{task.updated_at.astimezone():%H:%M}"
+    return Happening(when, mark.glyph, mark.colour, way, f"{mark.word}: {one_line(task.text)}")
+
+
+def _passage(passage: Passage, who: str) -> Happening:
+    mark = state_mark(passage.state)
+    about = subject(one_line(passage.report.detail)) if passage.state in CALLING else ""
+    word = "done" if passage.state is AgentState.READY else mark.word
+    text = f"{word}: {about}" if about else word
+    return Happening(f"{passage.at.astimezone():%H:%M}", mark.glyph, mark.colour, who, text)
+
+
+def _asked(agent_id: str, dialog: Dialog) -> Asked:
+    lines = tuple(_drawn(dialog.lines[: len(dialog.body)]))
+    choices = tuple(
+        Choice("y" if option.allows_once else "n" if option.denies else "", option.number, option.words)
+        for option in dialog.options
+    )
+    return Asked(agent_id, dialog.serial, dialog.fingerprint, lines, choices)
+
+
+def _first_row(lines: Sequence[TerminalLine], dialog: Dialog) -> int:
+    """Return the row of the screen at which a dialog begins; 0 if that is not found."""
+    first = next((text.rstrip() for text in dialog.text if text.strip()), "")
+    rows = [y for y, line in enumerate(lines) if line.text.rstrip() == first]
+    return rows[-1] if first and rows else 0
+
+
+def _drawn(lines: Sequence[TerminalLine]) -> list[Line]:
+    """Return lines of a terminal as pieces, without the blanks around them."""
+    drawn = [_pieces(line) for line in lines[-SCREEN_LINES:]]
+    said = [at for at, line in enumerate(drawn) if any(piece.text.strip() for piece in line)]
+    return drawn[said[0] : said[-1] + 1] if said else []
+
+
+def _pieces(line: TerminalLine) -> Line:
+    pieces = [
+        Piece(measured(text, cells) if doubtful else text, style_words(style))
+        for coded, style, _cells in line.coded_runs()
+        for text, cells, doubtful in parts(coded)
+    ]
+    while pieces and not {"on", "reverse", "underline"} & set(pieces[-1].style.split()):
+        if text := pieces[-1].text.rstrip():
+            return [*pieces[:-1], Piece(text, pieces[-1].style)]
+        pieces.pop()
+    return pieces

@@ -1,0 +1,157 @@
+"""The demo: a scripted person and four scripted agents, with real processes, messages, locks and dialogs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState
+from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.tour import Page, Runs
+
+from .shell import Shell
+from .tour import key_press
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
+
+TEAM = ("mia", "leo", "ada", "tom")
+PLAYERS = tuple(
+    AgentSpec("dummy", name, args=("--name", name, "--part", name, "--word-delay", "45")) for name in TEAM
+)
+LOOK_SECONDS = 0.1
+KEY_SECONDS = 0.07
+READ_SECONDS = 3.5  # how long a caption can be read after what it is about has happened
+MOST_SECONDS = 30.0  # how long a scene waits for what it shows: on a slow machine the demo goes on without it
+
+
+class Demo:
+    """Plays the scenes one after another; the person may type at any time."""
+
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+
+    async def play(self) -> None:
+        await self._until(lambda: all(self._is(name, AgentState.READY) for name in TEAM))
+        for scene in (self._team, self._message, self._locks, self._draft, self._dialog, self._overview):
+            await scene()
+        way = self._app.keymap.way("quit")
+        self._caption("That was all", [("They are real processes: write to them.", "")], f"{way} quits.")
+
+    # Scenes
+
+    async def _team(self) -> None:
+        about = "Each agent runs unmodified in its own pane. These four are scripts; yours think."
+        self._caption("Four agents work on one project", [(about, "")])
+        await self._read()
+
+    async def _message(self) -> None:
+        about: Runs = [("Type to the agent in focus as in a bare terminal: it gets to work, ", "")]
+        self._caption("They write to one another", [*about, ("and asks another one.", "bold $ink")])
+        await self._type("mia", "add totals to the cart", enter=True)
+        await self._until(lambda: self._done("mia", "leo"))
+        await self._read()
+
+    async def _locks(self) -> None:
+        about: Runs = [("mia has locked src/cart.py, to write it: ", ""), ("leo is refused.", "bold $ink")]
+        self._caption("One writer for each file", about)
+        await self._type("ada", "@leo test the totals", enter=True)
+        await self._type("ada", "mention the new")  # meanwhile, so that the next scene can begin
+        await self._until(lambda: self._done("ada", "leo"))
+        await self._read()
+
+    async def _draft(self) -> None:
+        about: Runs = [("leo wrote to ada. It is held, ", ""), ("because you are typing there.", "bold $ink")]
+        self._caption("Your draft is safe", about)
+        await self._until(lambda: self._delivery("leo", "ada") is DeliveryState.HELD)
+        await self._read()
+        self._caption("Your draft is safe", [("Your line goes first, and the message right after it.", "")])
+        await self._type("ada", " totals", enter=True)
+        await self._until(lambda: self._done("leo", "ada"))
+        await self._read()
+
+    async def _dialog(self) -> None:
+        about: Runs = [("tom wants to delete a folder. ", ""), ("No message answers a dialog.", "bold $ink")]
+        self._caption("Only you give permission", about)
+        await self._type("mia", "@tom clean up", enter=True)
+        await self._until(lambda: self._is("tom", AgentState.WAITING))
+        await self._read()
+        for _ in TEAM:
+            if self._is_active("tom"):
+                break
+            self._app.perform("next_waiting")
+        await self._read()
+        if self._is_active("tom"):
+            self._press("3")
+        await self._until(lambda: self._is("tom", AgentState.READY))
+        self._caption("Only you give permission", [("Denied, by you.", "bold $ink")])
+        await self._read()
+
+    async def _overview(self) -> None:
+        self._caption(
+            "All of it at a glance", [("Who works, who needs you, what became of each message.", "")]
+        )
+        self._app.perform("board")
+        await self._read()
+        await self._read()
+        self._app.perform("board")
+
+    # What scenes are made of
+
+    def _caption(self, title: str, about: Runs, why: str = "") -> None:
+        self._main.tour_panel.page = Page(title, [about], why)
+
+    async def _read(self) -> None:
+        await asyncio.sleep(READ_SECONDS)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        clock = asyncio.get_running_loop().time
+        end = clock() + MOST_SECONDS
+        while not condition() and clock() < end:  # noqa: ASYNC110 - no event reports all of it
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _type(self, name: str, text: str, *, enter: bool = False) -> None:
+        session = self._session(name)
+        if session is None:
+            return
+        self._main.go_to(session.agent_id)
+        keys: Sequence[str] = [*text, "enter"] if enter else list(text)
+        for key in keys:
+            await asyncio.sleep(KEY_SECONDS)
+            if self._main.active != session.agent_id:
+                return
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        view = self._app.active_view
+        if isinstance(view, TerminalView):
+            view.post_message(key_press(key))
+
+    def _session(self, name: str) -> AgentSession | None:
+        return next((each for each in self._host.agents.values() if each.name == name), None)
+
+    def _is(self, name: str, state: AgentState) -> bool:
+        session = self._session(name)
+        return session is not None and session.report.state is state
+
+    def _is_active(self, name: str) -> bool:
+        session = self._session(name)
+        return session is not None and session.agent_id == self._main.active
+
+    def _delivery(self, sender: str, receiver: str) -> DeliveryState | None:
+        """How far the last message between two agents has come."""
+        names = {each.agent_id: each.name for each in self._host.agents.values()}
+        return next(
+            (
+                task.delivery
+                for task in reversed(self._host.tasks)
+                if (names.get(task.sender.sender_id), names.get(task.target)) == (sender, receiver)
+            ),
+            None,
+        )
+
+    def _done(self, sender: str, receiver: str) -> bool:
+        return self._delivery(sender, receiver) is DeliveryState.DONE

@@ -1,0 +1,463 @@
+"""The board: all agents by urgency, and the chosen one with what it asks, which can be answered from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.geometry import Region
+from textual.reactive import var
+from textual.strip import Strip
+from textual.style import Style
+from textual.timer import Timer
+from textual.widget import Widget
+
+from synapse_tui.actions import BOARD_KEYS
+from synapse_tui.model import AgentState
+
+from .agent_rows import Line
+from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Memo, Readiness, draw
+from .board_model import BoardModel, Row
+from .error_handling import FaultTolerant
+from .fit import Piece
+from .states import SPINNER_INTERVAL
+
+if TYPE_CHECKING:
+    from textual.events import Key
+
+LOOK_SECONDS = 1.0  # how often durations are updated
+PICTURE_SECONDS = 0.25  # how often the picture of the chosen agent follows its screen
+DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until it can be answered
+_COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
+_ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
+_AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "interrupt": "interrupt"}
+_MOVES = {"up": -1, "down": 1, "first": -10_000, "last": 10_000}
+
+
+class BoardSource(Protocol):
+    """What the board reads, and what its keys do."""
+
+    project: str
+
+    def rows(self) -> Sequence[Row]:
+        """Return a row for each agent."""
+
+    def detail(self, row: Row) -> Detail:
+        """Return what is shown of the chosen agent."""
+
+    def picture_version(self, agent_id: str) -> object:
+        """Return a value that changes whenever the agent's screen may have changed."""
+
+    def happenings(self) -> Sequence[Happening]:
+        """Return what happened lately, newest first."""
+
+    def perform(self, action_id: str, *arguments: str) -> None:
+        """Run an action of the application."""
+
+    def answer(self, asked: Asked, choice: Choice) -> None:
+        """Answer a dialog, if it is still the one that was shown."""
+
+
+class Answering:
+    """Decides when the shown dialog can be answered: a key that was meant for another one must not count."""
+
+    def __init__(self) -> None:
+        self._shown: Asked | None = None
+        self._since = float("-inf")
+        self._changed = False
+        self._sent: tuple[str, int, str] | None = None
+        self.whole = True  # whether all lines of the dialog are shown
+
+    def show(self, asked: Asked | None, now: float) -> None:
+        before, self._shown = self._shown, asked
+        if asked is None:
+            self._changed = False
+        elif before is None or _binding(before) != _binding(asked):
+            self._changed = before is not None and before.agent_id == asked.agent_id
+            self._since = now
+            self._sent = None
+
+    def sent(self, asked: Asked) -> None:
+        self._sent = _binding(asked)
+
+    def refused(self, now: float) -> None:
+        """Show the dialog again after an answer to it was refused."""
+        self._sent, self._since, self._changed = None, now, True
+
+    def readiness(self, now: float) -> Readiness:
+        if self._shown is not None and self._sent == _binding(self._shown):
+            return "sent"
+        if not self.whole:
+            return "hidden"
+        if now < self._since + DEAD_SECONDS:
+            return "changed" if self._changed else "resting"
+        return "ready"
+
+    def wakes(self, now: float) -> float | None:
+        """Return the seconds until the dialog can be answered; None if time alone does not change that."""
+        left = self._since + DEAD_SECONDS - now
+        return left if self._shown is not None and left > 0 else None
+
+
+def _binding(asked: Asked) -> tuple[str, int, str]:
+    return asked.agent_id, asked.serial, asked.fingerprint
+
+
+class Board(FaultTolerant, Widget, can_focus=True):
+    """Draws the board and handles its keys; only cells that changed are drawn again."""
+
+    DEFAULT_CSS = "Board { width: 1fr; height: 1fr; background: $ground; color: $ink; display: none; }"
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    hovered: var[str] = var("")  # target under the pointer
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self.clock = clock
+        self.source: BoardSource | None = None
+        self.model = BoardModel()
+        self.answering = Answering()
+        self.empty = ""
+        self.notice: Sequence[Piece] = ()
+        self.find: str | None = None
+        self._refusal = ("", "")  # agent id and reason of the last refused answer
+        self._detail: Detail | None = None
+        self._version: object = None
+        self._frame = 0
+        self._memo = Memo()
+        self._lines: list[Line] = []
+        self._pressed_on = ""
+        self._tickers: list[Timer] = []
+        self._spinner: Timer | None = None
+        self._following = False
+        self._settling: Timer | None = None
+        self._waking: Timer | None = None
+        self._base: Style | None = None
+        self._looks: dict[str, RichStyle] = {}
+
+    # Showing
+
+    def on_mount(self) -> None:
+        for seconds, work in (
+            (LOOK_SECONDS, self.look),
+            (PICTURE_SECONDS, self._follow_picture),
+        ):
+            self._tickers.append(self.set_interval(seconds, work, pause=True))
+        self._spinner = self.set_interval(SPINNER_INTERVAL, self._turn, pause=True)
+
+    def begin(self, active: str) -> None:
+        """Start to follow the agents; choose the one that needs the user most, else the active one."""
+        self._following = True
+        for timer in self._tickers:
+            timer.resume()
+        self.find = None
+        self.model.find("")
+        self.look()
+        first = next((row for row, _state in self.model.rows if row.agent.needs_attention), None)
+        self.choose(first.agent_id if first is not None else active)
+
+    def end(self) -> None:
+        self._following = False
+        for timer in self._tickers:
+            timer.pause()
+        if self._spinner is not None:
+            self._spinner.pause()
+
+    @property
+    def _shown(self) -> bool:
+        return self.source is not None and self.is_attached and self.display and self.size.height > 0
+
+    def look(self) -> None:
+        """Read everything again."""
+        if self.source is not None and self.display:
+            self.model.show(self.source.rows(), self.clock())
+            works = any(row.agent.state is AgentState.PROCESSING for row, _state in self.model.rows)
+            if self._spinner is not None:
+                (self._spinner.resume if works and self._following else self._spinner.pause)()
+            self._look_at_chosen()
+
+    def _look_at_chosen(self) -> None:
+        row, source = self.model.chosen_row, self.source
+        if row is None or source is None:
+            self._detail = None
+        else:
+            self._version = source.picture_version(row.agent_id)
+            self._detail = source.detail(row)
+        self.answering.show(self._detail.asked if self._detail is not None else None, self.clock())
+        self._draw()
+
+    def _follow_picture(self) -> None:
+        row = self.model.chosen_row
+        if row is None or self.source is None or not self._shown:
+            return
+        if self.source.picture_version(row.agent_id) != self._version:
+            self._look_at_chosen()
+
+    def _turn(self) -> None:
+        if self._shown and self.app.app_focus and self.app.animation_level != "none":
+            self._frame += 1
+            self._draw()
+
+    def on_resize(self) -> None:
+        self._lines = []
+        self.look()
+
+    def watch_hovered(self) -> None:
+        self._draw()
+
+    def show_notice(self, notice: Sequence[Piece]) -> None:
+        self.notice = notice
+        self._draw()
+
+    def refuse(self, agent_id: str, reason: str) -> None:
+        self._refusal = (agent_id, reason)
+        self.answering.refused(self.clock())
+        self.look()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        if not self._shown:
+            return
+        view = self._view()
+        drawing = draw(view, self.size.width, self.size.height, self._memo)
+        if drawing.whole != self.answering.whole:
+            self.answering.whole = drawing.whole or self._asked is None
+            view = replace(view, readiness=self.answering.readiness(self.clock()))
+            drawing = draw(view, self.size.width, self.size.height, self._memo)
+        lines = [self._hover(line) for line in drawing.lines] if self.hovered else drawing.lines
+        self._show_lines(lines)
+        self._plan()
+
+    def _view(self) -> BoardView:
+        source = self.source
+        refused, reason = self._refusal
+        return BoardView(
+            source.project if source is not None else "",
+            self.model.rows,
+            self.model.counts,
+            self.model.chosen,
+            self._detail,
+            self.answering.readiness(self.clock()),
+            reason if refused == self.model.chosen else "",
+            source.happenings() if source is not None else (),
+            self._hints(),
+            self.find,
+            self.notice,
+            "" if self.find else self.empty,
+            self._frame,
+        )
+
+    def _hover(self, line: Line) -> Line:
+        return [
+            replace(piece, style=f"{piece.style} on $raised".strip())
+            if piece.target == self.hovered and "$select" not in piece.style
+            else piece
+            for piece in line
+        ]
+
+    def _show_lines(self, lines: list[Line]) -> None:
+        before, self._lines = self._lines, lines
+        if len(before) != len(lines):
+            self.refresh()
+            return
+        regions = [
+            Region(start, y, end - start, 1)
+            for y, (old, new) in enumerate(zip(before, lines, strict=True))
+            if old != new
+            for start, end in [_difference(old, new, self.size.width)]
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def _plan(self) -> None:
+        """Set the timers for what time alone changes."""
+        now = self.clock()
+        self._settling = self._later(self._settling, self.model.unsettled(now), self.look)
+        self._waking = self._later(self._waking, self.answering.wakes(now), self._draw)
+
+    def _later(self, timer: Timer | None, seconds: float | None, work: Callable[[], None]) -> Timer | None:
+        if timer is not None:
+            timer.stop()
+        return self.set_timer(max(seconds, 0.01), work) if seconds is not None else None
+
+    def render_line(self, y: int) -> Strip:
+        if y >= len(self._lines):
+            return Strip.blank(self.size.width)
+        base = self.visual_style
+        if base != self._base:
+            self._base, self._looks = base, {}
+        return Strip([Segment(piece.text, self._look(base, piece.style)) for piece in self._lines[y]])
+
+    def _look(self, base: Style, style: str) -> RichStyle:
+        look = self._looks.get(style)
+        if look is None:
+            look = self._looks[style] = (base + self._get_style(style)).rich_style
+        return look
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._base = None
+
+    # Keys
+
+    @property
+    def _asked(self) -> Asked | None:
+        return self._detail.asked if self._detail is not None else None
+
+    def _hints(self) -> list[Hint]:
+        """Return the keys that do something now."""
+        if self.find is not None:
+            return [Hint("Enter", "keep", "enter"), Hint("Esc", "show all", "escape")]
+        row, asked = self.model.chosen_row, self._asked
+        can: dict[str, bool] = dict.fromkeys((each.id for each in BOARD_KEYS), True)
+        alive = row is not None and row.agent.exit is None
+        can["open"] = row is not None
+        can["answer"] = asked is not None and bool(asked.options) and self.answering.whole
+        can["message"] = can["interrupt"] = alive
+        others = (other for other, _state in self.model.rows if row is None or other.agent_id != row.agent_id)
+        can["next"] = any(other.agent.needs_attention for other in others)
+        can["find"] = len(self.model.rows) > 1
+        hints = []
+        for each in BOARD_KEYS:
+            if each.hint and can[each.id]:
+                key = self._answer_keys(asked) if each.id == "answer" and asked is not None else each.label
+                hints.append(Hint(key, each.hint, each.keys[0]))
+        return hints
+
+    def _answer_keys(self, asked: Asked) -> str:
+        letters = [choice.key for choice in asked.options if choice.key]
+        count = len(asked.options)
+        return " ".join([*sorted(letters, reverse=True), f"1-{count}" if count > 1 else "1"])
+
+    def press(self, event: Key) -> None:
+        """Handle a key at once, before the next one, which may be for a pane that this one opens."""
+        self.model.pressed(self.clock())
+        if self.find is not None:
+            self._press_in_find(event)
+        else:
+            character = event.character or ""
+            command = _COMMANDS.get(event.key) or _COMMANDS.get(character, "")
+            if command:
+                self._do(command, character)
+        self._plan()
+
+    def _do(self, command: str, character: str = "") -> None:
+        row, source = self.model.chosen_row, self.source
+        if source is None:
+            return
+        if command in _ACTIONS:
+            source.perform(_ACTIONS[command])
+        elif command == "find":
+            self.find = ""
+            self._draw()
+        elif command in _MOVES or command == "next":
+            self._move(command)
+        elif row is not None:
+            self._do_for(row, source, command, character)
+
+    def _move(self, command: str) -> None:
+        if command == "next":
+            self.model.next_calling()
+        else:
+            self.model.step(_MOVES[command])
+        self._look_at_chosen()
+
+    def _do_for(self, row: Row, source: BoardSource, command: str, character: str) -> None:
+        if command == "answer":
+            self._answer(character)
+        elif command == "open" or row.agent.exit is None:
+            source.perform(_AGENT_ACTIONS[command], row.agent_id)
+
+    def _answer(self, key: str) -> None:
+        asked, source = self._asked, self.source
+        if asked is None or source is None or self.answering.readiness(self.clock()) != "ready":
+            return
+        choice = next((each for each in asked.options if key in (each.key, str(each.number))), None)
+        if choice is not None:
+            self._refusal = ("", "")
+            self.answering.sent(asked)
+            source.answer(asked, choice)
+            self._draw()
+
+    def _press_in_find(self, event: Key) -> None:
+        find = self.find or ""
+        if event.key == "escape":
+            self.find = None
+        elif event.key == "enter":
+            chosen, self.find = self.model.chosen, None
+            self.model.find("")
+            self.model.choose(chosen)
+        elif event.key in ("up", "down"):
+            self.model.step(-1 if event.key == "up" else 1)
+        elif event.key == "backspace":
+            self.find = find[:-1]
+        elif event.is_printable and event.character:
+            self.find = find + event.character
+        self.model.find(self.find or "")
+        self._look_at_chosen()
+
+    def choose(self, agent_id: str) -> None:
+        self.model.choose(agent_id)
+        self._look_at_chosen()
+
+    # The mouse
+
+    def target_at(self, x: int, y: int) -> str:
+        for piece in self._lines[y] if 0 <= y < len(self._lines) else ():
+            if x < piece.width:
+                return piece.target
+            x -= piece.width
+        return ""
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self.hovered = self.target_at(event.x, event.y)
+
+    def on_leave(self) -> None:
+        self.hovered = ""
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._pressed_on = self.target_at(event.x, event.y)
+
+    def on_mouse_scroll_down(self) -> None:
+        self._do("down")
+
+    def on_mouse_scroll_up(self) -> None:
+        self._do("up")
+
+    def on_click(self, event: events.Click) -> None:
+        target = self.target_at(event.x, event.y)
+        if not target or target != self._pressed_on:
+            return
+        event.stop()
+        self.model.pressed(self.clock())
+        kind, _colon, name = target.partition(":")
+        if kind == "agent" and name == self.model.chosen:
+            self._do("open")
+        elif kind == "agent":
+            self.choose(name)
+        elif kind == "answer":
+            self._answer(name)
+        elif kind == "key" and self.find is not None:
+            self._press_in_find(events.Key(name, None))
+        elif kind == "key":
+            self._do(_COMMANDS[name])
+
+
+def _difference(old: Line, new: Line, width: int) -> tuple[int, int]:
+    """Return the first and the last column that differ, as far as whole pieces tell."""
+    start = end = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        start += one.width
+    for one, other in zip(reversed(old), reversed(new), strict=False):
+        if one != other:
+            break
+        end += one.width
+    return (start, width - end) if start < width - end else (0, width)

@@ -1,0 +1,469 @@
+"""The board in the application: its keys act at once, on the chosen agent, and never reach a pane."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from textual import events
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+from synapse_tui.agents.delivery.answering import CHANGED, AnswerOutcome
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentSpec, AgentState, ExitStatus
+from synapse_tui.screens.agents import InterruptDialog
+from synapse_tui.screens.composer import Composer
+from synapse_tui.screens.dialog import Report
+from synapse_tui.screens.main import view_state
+from synapse_tui.widgets.board import Board
+from synapse_tui.widgets.board_model import REST_SECONDS
+from tests.ui.app_kit import LEADER, running, text_of, three_agents
+from tests.ui.board_kit import DIALOG, ask, team
+from tests.ui.fakes import FakeHost, FakeSession
+from tests.waiting import until
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+class Clock:
+    """The board's clock, moved by the test."""
+
+    def __init__(self, app: SynapseApp) -> None:
+        self.now = 100.0
+        self.board = app.main.board
+        self.board.clock = lambda: self.now
+
+    def forward(self, seconds: float) -> None:
+        self.now += seconds
+        self.board.look()
+
+
+@asynccontextmanager
+async def on_the_board(
+    host: FakeHost, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None], Clock]]:
+    async with running(host, size=size) as (app, pilot):
+        clock = Clock(app)
+        await pilot.press(LEADER, "b")
+        await pilot.pause()
+        clock.forward(1)
+        await pilot.pause()
+        yield app, pilot, clock
+
+
+def asking() -> tuple[FakeHost, FakeSession]:
+    host = three_agents()
+    session = host.agents[CLAUDE]
+    ask(session)
+    return host, session
+
+
+def answers(host: FakeHost) -> list[tuple[object, ...]]:
+    return [call[1:] for call in host.calls if call[0] == "answer_dialog"]
+
+
+def bound(session: FakeSession, words: str) -> tuple[object, ...]:
+    assert session.dialog is not None
+    return (session.agent_id, session.dialog.serial, session.dialog.fingerprint, words)
+
+
+def chosen(app: SynapseApp) -> str:
+    return app.main.board.model.chosen
+
+
+# Showing
+
+
+async def test_the_board_comes_and_goes_by_its_key() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        assert app.main.board_shown
+        assert app.focused is app.main.board
+        assert "3 agents" in text_of(app)
+        await pilot.press("escape")
+        assert not app.main.board_shown
+        await pilot.press("x")
+        assert host.agents[CLAUDE].typed == b"x"
+
+
+async def test_f6_goes_through_sidebar_and_board() -> None:
+    async with running(three_agents()) as (app, pilot):
+        seen = []
+        for _press in range(3):
+            await pilot.press("f6")
+            seen.append((app.main.has_class("-sidebar"), app.main.board_shown))
+        assert seen == [(True, False), (False, True), (False, False)]
+
+
+@pytest.mark.parametrize(
+    ("count", "options", "shown"),
+    [(3, {}, True), (2, {}, False), (3, {"layout": "grid"}, False), (3, {"view": {"layout": "tabs"}}, False)],
+)
+async def test_many_agents_are_shown_on_the_board_first(
+    count: int, options: dict[str, Any], shown: bool
+) -> None:
+    settings: dict[str, Any] = {"tui.board": 3}
+    host = FakeHost(**settings)
+    specs = [AgentSpec("dummy", name=f"a{number}") for number in range(count)]
+    async with running(host, specs=specs, **options) as (app, pilot):
+        await until(lambda: len(host.agents) == count)
+        assert app.main.board_shown is shown
+        if shown:
+            await pilot.press("escape")
+            host.add(AgentSpec("dummy", name="later"))
+            await pilot.pause()
+            assert not app.main.board_shown, "only at the start"
+
+
+async def test_agents_that_are_being_opened_are_on_the_board() -> None:
+    async with on_the_board(three_agents()) as (app, pilot, clock):
+        app.main.expect([AgentSpec("dummy", name="slow")])
+        clock.forward(1)
+        await pilot.pause()
+        assert "○ slow" in text_of(app)
+        assert "4 agents" in text_of(app)
+        await pilot.click(offset=place(app, "slow"))
+        assert chosen(app) == CLAUDE
+
+
+async def test_without_agents_the_board_says_how_to_open_one() -> None:
+    async with running(FakeHost(), specs=[]) as (app, pilot):
+        await pilot.press("escape")
+        app.main.show_board()
+        await pilot.pause()
+        assert "opens one" in text_of(app)
+
+
+async def test_the_view_keeps_the_board() -> None:
+    async with on_the_board(three_agents()) as (app, _pilot, _clock):
+        state = view_state(app.main)
+    async with running(three_agents(), view=state) as (app, _pilot):
+        assert app.main.board_shown
+
+
+# Keys
+
+
+async def test_keys_after_enter_go_to_the_pane_that_it_opens() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        await pilot.press("down", "enter", "h", "i")
+        assert not app.main.board_shown
+        assert app.main.active == CODEX
+        assert host.agents[CODEX].typed == b"hi"
+
+
+async def test_no_key_and_no_paste_reaches_an_agent() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        await pilot.press(*"qwertz", "tab", "space", "ctrl+c")
+        app.post_message(events.Paste("rm -rf /"))
+        await pilot.pause()
+        assert all(not session.typed for session in host.agents.values())
+        assert app.main.board_shown
+
+
+async def test_a_message_and_an_interrupt_are_for_the_chosen_agent() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        await pilot.press("down", "m")
+        await until(lambda: isinstance(app.screen, Composer))
+        assert "codex" in text_of(app)
+        await pilot.press(*"hello", "enter")
+        await until(lambda: host.calls[-1] == ("send", CODEX, "hello", "", 3))
+        await until(lambda: app.screen is app.main)
+        assert app.focused is app.main.board
+        await pilot.press("i")
+        await until(lambda: isinstance(app.screen, InterruptDialog))
+        await pilot.press("enter")
+        await until(lambda: ("interrupt", CODEX, "") in host.calls)
+
+
+async def test_an_ended_agent_takes_neither_messages_nor_interrupts() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, clock):
+        host.agents[CLAUDE].end(ExitStatus(code=1))
+        await pilot.pause()
+        clock.forward(1)
+        app.main.board.choose(CLAUDE)
+        await pilot.pause()
+        assert "message" not in text_of(app).splitlines()[-1]
+        await pilot.press("m", "i")
+        assert app.screen is app.main
+
+
+async def test_actions_on_an_agent_are_for_the_chosen_one() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        await pilot.press("down", LEADER, "x")
+        await until(lambda: CODEX not in host.agents)
+        assert list(host.agents) == [CLAUDE, GEMINI]
+        assert app.main.board_shown
+
+
+async def test_help_lists_the_keys_of_the_board() -> None:
+    async with on_the_board(three_agents()) as (app, pilot, _clock):
+        await pilot.press("?")
+        await until(lambda: isinstance(app.screen, Report))
+        await pilot.press("escape")
+        await until(lambda: app.screen is app.main)
+        assert app.focused is app.main.board
+
+
+async def test_finding_narrows_the_rows_and_enter_keeps_the_choice() -> None:
+    async with on_the_board(three_agents()) as (app, pilot, _clock):
+        await pilot.press("/", *"alic")
+        assert [row.agent.label for row, _state in app.main.board.model.rows] == ["alice"]
+        await pilot.press("backspace", "enter")
+        assert len(app.main.board.model.rows) == 3
+        assert chosen(app) == GEMINI
+        await pilot.press("/", *"nothing")
+        assert "nothing matches" in text_of(app)
+        await pilot.press("escape")
+        assert len(app.main.board.model.rows) == 3
+
+
+async def test_next_chooses_who_needs_the_user() -> None:
+    host, _session = asking()
+    async with on_the_board(host) as (app, pilot, _clock):
+        assert chosen(app) == CLAUDE
+        host.agents[GEMINI].become(AgentState.READY, unseen=True)
+        await pilot.pause()
+        await pilot.press("a")
+        assert chosen(app) == GEMINI
+
+
+# Answering
+
+
+async def test_y_answers_the_dialog_that_is_shown() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, _clock):
+        await pilot.press("y")
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [bound(session, "Yes")]
+        assert "claude: Yes" in text_of(app).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("n", "No, and tell it what to do instead"), ("2", "Yes, and do not ask again for rm in shop")],
+)
+async def test_each_option_has_its_key(key: str, words: str) -> None:
+    host, session = asking()
+    async with on_the_board(host) as (_app, pilot, _clock):
+        await pilot.press(key)
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [bound(session, words)]
+
+
+async def test_an_answer_is_given_once() -> None:
+    host, _session = asking()
+    async with on_the_board(host) as (_app, pilot, _clock):
+        await pilot.press("y", "y", "1")
+        await pilot.pause()
+        assert len(answers(host)) == 1
+
+
+async def test_a_dialog_that_changes_under_the_finger_is_not_answered() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        ask(session, DIALOG.replace("rm -rf build", "rm -rf /"), serial=2, asks="wants to run rm -rf /")
+        await pilot.pause()
+        await pilot.press("y")
+        assert not answers(host)
+        assert "changed: look again" in text_of(app)
+        clock.forward(0.4)
+        await pilot.press("y")
+        assert not answers(host)
+        clock.forward(0.2)
+        await pilot.press("y")
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [bound(session, "Yes")]
+
+
+async def test_a_dialog_that_changed_before_it_was_drawn_is_bound_to_what_was_shown() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (_app, pilot, _clock):
+        shown = bound(session, "Yes")
+        assert session.dialog is not None
+        session.dialog = replace(session.dialog, serial=2)  # no event has come yet
+        await pilot.press("y")
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [shown], "the host sees that it is another one, and refuses"
+
+
+async def test_of_two_that_ask_the_chosen_one_is_answered_wherever_its_row_is() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        other = host.agents[GEMINI]
+        host.clock = lambda: -50.0  # it has asked for longer: its row goes above the other
+        ask(other, asks="wants to edit a file")
+        await pilot.pause()
+        clock.forward(1)
+        await pilot.pause()
+        assert [row.agent_id for row, _state in app.main.board.model.rows][:2] == [GEMINI, CLAUDE]
+        await pilot.press("y")
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [bound(session, "Yes")]
+        await pilot.press("up", "y")
+        assert len(answers(host)) == 1, "it has just been chosen"
+        clock.forward(0.5)
+        await pilot.press("y")
+        await until(lambda: len(answers(host)) == 2)
+        assert answers(host)[1] == bound(other, "Yes")
+
+
+async def test_rows_do_not_move_between_two_keys() -> None:
+    host, _session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        await pilot.press("down")
+        second = chosen(app)
+        host.clock = lambda: -50.0
+        ask(host.agents[GEMINI])
+        await pilot.pause()
+        clock.forward(REST_SECONDS / 2)
+        assert app.main.board.model.rows[0][0].agent_id == CLAUDE
+        clock.forward(REST_SECONDS / 2)
+        assert app.main.board.model.rows[0][0].agent_id == GEMINI
+        assert chosen(app) == second
+
+
+async def test_a_refusal_is_shown_with_its_reason() -> None:
+    host, _session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        host.outcome = AnswerOutcome(closed=False, reason="you are typing in its pane")
+        await pilot.press("y")
+        await until(lambda: "you are typing in its pane" in text_of(app))
+        host.outcome = AnswerOutcome(closed=False, reason=CHANGED)
+        clock.forward(1)
+        await pilot.press("y")
+        await until(lambda: CHANGED in text_of(app))
+
+
+async def test_a_dialog_that_does_not_fit_is_not_answered_here() -> None:
+    host, session = asking()
+    long = DIALOG.replace("  Remove", "".join(f"  line {number}\r\n" for number in range(12)) + "  Remove")
+    async with on_the_board(host, size=(60, 20)) as (app, pilot, clock):
+        session.terminal.resize(80, 50)
+        ask(session, long, serial=2)
+        await pilot.pause()
+        clock.forward(1)
+        await pilot.pause()
+        assert "too long to answer here" in text_of(app)
+        await pilot.press("y", "1")
+        assert not answers(host)
+
+
+async def test_an_agent_that_asks_nothing_has_no_keys_to_answer() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        assert "answer" not in text_of(app).splitlines()[-1]
+        await pilot.press("y", "n", "1")
+        assert not answers(host)
+
+
+# The mouse
+
+
+def place(app: SynapseApp, text: str) -> tuple[int, int]:
+    for y, row in enumerate(text_of(app).splitlines()):
+        if text in row:
+            return row.index(text), y
+    raise AssertionError(f"'{text}' is not shown:\n{text_of(app)}")
+
+
+async def test_one_click_chooses_and_a_second_one_opens() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        x, y = place(app, "alice")
+        await pilot.click(offset=(x + 30, y))  # the row is a target over its whole length
+        assert chosen(app) == GEMINI
+        assert app.main.board_shown
+        await pilot.click(offset=(x, y))
+        assert app.main.active == GEMINI
+        assert not app.main.board_shown
+
+
+async def test_an_option_needs_the_button_pressed_and_released_on_it() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, _clock):
+        x, y = place(app, "Yes, and do not")
+        await pilot.mouse_down(offset=(x, y))
+        await pilot.mouse_up(offset=(x, y + 1))
+        assert not answers(host)
+        await pilot.click(offset=(x, y))
+        await until(lambda: bool(answers(host)))
+        assert answers(host) == [bound(session, "Yes, and do not ask again for rm in shop")]
+
+
+async def test_an_option_cannot_be_clicked_just_after_the_frame_has_changed() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        ask(session, serial=2)
+        await pilot.pause()
+        x, y = place(app, "Yes, and do not")
+        await pilot.click(offset=(x, y))
+        assert not answers(host)
+        clock.forward(0.5)
+        await pilot.click(offset=(x, y))
+        await until(lambda: bool(answers(host)))
+
+
+async def test_hints_can_be_clicked() -> None:
+    async with on_the_board(three_agents()) as (app, pilot, _clock):
+        await pilot.click(offset=place(app, "back"))
+        assert not app.main.board_shown
+
+
+# What else happens meanwhile
+
+
+async def test_what_finishes_behind_the_board_counts_as_unseen() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, clock):
+        assert not host.agents[CLAUDE].focused
+        host.agents[CLAUDE].end(ExitStatus(code=1))
+        await pilot.pause()
+        clock.forward(1)
+        assert app.main.board.model.rows[0][0].agent.needs_attention
+
+
+async def test_the_board_keeps_the_keyboard_when_agents_come_and_go() -> None:
+    host = three_agents()
+    async with on_the_board(host) as (app, pilot, _clock):
+        host.add(AgentSpec("dummy", name="new"))
+        await pilot.pause()
+        await host.close(CLAUDE)
+        await pilot.pause()
+        app.post_message(events.AppBlur())
+        await pilot.pause()
+        app.post_message(events.AppFocus())
+        await pilot.pause()
+        assert app.focused is app.main.board
+        await pilot.press("x")
+        assert all(not session.typed for session in host.agents.values())
+
+
+async def test_nothing_is_drawn_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[Region, ...]] = []
+    host = FakeHost()
+    team(host)
+    async with on_the_board(host) as (app, pilot, clock):
+        clock.forward(1)
+        await pilot.pause()
+        monkeypatch.setattr(Board, "refresh", lambda _board, *regions, **_options: drawn.append(regions))
+        app.main.board.look()
+        app.main.board._follow_picture()
+        app.main.board._turn()  # the spinner stands still: movement is not wanted
+        assert drawn == []
+        app.animation_level = "full"
+        app.main.board._turn()
+        (rows,) = drawn
+        working = [y for y, row in enumerate(text_of(app).splitlines()) if row.startswith("  ◐")]
+        assert [(region.y, region.height) for region in rows] == [(y, 1) for y in working]
+        assert all(region.width < 60 for region in rows)
