@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPENING = 30.0
-"""The same while the file is opened for the first time, which imports SQLModel."""
+"""The same while the file is opened for the first time; SQLModel is imported before."""
 RETRY = 1.0
 LINGER = 2.0
 """Seconds that a change of only a reason may wait for others."""
