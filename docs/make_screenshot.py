@@ -17,9 +17,11 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
+from synapse_tui.themes import DARK
 
 NAMES = ("planner", "coder", "reviewer")
 SIZE = (132, 38)
+RICH_GROUND = "#292929"  # background of exported pictures
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -36,7 +38,7 @@ async def main() -> None:
         project.mkdir()
         paths = UserPaths(Path(scratch))
         settings = load_settings(project, paths=paths, environ={}, trusted=lambda *_: False)
-        os.environ["HOME"] = scratch  # paths are shown from there
+        os.environ |= {"HOME": scratch, "COLORTERM": "truecolor"}  # paths are shown from there
         environ = dict(os.environ)
         host = Host(
             project,
@@ -70,7 +72,8 @@ async def main() -> None:
                 await host.send("reviewer", "and say what is red", sender=planner.agent_id)
                 await asyncio.sleep(2.0)
                 await pilot.pause()
-                svg = app.export_screenshot(title="synapse-tui")
+                # the terminal's own background, behind the panes, is the theme's too
+                svg = app.export_screenshot(title="synapse-tui").replace(RICH_GROUND, DARK["ground"])
         finally:
             await host.stop()
     Path(__file__).with_name("screenshot.svg").write_text(svg, encoding="utf-8")

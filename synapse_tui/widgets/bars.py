@@ -155,6 +155,8 @@ class TabBar(SegmentBar):
     project: reactive[str] = reactive("")
     frame: var[int] = var(0)
 
+    # what the names were fitted for, the names, and what stands at the right
+    _fitted: tuple[object, Sequence[str] | None, Sequence[Piece]] | None = None
     _timer: Timer | None = None
 
     def on_mount(self) -> None:
@@ -172,35 +174,40 @@ class TabBar(SegmentBar):
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        edge = Piece(" ")
+        every = (*self.agents, *self.expected)
+        key = (every, self.active, self.project, width)
+        if self._fitted is None or self._fitted[0] != key:  # not while only spinners turn
+            self._fitted = key, *self._fit(every, width)
+        _, names, right = self._fitted
+        if names is None:
+            return self._scrolled(every, width - width_of(right)), right
+        tabs = (self._tab(agent, name) for agent, name in zip(every, names, strict=True))
+        return [Piece(" "), *(piece for tab in tabs for piece in tab)], right
+
+    def _fit(self, every: Sequence[AgentView], width: int) -> tuple[Sequence[str] | None, Sequence[Piece]]:
+        """Return the names that fit, all different, and what stands at the right; no names if none fit.
+
+        Names become shorter first, then calm tabs lose theirs, then the project's name goes.
+        """
         project = [Piece(f" {shorten(self.project, 30, 'middle')} ", "$faint")] if self.project else []
         new = [Piece(" + new ", "$muted", NEW, "New agent")]
         plus = [Piece(" + ", "$muted", NEW, "New agent")]
-        for right in ([*new, *project], [*plus, *project], plus):
-            tabs = self._tabs(width - 1 - width_of(right), calm=right[0] is plus[0])
-            if tabs is not None:
-                return [edge, *tabs], right
-        return self._scrolled(width - width_of(plus)), plus
-
-    def _tabs(self, width: int, *, calm: bool) -> list[Piece] | None:
-        """Return all tabs with different names of the same width; calm ones may be a number and a sign."""
-        every = (*self.agents, *self.expected)
         longest = max((cell_len(agent.label) for agent in every), default=0)
-        for named in (self._any, self._calls, self._is_active) if calm else (self._any,):
-            for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
-                tabs = self._row_of(every, limit, named)
-                if sum(map(width_of, tabs)) <= width:
-                    return [piece for tab in tabs for piece in tab]
-        return None
+        for right in ([*new, *project], [*plus, *project], plus):
+            room = width - 1 - width_of(right)
+            for named in (self._any, self._calls, self._is_active) if right[0] is plus[0] else (self._any,):
+                for limit in range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1):
+                    names = self._names(every, limit, named)
+                    tabs = (self._tab(agent, name) for agent, name in zip(every, names, strict=True))
+                    if sum(map(width_of, tabs)) <= room:
+                        return names, right
+        return None, plus
 
-    def _row_of(
+    def _names(
         self, every: Sequence[AgentView], limit: int, named: Callable[[AgentView], bool]
-    ) -> list[list[Piece]]:
+    ) -> Sequence[str]:
         labels = distinct(tuple(agent.label for agent in every), limit)
-        return [
-            self._tab(agent, label if named(agent) else "")
-            for agent, label in zip(every, labels, strict=True)
-        ]
+        return [label if named(agent) else "" for agent, label in zip(every, labels, strict=True)]
 
     def _any(self, _agent: AgentView) -> bool:
         return True
@@ -211,9 +218,9 @@ class TabBar(SegmentBar):
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
 
-    def _scrolled(self, width: int) -> list[Piece]:
-        every = (*self.agents, *self.expected)
-        tabs = self._row_of(every, MIN_LABEL, self._is_active)
+    def _scrolled(self, every: Sequence[AgentView], width: int) -> list[Piece]:
+        names = self._names(every, MIN_LABEL, self._is_active)
+        tabs = [self._tab(agent, name) for agent, name in zip(every, names, strict=True)]
         if not tabs:
             return []
         width -= 4
