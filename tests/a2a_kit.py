@@ -13,6 +13,7 @@ import httpx
 
 from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
+from tests.waiting import PATIENCE
 
 V1 = {"A2A-Version": "1.0"}
 AT_ONCE = {"returnImmediately": True}
@@ -33,7 +34,7 @@ class GivenAgent(FakeAgent):
 
     async def taken(self) -> Task:
         """Wait for the next message."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return await self.given.get()
 
     async def works(self) -> Task:

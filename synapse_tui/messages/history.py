@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPENING = 30.0
-"""The same while the file is opened for the first time, which imports SQLModel."""
+"""The same while the file is opened for the first time; SQLModel is imported before."""
 RETRY = 1.0
 LINGER = 2.0
 """Seconds that a change of only a reason may wait for others."""
@@ -85,6 +85,7 @@ class History:
         self._waiters: list[asyncio.Future[None]] = []
         self._wanted = asyncio.Event()
         self._linger: asyncio.TimerHandle | None = None
+        self._imported = asyncio.Event()
         self._opened = False
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
@@ -150,6 +151,7 @@ class History:
         self._waiters.append(waiter)
         self._wanted.set()
         try:
+            await self._imported.wait()  # on a busy machine this takes longer than any disk
             async with asyncio.timeout(seconds):
                 await waiter
         except TimeoutError:
@@ -247,6 +249,9 @@ class History:
     # -- writing ---
 
     async def _work(self) -> None:
+        with contextlib.suppress(Exception):  # reported by the first write
+            await asyncio.get_running_loop().run_in_executor(self._thread, _import_database)
+        self._imported.set()
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -313,15 +318,19 @@ class History:
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     def _make(self) -> Database:
-        from .database import Database  # noqa: PLC0415 - imports SQLModel
-
-        return Database(
+        return _import_database()(
             self._location, owner=self._owner, alive=self._alive, clock=self._clock, busy=self._busy
         )
 
     def _close(self) -> None:
         if self._database is not None:
             self._database.close()
+
+
+def _import_database() -> type[Database]:
+    from .database import Database  # noqa: PLC0415 - imports SQLModel
+
+    return Database
 
 
 READING = "the history is being read"

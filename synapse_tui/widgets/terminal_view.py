@@ -419,6 +419,8 @@ class TerminalView(Widget, can_focus=True):
     # Drawing
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        if not self.is_attached:  # removed, without colors by now, and still in the layout
+            return [Strip.blank(crop.width)] * crop.height
         return self._painter.strips(crop)
 
     def render_line(self, y: int) -> Strip:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -64,4 +66,4 @@ def hosted(
             yield Hosted(folder, process.pid, tuple(json.loads(told)))
         finally:
             process.stdin.close()
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)

@@ -20,6 +20,7 @@ from tests.conformance.wire import (
     connected,
     message,
 )
+from tests.waiting import PATIENCE
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"
@@ -31,15 +32,19 @@ V1_ONLY = {
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 
 
+def client_of(host: Hosted) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=host.endpoints[0], timeout=PATIENCE, trust_env=False, verify=False)
+
+
 @pytest.fixture
 async def v1(v1_host: Hosted) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=v1_host.endpoints[0], trust_env=False, verify=False) as client:
+    async with client_of(v1_host) as client:
         yield client
 
 
 @pytest.fixture
 async def dual(dual_host: Hosted) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=dual_host.endpoints[0], trust_env=False, verify=False) as client:
+    async with client_of(dual_host) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conformance.webhook import Received, webhook
 from tests.conformance.wire import TASK_NOT_FOUND, Binding, Json, Refused, message, state_of
+from tests.waiting import PATIENCE
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -74,7 +75,7 @@ async def test_what_happens_is_told_to_the_webhook(agent: Binding) -> None:
         asked = message(message_id="tck-stream-001")
         task = (await agent.send(asked, configuration={"taskPushNotificationConfig": config}))["task"]
         told: list[Received] = []
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not told or state_of(told[-1].body) != "TASK_STATE_COMPLETED":
                 told.append(await heard.get())
     for each in told:
@@ -96,7 +97,7 @@ async def test_a_repeated_message_brings_its_push_config(agent: Binding) -> None
             assert again["id"] == first["id"]
         assert [each["url"] for each in (await agent.list_push(first["id"]))["configs"]] == [url]
         await agent.send(message(message_id="tck-complete-task", taskId=first["id"]))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             assert (await heard.get()).headers["authorization"] == "Bearer secret"
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.hosted import Hosted
 from tests.conformance.webhook import webhook
 from tests.conformance.wire import Json, JsonRpc, Refused, collect
+from tests.waiting import PATIENCE
 
 TASK_NOT_FOUND = -32001
 NOT_CANCELABLE = -32002
@@ -24,7 +25,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 @pytest.fixture
 async def old(dual_host: Hosted) -> AsyncIterator[JsonRpc]:
     async with httpx.AsyncClient(
-        base_url=dual_host.endpoints[0], timeout=30, trust_env=False, verify=False
+        base_url=dual_host.endpoints[0], timeout=PATIENCE, trust_env=False, verify=False
     ) as client:
         url = (await client.get("/.well-known/agent-card.json")).json()["url"]
         yield JsonRpc(client, url, {})
@@ -147,7 +148,7 @@ async def test_push_configs(old: JsonRpc) -> None:
         assert named["pushNotificationConfig"]["url"] == url
         assert len(await old.call("tasks/pushNotificationConfig/list", about)) == 1
         await old.call("tasks/cancel", about)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             received = await heard.get()
             while received.body["status"]["state"] != "canceled":
                 received = await heard.get()

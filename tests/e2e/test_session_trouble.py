@@ -28,9 +28,9 @@ def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch,
 def test_a_host_that_is_stuck_is_told(
     run: Run, environ: dict[str, str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapse_tui.sessions.client.START_SECONDS", 1.0)
     assert run("synapse", "start", "dummy").returncode == 0
     host = host_of(run)
+    monkeypatch.setattr("synapse_tui.sessions.client.START_SECONDS", 1.0)
     host.send_signal(signal.SIGSTOP)
     try:
         started = call("synapse", "start", "dummy", environ=environ, folder=project)

@@ -24,13 +24,19 @@ from tests.asciicast import play
 from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_signals import assert_clean
 from tests.e2e.tmux_terminal import TmuxTerminal
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 
 def sessions(run: Run) -> list[dict[str, object]]:
-    done = run("synapse-tui", "ls", "--json")
-    assert done.returncode == 0, done.stderr
-    listed: list[dict[str, object]] = json.loads(done.stdout)
+    """Return the sessions once each of them answers, which a busy host may not do in time for `ls`."""
+
+    def answering() -> list[list[dict[str, object]]]:
+        done = run("synapse-tui", "ls", "--json")
+        assert done.returncode == 0, done.stderr
+        listed: list[dict[str, object]] = json.loads(done.stdout)
+        return [listed] if all(session["pid"] is not None for session in listed) else []
+
+    (listed,) = wait_until(answering, "the sessions to answer")
     return listed
 
 
@@ -212,6 +218,7 @@ def test_a_session_from_before_the_home_was_part_of_its_key_is_still_found(
 
 def test_a_host_that_is_stopped_is_woken_and_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapse_tui.cli.sessions.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("synapse_tui.cli.sessions.TERM_SECONDS", PATIENCE)
     assert run("synapse", "start", "dummy").returncode == 0
     host, programs = host_of(run), programs_of(run)
     host.send_signal(signal.SIGSTOP)

@@ -18,6 +18,9 @@ import tty
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+HINT = 0.2
+"""Seconds between two suggestions."""
+
 
 @dataclass
 class Shape:
@@ -150,7 +153,7 @@ class Agent:
             rows[0] = shape.more + shown[0]
         x, y = len(rows[-1]), len(rows) - 1
         if not self.text and shape.hints:
-            hint = shape.hints[(self.turns + self.tick // 3) % len(shape.hints)]
+            hint = shape.hints[(self.turns + self.tick) % len(shape.hints)]
             rows = [f"{rows[0]}{shape.hint_style}{hint}\x1b[0m"]
         plain = [len(row) for row in rows]
         if not self.text and shape.hints:
@@ -207,7 +210,8 @@ class Agent:
         self.draw()
         buffer = b""
         while True:
-            wait = 0.05 if self.shape.hints or self.works_until else None
+            suggests = self.shape.hints and not self.text
+            wait = 0.05 if self.works_until else HINT if suggests else None
             ready, _, _ = select.select([0], [], [], wait)
             if ready:
                 data = os.read(0, 65536)

@@ -98,7 +98,10 @@ class Rig:
         return await until(reached, lambda: f"{state} {reason}: {self.session.tasks.get(task.id)}")
 
     async def done(self, task: Task) -> Task:
-        await until(lambda: self.session.tasks.get(task.id).state.final, "the end of the task")
+        def described() -> str:
+            return f"the end of {self.session.tasks.get(task.id)}; {self.session.report}"
+
+        await until(lambda: self.session.tasks.get(task.id).state.final, described)
         return self.session.tasks.get(task.id)
 
     async def until_ended(self, *tasks: Task) -> None:

@@ -19,7 +19,7 @@ from synapse_tui.content import Artifact, Part
 from synapse_tui.model import DeliveryState, TaskState
 from tests.a2a_kit import V1, GivenAgent, collect, events, rpc, said, states, stream
 from tests.integration.server_kit import Connection, http, running
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 KINDS = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
 
@@ -35,7 +35,7 @@ async def served() -> AsyncIterator[tuple[GivenAgent, AgentServer]]:
 async def connected(
     agent: GivenAgent, binding: str = "JSONRPC", version: str = "1.0", *, streaming: bool = True
 ) -> AsyncIterator[Client]:
-    async with httpx.AsyncClient(timeout=20, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as client:
         card = await A2ACardResolver(client, agent.endpoint).get_agent_card()
         wanted = [
             each
@@ -50,7 +50,7 @@ async def connected(
 
 @asynccontextmanager
 async def plain(agent: GivenAgent) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=agent.endpoint, timeout=20, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=agent.endpoint, timeout=PATIENCE, trust_env=False) as client:
         yield client
 
 

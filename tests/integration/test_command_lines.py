@@ -28,7 +28,7 @@ from synapse_tui.workspace import Handover, SavedView, WorkspaceStore
 from tests.integration.composer_agent import Shape
 from tests.integration.host_kit import make_host, records, running
 from tests.integration.session_rig import open_rig
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 PROGRAM = Path(__file__).with_name("composer_agent.py")
 ECHO = """#!/usr/bin/env python3
@@ -168,7 +168,7 @@ async def test_a_message_waits_until_a_person_allows_it_once(host: Host, echo: s
     agent = await opened(host, echo)
     assert agent.agent_id.startswith("synapse-echo-bot-")
     assert records(host)[agent.agent_id]["agent_type"] == "echo-bot"
-    async with httpx.AsyncClient(base_url=agent.endpoint) as client:
+    async with httpx.AsyncClient(base_url=agent.endpoint, timeout=PATIENCE) as client:
         card = (await client.get("/.well-known/agent-card.json")).json()
         assert card["name"] == "Synapse Echo-Bot"
         (receipt,) = await host.send("echo-bot", "first one")

@@ -217,7 +217,9 @@ class Caller:
     """Requests to the server of a hosted agent."""
 
     def __init__(self, port: int) -> None:
-        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20)
+        self._client = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE
+        )
 
     async def __call__(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
         return await self._client.request(method, path, json=body)

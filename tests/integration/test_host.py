@@ -27,7 +27,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.registry import Record, Registry
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
@@ -56,7 +56,7 @@ async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> 
     asker, first = await open_published(host, "asker", "worker")
     identity = records(host)[first.agent_id]["identity"]
     assert identity == identity_of(str(first.cwd), "dummy", "worker")
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         card = (await client.get(f"{first.endpoint}/.well-known/agent.json")).json()
     assert card["extensions"]["synapse"]["identity"] == identity
     with socket.socket() as taken:
@@ -81,7 +81,7 @@ async def test_a_message_of_the_early_form_may_name_its_agent(tmp_path: Path) ->
     dummy = host.profiles.profiles["dummy"]
     called = dataclasses.replace(dummy, aliases=("claudecode",))
     host.profiles = dataclasses.replace(host.profiles, profiles={"dummy": called})
-    async with running(host), httpx.AsyncClient(timeout=30) as client:
+    async with running(host), httpx.AsyncClient(timeout=PATIENCE) as client:
         alice, bob = await open_published(host, "alice", "bob")
         for content, agent, text in (
             ("@ClaudeCode go on", alice, "go on"),
@@ -106,7 +106,7 @@ async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
     other = Record("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", always)
     Registry(host.paths.registry).register(dataclasses.replace(other, project=str(host.project)))
     await until(lambda: [each for each in host.addresses() if each.agent_id == other.agent_id])
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         answer = await client.post(f"{agent.endpoint}/message", json={"content": "@codex go on"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (421, "served_elsewhere")
     assert "http://127.0.0.1:8120/message" in answer.json()["error"]["hint"]
@@ -136,7 +136,7 @@ async def test_an_agent_is_recorded_once_its_server_answers(host: Host, imported
     imported.set()
     await published
     assert records(host)[agent.agent_id]["status"] == "READY"
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         assert (await client.get(f"{agent.endpoint}/status")).status_code == 200
 
 

@@ -53,7 +53,7 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
         await terminal.close()
     shown = program.output.decode()
     assert program.exits[0].code == 0, shown
-    assert "| Allow this command? (y/n)" in shown, "the screen that gave the rule"
+    assert "| Allow this command? (y/n)" in shown, f"the screen that gave the rule is missing in:\n{shown}"
     path = shell.home / ".synapse" / "profiles" / "odd.yaml"
     profile, faults = read_profile(path, path.read_bytes(), "user", {})
     assert profile is not None, faults

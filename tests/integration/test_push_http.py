@@ -25,7 +25,7 @@ from tests.integration.host_kit import make_host, running
 from tests.integration.push_kit import answer, receiving, telling
 from tests.integration.shell_kit import Shell
 from tests.unit.dialect_kit import message, signer
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 TOKENS = {"synapse-codex-8120": "codex-secret", "user": "user-secret"}
 EVENTS = ["task.completed", "task.failed"]
@@ -53,7 +53,8 @@ class Rig:
 async def serving(path: Path | None = None) -> AsyncIterator[Rig]:
     sockets = bind_loopback(0)
     agent = FakeAgent(sockets.port, "codex")
-    async with telling(agent, path=path) as desk, httpx.AsyncClient(base_url=agent.endpoint) as client:
+    client = httpx.AsyncClient(base_url=agent.endpoint, timeout=PATIENCE)
+    async with telling(agent, path=path) as desk, client:
         server = AgentServer(agent, sockets, services=Services(push=desk), token_of=TOKENS.get)
         await server.start()
         try:
@@ -180,7 +181,7 @@ async def test_the_command_makes_lists_tells_and_removes_webhooks(tmp_path):
 async def test_a_host_tells_what_becomes_of_a_task_and_of_its_agent(tmp_path):
     async with receiving() as receiver, running(make_host(tmp_path)) as host:
         session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
-        async with httpx.AsyncClient(base_url=session.endpoint, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=session.endpoint, timeout=PATIENCE) as client:
             told = await client.post("/webhooks", json={"url": f"{session.endpoint}/tasks/create"})
             assert (told.status_code, told.json()["error"]["code"]) == (422, "target_refused")
             await client.post("/webhooks", json={"url": receiver.url(), "events": ["*"]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,9 +12,18 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.pane import ExitBar
 from tests.ui.fakes import NOW, FakeHost, find_command
-from tests.waiting import until
+from tests.ui.idle import wait_for_idle
+from tests.waiting import PATIENCE, Description, T
+from tests.waiting import until as until_it_holds
 
 LEADER = "ctrl+right_square_bracket"
+
+
+async def until(condition: Callable[[], T | None], what: Description = "", seconds: float = PATIENCE) -> T:
+    """Wait for a condition, and until the rest of what brought it about is done and drawn."""
+    value = await until_it_holds(condition, what, seconds)
+    await wait_for_idle()
+    return value
 
 
 def make_app(host: FakeHost, **options: Any) -> SynapseApp:

@@ -18,8 +18,9 @@ async def wait_for_idle(_min_sleep: float = 0.0, max_sleep: float = 1.0) -> None
     loop = asyncio.get_running_loop()
     began, used = loop.time(), time.process_time()
     # What never rests uses up its time soon; on a busy machine a second may pass without any of it.
-    while (now := loop.time()) < began + 5 * max_sleep and time.process_time() < used + max_sleep:
+    while loop.time() < began + 5 * max_sleep and time.process_time() < used + max_sleep:
         await asyncio.sleep(0)
+        now = loop.time()  # later than all that has run, which may have taken long: what it set is due soon
         if loop._ready:  # type: ignore[attr-defined]
             continue
         timers: list[asyncio.TimerHandle] = loop._scheduled  # type: ignore[attr-defined]

@@ -27,9 +27,9 @@ def untrusted(tmp_path: Path, content: str = "command: evil\n") -> UntrustedFile
     return UntrustedFile(tmp_path / "evil.yaml", "0" * 64, content, changed=True)
 
 
-async def test_trust_is_asked_before_agents_open(tmp_path):
+async def test_trust_is_asked_before_agents_open():
     host = FakeHost()
-    host.profiles.untrusted.append(untrusted(tmp_path, "command: [bold]evil\x1b[2J"))
+    host.profiles.untrusted.append(untrusted(Path("/project"), "command: [bold]evil\x1b[2J"))
     trusted = []
     async with running(host, specs=[AgentSpec("claude")], trust=lambda: trusted.append(1)) as (app, pilot):
         assert isinstance(app.screen, TrustQuestion)

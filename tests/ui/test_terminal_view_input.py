@@ -8,8 +8,8 @@ from textual import events
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
 from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.widgets.terminal_view import TerminalView
+from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
-from tests.waiting import until
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from textual import events
@@ -17,8 +19,8 @@ from synapse_tui.widgets.mention_overlay import (
 )
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import wrap_at_cursor
+from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, pane, running, settle
-from tests.waiting import until
 
 AGENTS = [
     Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100"),
@@ -27,18 +29,26 @@ AGENTS = [
 ]
 
 
+def at_once() -> float:
+    """A clock by which the screen shows in time what a key recalls."""
+    return 0.0
+
+
 class MentionApp(PanesApp):
     """Panes that hold mentions."""
 
-    def __init__(self, *sessions: FakeSession) -> None:
-        super().__init__(*sessions)
+    def __init__(
+        self, *sessions: FakeSession, clock: Callable[[], float] = time.monotonic, **options: Any
+    ) -> None:
+        super().__init__(*sessions, **options)
         self.mentions = []
+        self.clock = clock
 
     def make_view(self, session: FakeSession) -> TerminalView:
         return TerminalView(
             session,
             interceptor=MentionInterceptor(
-                addresses=lambda: AGENTS, sender="synapse-claude-8100", clock=time.monotonic
+                addresses=lambda: AGENTS, sender="synapse-claude-8100", clock=self.clock
             ),
         )
 
@@ -80,7 +90,7 @@ async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent()
 
 
 async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
-    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20)) as (app, session, _):
+    async with pane(FakeSession(60, 20), MentionApp, size=(60, 20), clock=at_once) as (app, session, _):
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         session.output("> an old prompt")

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from textual.containers import Vertical
 from textual.widgets import Static
 
 from synapse_tui.terminal import Terminal
@@ -215,3 +216,16 @@ async def test_recordings(capture, direct):
             if number % 10 == 9:
                 await settle(pilot)
                 assert looks(app.picture()) == looks(session.terminal), start
+
+
+async def test_a_pane_can_be_drawn_while_it_is_removed():
+    async with pane(FakeSession(40, 10), around=Vertical) as (app, session, pilot):
+        session.output("x")
+        await settle(pilot)
+        view = app.view
+        removal = app.query_one(Vertical).remove()
+        await view._task  # it is gone, while what it is in is still in the layout
+        view.notify_style_update()
+        assert app.screen._compositor.visible_widgets.get(view)
+        app.screen._compositor.render_full_update()
+        await removal

@@ -17,8 +17,6 @@ from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, u
 from tests.ui.fakes import FakeHost, FakeSession
 
 CLAUDE, GEMINI = "synapse-claude-8100", "synapse-gemini-8111"
-SHOWN = 10.0
-"""Seconds within which a question is back after a second of quiet."""
 
 
 def asking() -> FakeHost:
@@ -38,7 +36,7 @@ async def test_keys_typed_as_a_question_opens_go_to_the_agent_in_order():
         await until(lambda: bytes(agent.typed) == b"yes, my dear\rn")
         assert at_main(app)
         assert not host.safety.answers
-        await until(lambda: isinstance(app.screen, HookQuestion), SHOWN)
+        await until(lambda: isinstance(app.screen, HookQuestion))
         assert not host.safety.answers
         at_rest(app)
         await pilot.press("tab", "y")
@@ -55,7 +53,7 @@ async def test_no_question_opens_while_somebody_types():
         await pilot.press(*"bc")
         assert at_main(app)
         assert bytes(host.agents[CLAUDE].typed) == b"abc"
-        await until(lambda: "Let Gemini lock files?" in text_of(app), SHOWN)
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
 
 
 @pytest.mark.parametrize("key", ["a", "space"])
@@ -112,7 +110,7 @@ async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
         await pilot.pause()
         assert isinstance(app.screen, Palette)
         await pilot.press("escape")
-        await until(lambda: isinstance(app.screen, HookQuestion), SHOWN)
+        await until(lambda: isinstance(app.screen, HookQuestion))
 
 
 def offering(host: FakeHost) -> RestoreOffer:
@@ -129,7 +127,7 @@ def offering(host: FakeHost) -> RestoreOffer:
 
 async def restored(app: SynapseApp, pilot: Pilot[None]) -> FakeSession:
     """The agent, once the person has answered the question and its pane is there."""
-    await until(lambda: isinstance(app.screen, RestoreQuestion), SHOWN)
+    await until(lambda: isinstance(app.screen, RestoreQuestion))
     assert not app.host.agents
     at_rest(app)
     await pilot.press("tab", "enter")
@@ -197,7 +195,7 @@ async def test_a_message_typed_at_the_start_is_sent_as_one():
         host.add(AgentSpec("codex"))
         claude.composer = True
         claude.become(AgentState.READY)
-        await until(lambda: any(call[0] == "send" for call in host.calls), SHOWN)
+        await until(lambda: any(call[0] == "send" for call in host.calls))
         assert [call[2] for call in host.calls if call[0] == "send"] == ["hello"]
         assert bytes(claude.typed) == b"early\r"
 
@@ -215,7 +213,7 @@ async def test_messages_to_a_program_without_a_profile_are_allowed_once(early: b
     async with running(host) as (app, pilot):
         if not early:
             await send()
-        await until(lambda: "Type messages into claude?" in text_of(app), SHOWN)
+        await until(lambda: "Type messages into claude?" in text_of(app))
         at_rest(app)
         await pilot.press("tab", "y")
         await until(lambda: host.agents[CLAUDE].control.allowed)
@@ -232,7 +230,7 @@ async def test_a_question_that_is_no_longer_needed_closes(end: str):
         for _ in range(2):
             (receipt,) = await host.send("claude", "run the tests", sender=GEMINI)
             host.change(receipt.task_id, delivery=DeliveryState.HELD, reason=f"{NO_PROFILE}: no profile")
-            await until(lambda: "Type messages into claude?" in text_of(app), SHOWN)
+            await until(lambda: "Type messages into claude?" in text_of(app))
             if end == "agent closed":
                 await host.close(CLAUDE)
                 await until(lambda: at_main(app))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from synapse_tui.database import schema, tables
 from synapse_tui.database import tables as push_tables
 from synapse_tui.database.sqlite import open_engine
 from synapse_tui.errors import HistoryError
+from synapse_tui.messages import history as history_module
 from tests.unit.store_kit import make_book, opened, rows, send
 from tests.waiting import PATIENCE, until
 
@@ -56,6 +58,22 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(path, monkeypatch):
                 await history.flush(0.05)
             other.execute("ROLLBACK")
         await until(lambda: not history.problem, "the thread to be done")
+
+
+async def test_a_slow_import_is_not_taken_for_a_slow_disk(path, monkeypatch):
+    import_database, released = history_module._import_database, threading.Event()
+    monkeypatch.setattr(history_module, "OPENING", 0.01)
+    monkeypatch.setattr(
+        history_module, "_import_database", lambda: released.wait(PATIENCE) and import_database()
+    )
+    async with opened(path) as (history, _):
+        flushed = asyncio.create_task(history.flush(0.01))
+        await asyncio.sleep(0.05)
+        assert not flushed.done()
+        assert not history.problem
+        flushed.cancel()
+        released.set()
+        await history.flush(PATIENCE)
 
 
 async def test_a_full_disk_is_told(path):
