@@ -8,31 +8,15 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests.postgres_kit import Server, server_or_skip
 
-MEMORY = Path("/dev/shm")
-
-
-def in_memory() -> bool:
-    """Whether there is a file system in memory where programs run, with room for what the tests write."""
-    try:
-        found = os.statvfs(MEMORY)
-    except OSError:
-        return False
-    free = found.f_bavail * found.f_frsize
-    return free > 1 << 30 and not found.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK)
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare this process, and all that it starts.
-
-    Write to memory if possible: a disk that others keep busy takes seconds to confirm a write, and a host
-    rightly reports that.
 
     Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell.
 
@@ -48,8 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
-    if in_memory():
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

@@ -48,7 +48,7 @@ async def test_hidden_agents_follow_every_change_of_the_deck():
         await pilot.press("f5", "f5")
         await until(lambda: all(s.terminal.columns == 160 for s in host.agents.values()))
         await pilot.press("f6")
-        await until(lambda: all(s.terminal.columns == 120 for s in host.agents.values()))
+        await until(lambda: all(s.terminal.columns == 122 for s in host.agents.values()))
 
 
 async def test_zoom_gives_one_pane_the_deck():

@@ -151,7 +151,7 @@ async def test_what_cannot_be_done(agent, client, path, status):
 
 
 async def test_a_message_that_cannot_be_saved_says_so(agent, client, monkeypatch):
-    async def fail() -> None:
+    async def fail(_seconds: float) -> None:
         raise HistoryError("history cannot be written: database or disk is full")
 
     def accept(request):

@@ -278,7 +278,7 @@ async def test_each_question_to_an_agent_of_this_host_is_a_message(rig):
 async def test_a_reply_leaves_once_the_end_is_on_disk(rig):
     steps: list[str] = []
 
-    async def flush() -> None:
+    async def flush(_seconds: float) -> None:
         steps.append("written")
 
     async def called() -> None:
