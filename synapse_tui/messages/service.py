@@ -241,7 +241,14 @@ def has_reply(outgoing: Task, reply: Reply) -> bool:
     """Whether an outgoing task has this reply already, or wants none."""
     note = about_reply(reply)
     known = all(outgoing.metadata.get(key) == value for key, value in note.items())
-    return known or outgoing.state is TaskState.CANCELED
+    return known or outgoing.state is TaskState.CANCELED or _says_the_same(outgoing, reply)
+
+
+def _says_the_same(outgoing: Task, reply: Reply) -> bool:
+    """Whether the answer was taken in another way before: fetched by polling, say, and then sent too."""
+    text = reply.text.strip()
+    both = outgoing.state is reply.state is TaskState.COMPLETED
+    return both and bool(text) and outgoing.answer.strip() == text
 
 
 def late_message(reply: Reply, sender: Sender) -> MessageRequest:

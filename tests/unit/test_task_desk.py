@@ -231,6 +231,14 @@ def test_nobody_wants_the_answer_to_what_was_canceled(rig):
     assert rig.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True) is task
 
 
+def test_an_answer_that_was_fetched_and_is_then_sent_too_is_one_answer(rig):
+    task = rig.outgoing()
+    ended = rig.service.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
+    assert rig.service.answered(task.id, Reply("42\n"), verified=True) is ended
+    assert rig.service.answered(task.id, Reply("43"), verified=True) is None
+    assert rig.service.answered(task.id, Reply("42", TaskState.FAILED), verified=True) is None
+
+
 def test_the_oldest_of_too_many_is_given_up(rig, monkeypatch):
     monkeypatch.setattr(task_desk, "MAX_OUTGOING", 2)
     first, second, third = (rig.outgoing() for _ in range(3))
