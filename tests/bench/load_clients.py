@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.bench.a2a_client import OVER, Client, TooMany, message, state_of
+from tests.streams import listening
 
 PATIENCE = 120.0
 """Seconds in which a task must end after the last was sent."""
@@ -130,14 +131,11 @@ async def live(endpoint: str, number: int, agent: int, ledger: Ledger) -> None:
 async def hanging_webhook(ledger: Ledger) -> AsyncIterator[None]:
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ledger.told += 1
-        with contextlib.suppress(asyncio.CancelledError, OSError):
-            while await reader.read(1 << 16):
-                pass
-        writer.close()
+        while await reader.read(1 << 16):
+            pass
 
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    async with server:
-        ledger.hook = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
+    async with listening(hang) as port:
+        ledger.hook = f"http://127.0.0.1:{port}/hook"
         yield
 
 

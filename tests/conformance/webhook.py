@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.streams import listening
+
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -34,9 +36,6 @@ async def webhook() -> AsyncIterator[tuple[str, asyncio.Queue[Received]]]:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         heard.put_nowait(Received(headers, json.loads(body)))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        await writer.drain()
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook", heard
+    async with listening(serve) as port:
+        yield f"http://127.0.0.1:{port}/hook", heard

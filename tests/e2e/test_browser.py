@@ -20,6 +20,7 @@ from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.server import AgentServer
 from tests.fake_agent import FakeAgent
+from tests.streams import listening
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -56,26 +57,15 @@ class Website:
 
     @contextlib.asynccontextmanager
     async def open(self, port: int = 0) -> AsyncIterator[Website]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
+        async with listening(self._serve, port) as self.port:
             yield self
-        finally:
-            server.close()
-            await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-            length = head.partition("content-length:")[2].partition("\r\n")[0].strip()
-            body = await reader.readexactly(int(length or 0))
-            self._hear(head.split()[1], body)
-            writer.write(self._answer(head.split()[1]))
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = head.partition("content-length:")[2].partition("\r\n")[0].strip()
+        body = await reader.readexactly(int(length or 0))
+        self._hear(head.split()[1], body)
+        writer.write(self._answer(head.split()[1]))
 
     def _hear(self, path: str, body: bytes) -> None:
         if path == "/loaded":

@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from ssl import SSLContext
@@ -20,6 +20,7 @@ from synapse_tui.events import AgentAdded
 from synapse_tui.messages.history import History, PushJournal
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
+from tests.streams import listening
 
 QUICK = Backoff(first=0.01, longest=0.02, attempts=5)
 ENDLESS = b"an answer without an end"
@@ -79,22 +80,19 @@ class Receiver:
         return self.got
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            first, *lines = head.strip().split("\r\n")
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-            body = await reader.readexactly(int(headers["content-length"]))
-            self.got.append(Request(first.split()[1], headers, body.decode()))
-            told = self.answers.pop(0) if self.answers else OK
-            self.news.set()
-            if told is None:
-                await reader.read()  # until the other side gives up
-            elif told is ENDLESS:
-                await self._flood(writer)
-            else:
-                writer.write(told)
-                await writer.drain()
-        writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        first, *lines = head.strip().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.got.append(Request(first.split()[1], headers, body.decode()))
+        answer = self.answers.pop(0) if self.answers else OK
+        self.news.set()
+        if answer is None:
+            await reader.read()  # until the other side gives up
+        elif answer is ENDLESS:
+            await self._flood(writer)
+        else:
+            writer.write(answer)
 
     async def _flood(self, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
@@ -107,13 +105,9 @@ class Receiver:
 @asynccontextmanager
 async def receiving(*answers: bytes | None, ssl: SSLContext | None = None) -> AsyncIterator[Receiver]:
     receiver = Receiver(list(answers))
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=ssl)
-    receiver.port = server.sockets[0].getsockname()[1]
     receiver.scheme = "https" if ssl else "http"
-    try:
+    async with listening(receiver.serve, ssl=ssl) as receiver.port:
         yield receiver
-    finally:
-        server.close()
 
 
 class Names:

@@ -15,6 +15,7 @@ from synapse_tui.paths import find_project
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
 from tests.integration.test_external_store import stored_task
+from tests.streams import listening
 from tests.waiting import PATIENCE
 
 
@@ -154,14 +155,11 @@ async def test_a_host_that_dies_with_the_message_is_not_replaced(shell, echo, an
             left -= 1
             await reader.readuntil(b"hello")
             writer.write(head.encode() + body)
-            await writer.drain()
-        writer.close()
 
-    host = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with host:
+    async with listening(serve) as port:
         shell.environ["ECHO_TOKEN"] = "sesame"
         await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
-        shell.register(FakeAgent(host.sockets[0].getsockname()[1]))
+        shell.register(FakeAgent(port))
         result = await shell.run("external", "send", "echo", "hello")
     assert (result.code, result.out) == (5, "")
     assert said in result.err

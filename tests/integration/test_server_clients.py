@@ -18,6 +18,7 @@ from synapse_tui.a2a.signing import TokenVerifier, no_token
 from synapse_tui.errors import PeerRefused, PeerUnreachable, TaskNotFound
 from synapse_tui.model import USER, AgentState, Sender, TaskState
 from tests.integration.server_kit import running
+from tests.streams import listening
 
 T = TypeVar("T")
 TOKENS = {"synapse-codex-8120": "secret", "user": "own"}
@@ -119,18 +120,11 @@ async def peer(handler: Handler) -> AsyncIterator[str]:
     """A server that does what the handler does, after it has read a request's head."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            await handler(reader, writer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        await reader.readuntil(b"\r\n\r\n")
+        await handler(reader, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with listening(serve) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def says(answer: bytes) -> Handler:
