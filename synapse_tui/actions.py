@@ -13,7 +13,7 @@ Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
 
 DEFAULT_LEADER = "ctrl+]"
-DIGITS = "go_to_agent"  # gets the digit that was pressed as its argument
+DIGITS = "go_to_agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Action:
         palette: Whether the palette lists it.
         anywhere: Whether it also works while a dialog is open.
         of_agent: Whether it is about the agent in focus, or on the board the chosen one.
+        takes_key: Whether it gets the key that was pressed as its argument; such keys cannot be changed.
     """
 
     id: str
@@ -43,16 +44,21 @@ class Action:
     palette: bool = True
     anywhere: bool = False
     of_agent: bool = False
+    takes_key: bool = False
+
+
+def _arrows(modifier: str = "") -> tuple[str, ...]:
+    return tuple(modifier + name for name in ("left", "right", "up", "down"))
 
 
 # fmt: off
 ACTIONS: tuple[Action, ...] = (
-    Action("next_agent", "Agents", ("f4",), ("right", "tab"), "Next agent",
+    Action("next_agent", "Agents", ("f4",), ("tab",), "Next agent",
            "Wraps around after the last one.", hint="next", words="switch focus tab forward"),
-    Action("previous_agent", "Agents", ("f3",), ("left", "shift+tab"), "Previous agent",
+    Action("previous_agent", "Agents", ("f3",), ("shift+tab",), "Previous agent",
            "Wraps around before the first one.", hint="previous", words="switch focus tab back"),
     Action(DIGITS, "Agents", (), tuple("123456789"), "Go to an agent by its number",
-           "The numbers are shown in the tab bar.", palette=False),
+           "The numbers are shown in the tab bar.", palette=False, takes_key=True),
     Action("next_waiting", "Agents", (), ("a",), "Next agent that needs you",
            "One that asks something, has finished unseen, has ended, or has held a message for long.",
            words="attention permission question waiting unseen"),
@@ -101,8 +107,34 @@ ACTIONS: tuple[Action, ...] = (
            "Shows agents and messages beside the panes, then the board, then neither.",
            hint="board", words="messages outbox agents list panel show hide"),
     Action("layout", "View", ("f5",), ("l",), "Next layout",
-           "Tabs, columns, grid, one large pane with a stack beside it.",
-           hint="layout", words="tabs columns grid main tile split arrange"),
+           "Tabs, columns, grid, one large pane with a stack beside it, then those you made.",
+           hint="layout", words="tabs columns grid main tile split arrange custom saved"),
+    Action("focus_pane", "View", (), _arrows(), "Focus the pane there",
+           "Where there is none, `←` and `→` go to the previous and the next agent.", palette=False,
+           takes_key=True),
+    Action("split_right", "View", (), ("%", "|"), "Split to the right",
+           "Shows the next agent out of view beside the focused one, or asks for a new one.",
+           hint="right", words="pane divide vertical side by side tile"),
+    Action("split_below", "View", (), ('"', "-"), "Split below",
+           "Shows the next agent out of view below the focused one, or asks for a new one.",
+           hint="below", words="pane divide horizontal stack tile"),
+    Action("hide_pane", "View", (), ("H",), "Hide the pane",
+           "Takes it out of the layout; its agent goes on in its tab.",
+           hint="hide", words="close pane view unsplit remove"),
+    Action("resize_pane", "View", (), _arrows("ctrl+"), "Resize the pane",
+           "Moves the rule beside it; the same arrows go on without the leader.", hint="resize",
+           palette=False, takes_key=True),
+    Action("swap_pane", "View", (), _arrows("shift+"), "Swap panes",
+           "Exchanges the focused pane with the one there.", hint="swap", palette=False, takes_key=True),
+    Action("equalize", "View", (), ("=",), "Equal sizes",
+           "Gives the panes of each row and column the same size.", hint="equal",
+           words="balance even resize panes"),
+    Action("arrange", "View", (), ("o",), "Arrange panes",
+           "Arrows resize, and the keys of panes need no leader, until `Esc`.",
+           words="resize mode swap split panes layout mouse drag"),
+    Action("name_layout", "View", (), ("N",), "Name this layout",
+           "Saves the panes as they are, to be shown again like the other layouts.", hint="name",
+           words="save layout group workspace agents"),
     Action("zoom", "View", (), ("z",), "Zoom",
            "Gives the whole window to the focused agent, and back.", words="maximize full large",
            of_agent=True),
@@ -137,6 +169,11 @@ ACTIONS: tuple[Action, ...] = (
            words="hint demo first learn tutorial alice bob dismiss"),
     Action("quit", "Application", (), ("q",), "Quit",
            "Asks whether to stop all agents or to leave them running.", words="exit leave stop end"),
+)
+# what needs no leader while panes are being arranged, the most useful first
+ARRANGING = (
+    "swap_pane", "split_right", "split_below", "equalize", "hide_pane", "zoom", "next_agent",
+    "previous_agent", "name_layout",
 )
 # fmt: on
 OF_AGENT = frozenset(action.id for action in ACTIONS if action.of_agent)

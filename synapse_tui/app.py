@@ -23,7 +23,7 @@ from .mention import MentionInterceptor
 from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
 from .screens.appearance import Appearance
-from .screens.application import ApplicationActions, ViewActions
+from .screens.application import ApplicationActions
 from .screens.attention import Attention, is_quiet
 from .screens.board import BoardActions
 from .screens.demo import Demo
@@ -36,13 +36,13 @@ from .screens.keyboard import Keyboard
 from .screens.main import MainScreen, restore_view
 from .screens.messages import MessageActions
 from .screens.new_agent import NewAgentActions
+from .screens.panes import PaneActions
 from .screens.questions import QuestionQueue, RestoreOffer, RestoreQuestion
 from .screens.settings import SettingsActions
 from .screens.shell import TOAST_SECONDS, SessionControls, Shell
 from .screens.tour import Tour
 from .themes import variable_defaults
 from .widgets.conversation import ConversationLog, ConversationView
-from .widgets.deck import as_layout
 from .widgets.error_handling import FaultTolerant
 from .widgets.key_hints import WhichKey
 from .widgets.lock_panel import LockPanel
@@ -171,7 +171,8 @@ class SynapseApp(Shell):
         self.agents = AgentActions(self)
         self.new_agents = NewAgentActions(self, self.keyboard)
         self.tour = Tour(self, self.messages, self.new_agents)
-        self.keyboard.guide = self.tour
+        self.panes = PaneActions(self)
+        self.keyboard.guides = (self.panes, self.tour)
         self.externals = ExternalActions(self, self.messages)
         self.locks = LockActions(self, self.questions)
         self.settings = SettingsActions(self, self.appearance)
@@ -197,7 +198,7 @@ class SynapseApp(Shell):
             self.application,
             BoardActions(self),
             HistoryActions(self, self.messages),
-            ViewActions(self),
+            self.panes,
         ):
             self.add_actions(feature)
         self._reader = EventReader(
@@ -307,8 +308,7 @@ class SynapseApp(Shell):
         """Show the panes in a layout that the user has chosen."""
         self._board_first = False
         self.main.leave_board()
-        self.main.deck.zoomed = False
-        self.main.deck.arrangement = as_layout(layout)
+        self.main.deck.use(layout)
 
     def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents alongside the running ones and focus the first of them.

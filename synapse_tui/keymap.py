@@ -214,6 +214,8 @@ def leader_label(action: Action) -> str:
     """Return the leader keys of an action as displayed: the first one, or a range."""
     if action.id == DIGITS:
         return f"{action.leader[0]}-{action.leader[-1]}"
+    if action.takes_key:
+        return key_label(action.leader[0]) + _LABELS["right"]
     return key_label(action.leader[0]) if action.leader else ""
 
 
@@ -241,8 +243,9 @@ def read_bindings(value: object) -> dict[str, list[str]]:
 
 def _action_id(name: str) -> str:
     ids = [action.id for action in ACTIONS]
-    if name == DIGITS:
-        raise ValueError(f"cannot change '{DIGITS}': its keys are the digits")
+    if any(action.takes_key for action in ACTIONS if action.id == name):
+        keys = "digits" if name == DIGITS else "arrows"
+        raise ValueError(f"cannot change '{name}': its keys are the {keys}")
     if name not in ids:
         near = difflib.get_close_matches(name, ids, n=1, cutoff=0.5)
         hint = f": did you mean '{near[0]}'?" if near else "; docs/keys.md lists them"

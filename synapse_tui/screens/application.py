@@ -1,4 +1,4 @@
-"""Actions on the view and the application: layout, help, palette, trust, detach, quit."""
+"""Actions on the application: help, palette, trust, detach, quit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from textual.widgets import Button, Static
 from synapse_tui.actions import GROUPS, Action
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.widgets.deck import as_layout, next_layout
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.states import state_mark
-from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
 from .agents import AgentActions
@@ -48,50 +46,6 @@ MOUSE = (
     ("double click", "on a pane's title zooms it"),
     ("wheel", "scrolls through the output; dragging selects and copies"),
 )
-
-
-class ViewActions:
-    def __init__(self, app: Shell) -> None:
-        self._app = app
-        self._main = app.main
-
-    def action_focus_agent(self, agent_id: str) -> None:
-        self._main.go_to(agent_id)
-
-    def action_sidebar(self) -> None:
-        self._main.toggle_sidebar()
-
-    def action_layout(self) -> None:
-        self.action_set_layout(next_layout(self._main.deck.arrangement))
-
-    def action_set_layout(self, layout: str) -> None:
-        self._main.leave_board()
-        self._main.deck.zoomed = False
-        self._main.deck.arrangement = as_layout(layout)
-        self._app.notice(f"layout: {layout}")
-
-    def action_zoom(self, agent_id: str = "") -> None:
-        self._main.go_to(agent_id or self._main.active)
-        self._main.deck.zoomed = not self._main.deck.zoomed
-
-    def action_main_pane(self, agent_id: str = "") -> None:
-        self._main.go_to(agent_id or self._main.active)
-        self._main.deck.main = self._main.active
-        self._main.deck.zoomed = False
-        self._main.deck.arrangement = "main"
-
-    def action_scroll(self, agent_id: str = "") -> None:
-        agent_id = agent_id or self._main.active
-        pane = self._main.deck.pane(agent_id)
-        if pane is not None:
-            self._main.go_to(agent_id)
-            if isinstance(pane.view, TerminalView):
-                (pane.view.leave_scroll_mode if pane.view.scroll_mode else pane.view.enter_scroll_mode)()
-
-    def action_live(self, agent_id: str) -> None:
-        pane = self._main.deck.pane(agent_id)
-        if pane is not None and isinstance(pane.view, TerminalView):
-            pane.view.leave_scroll_mode()
 
 
 class ApplicationActions:
@@ -190,7 +144,7 @@ class ApplicationActions:
             done: Called once the workspace is open or has failed.
         """
         deck = self._app.main.deck
-        deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
+        deck.restore(offer.view)
         try:
             reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
         finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from textual import events
 
-from synapse_tui.actions import DIGITS, Action
+from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
@@ -79,7 +79,7 @@ class Leader:
         if action is None:
             literal = self.keymap.by_key(key) is not None or is_function_key(key)
             return Verdict(Step.LITERAL if literal else Step.UNKNOWN, arguments=(name,))
-        return Verdict(Step.DO, action, (name,) if action.id == DIGITS else ())
+        return Verdict(Step.DO, action, (name,) if action.takes_key else ())
 
 
 class Kept(NamedTuple):
@@ -98,7 +98,7 @@ class Kept(NamedTuple):
 
 
 class Guide(Protocol):
-    """Takes a few keys for itself, such as the tour."""
+    """Takes a few keys for itself, such as the tour and the arranging of panes."""
 
     def takes(self, event: events.Key) -> bool: ...
 
@@ -120,7 +120,7 @@ class Keyboard:
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
-        self.guide: Guide | None = None
+        self.guides: Sequence[Guide] = ()
 
     @property
     def _agents(self) -> Mapping[str, AgentSession]:
@@ -177,6 +177,8 @@ class Keyboard:
             return step is not Step.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
+            if isinstance(event, events.MouseDown):
+                self._main.status_bar.arranging = False
         return False
 
     def _takes_at_board(self, event: events.Event) -> bool:
@@ -196,14 +198,14 @@ class Keyboard:
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
-        if self.guide is not None and self.guide.takes_text(run.text):
+        if any(guide.takes_text(run.text) for guide in self.guides):
             return False
         self._main.settle()
         view = self._main.focused
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
 
     def _guided(self, event: events.Key) -> bool:
-        return self.guide is not None and self.guide.takes(event)
+        return any(guide.takes(event) for guide in self.guides)
 
     def _acts(self, event: events.Key) -> bool:
         """Run the action of a direct key before the next key, which may then be for another agent."""

@@ -20,7 +20,7 @@ from synapse_tui.model import AgentState, Task, TaskState
 from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.board import Board
 from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
-from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
+from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, is_too_small
 from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import Look
@@ -81,7 +81,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
-        self.deck.set_reactive(Deck.arrangement, as_layout(layout))
+        self.deck.set_reactive(Deck.arrangement, layout)
         self.conversations = ConversationTabs(host, self.deck)
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
@@ -445,9 +445,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
 
 def view_state(main: MainScreen) -> dict[str, object]:
     return {
-        "layout": main.deck.arrangement,
-        "zoomed": main.deck.zoomed,
-        "main": main.deck.main,
+        **main.deck.state(),
         "active": main.active,
         "sidebar": main.has_class("-sidebar"),
         "board": main.board_shown,
@@ -455,11 +453,9 @@ def view_state(main: MainScreen) -> dict[str, object]:
 
 
 def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
-    main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
+    main.deck.restore(state)
     known = {agent.agent_id for agent in main.agents}
-    large, active = str(state.get("main", "")), str(state.get("active", ""))
-    if large in known:
-        main.deck.main = large
+    active = str(state.get("active", ""))
     main.set_class(bool(state.get("sidebar")), "-sidebar")
     if active in known:
         main.go_to(active)

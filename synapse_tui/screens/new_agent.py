@@ -20,6 +20,7 @@ from synapse_tui.agents.profiles.programs import command_spec, split_words
 from synapse_tui.errors import ConfigError, SynapseError
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.fit import pad
+from synapse_tui.widgets.layout import Axis
 from synapse_tui.widgets.option_lists import Checklist, Choice
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural
@@ -44,9 +45,16 @@ class NewAgentActions:
         self._keyboard = keyboard
         self.find: Find = which
 
-    def action_new_agent(self) -> None:
+    def action_new_agent(self, beside: Axis | None = None) -> None:
+        """Ask for an agent; with an axis, it gets a half of the active pane."""
         profiles = list(self._host.profiles.profiles.values())
-        self._app.ask(NewAgent(profiles, self._host.folder, self._open, find=self.find), self._main.go_to)
+
+        def opened(agent_id: str) -> None:
+            if beside is not None:
+                self._main.deck.split(beside, agent_id)
+            self._main.go_to(agent_id)
+
+        self._app.ask(NewAgent(profiles, self._host.folder, self._open, find=self.find), opened)
 
     def launch(self) -> None:
         profiles = self._host.profiles

@@ -16,8 +16,8 @@ from textual.widgets.option_list import Option
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import THEMES, DeliveryState
-from synapse_tui.widgets.deck import LAYOUTS
 from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.layout import LAYOUTS
 from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line, printable
@@ -89,9 +89,9 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
     for theme in THEMES:
         about = _THEME_NOTES.get(theme, "")
         yield Offer(f"Colours: {theme}", ("keep_theme", theme), about, "theme colors appearance")
-    for layout in LAYOUTS:
-        about = _LAYOUT_NAMES[layout]
-        yield Offer(f"Layout: {layout}", ("set_layout", layout), about, "arrange tile split panes")
+    for layout in (*LAYOUTS, *app.main.deck.layouts):
+        about = _LAYOUT_NAMES.get(layout, "as you made it")
+        yield Offer(f"Layout: {one_line(layout)}", ("set_layout", layout), about, "arrange tile split panes")
 
 
 def _actions(keymap: Keymap) -> Iterator[Offer]:

@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from textual.reactive import reactive, var
 from textual.timer import Timer
 
-from synapse_tui.keymap import Keymap, key_label
+from synapse_tui.actions import ARRANGING
+from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import AgentState
 
 from .fit import Piece, distinct, shorten, width_of
@@ -48,6 +49,7 @@ class StatusBar(SegmentBar):
     agents: reactive[Sequence[AgentView]] = reactive(())  # those that need the user are shown at the right
     active: reactive[str] = reactive("")  # the active agent, not listed since its pane shows its state
     progress: reactive[str] = reactive("")  # startup progress, if any
+    arranging: reactive[bool] = reactive(False)  # whether keys arrange the panes
 
     _expiry: Timer | None = None
     _dialog_of = ""
@@ -72,8 +74,23 @@ class StatusBar(SegmentBar):
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         right = self._right(width)
         room = width - width_of(right)
+        if self.arranging:
+            return self._arranging(room), right
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
         return fit_hints(leader, self.keymap, room), right
+
+    def _arranging(self, room: int) -> list[Piece]:
+        pieces = [
+            Piece(" arrange ", "bold $accent"),
+            *_hint("arrange", "Esc", "done"),
+            *_hint("", "arrows", "resize"),
+        ]
+        for action in map(self.keymap.find, ARRANGING):
+            key = leader_label(action)
+            hint = _hint("" if action.takes_key else action.id, key, action.hint or action.title.lower())
+            if key and width_of(pieces) + width_of(hint) <= room:
+                pieces += hint
+        return pieces
 
     def _right(self, width: int) -> list[Piece]:
         return self.notice_pieces(width) or self._calls(width)

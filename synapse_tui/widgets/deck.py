@@ -1,14 +1,13 @@
-"""The deck: all panes in one of four layouts, or a single zoomed pane."""
+"""The deck: the panes of a layout, a tree of splits, or a single zoomed pane."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.text import Text
+from textual import events
 from textual.app import RenderResult
 from textual.containers import Container
 from textual.content import Content
@@ -20,109 +19,21 @@ from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
 
-from synapse_tui.dataclass import dataclass
-
+from . import layout as trees
 from .error_handling import FaultTolerant
+from .layout import LAYOUTS, Axis, Direction, Layout, Node, Rule, Tile
 from .pane import Pane
+from .segment_bar import SegmentBar
 from .text import one_line
 
-Layout = Literal["tabs", "columns", "grid", "main"]
-LAYOUTS: tuple[Layout, ...] = get_args(Layout)
-
-MIN_WIDTH = 36  # minimum width of a tile in cells; narrower ones break the frames that agents draw
-MIN_HEIGHT = 8  # minimum height of a tile in rows, including its title
-GAP = 1  # cells between tiles side by side; titles separate those above each other
-MAIN_SHARE = 0.6  # share of the width for the main pane, if the others remain usable beside it
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A rectangle of cells, relative to the top left of the deck."""
-
-    x: int
-    y: int
-    width: int
-    height: int
+CUSTOM = "custom"  # the layout that the user has made without giving it a name
+STEP: Mapping[Axis, int] = {"row": 4, "column": 2}  # cells by which a key moves a rule
+TITLE_ROWS = 1
+EMPTY_WIDTH = 76  # wrapping width of the text in an empty deck
 
 
 def as_layout(name: str) -> Layout:
-    return name if name in LAYOUTS else "tabs"
-
-
-def next_layout(layout: Layout) -> Layout:
-    return LAYOUTS[(LAYOUTS.index(layout) + 1) % len(LAYOUTS)]
-
-
-def arrange(
-    layout: Layout, count: int, width: int, height: int, *, focused: int = 0, main: int = 0
-) -> Mapping[int, Tile]:
-    """Place panes by index; those that would be too small are omitted, except the focused one."""
-    if count <= 0 or width <= 0 or height <= 0:
-        return {}
-    whole = Tile(0, 0, width, height)
-    if layout == "tabs" or count == 1:
-        return {focused: whole}
-    if layout == "columns":
-        shown = _window(range(count), max(1, (width + GAP) // (MIN_WIDTH + GAP)), focused)
-        return dict(zip(shown, _row(whole, len(shown)), strict=True))
-    if layout == "grid":
-        return _grid(whole, count, focused)
-    return _main(whole, count, focused, main)
-
-
-def _main(whole: Tile, count: int, focused: int, main: int) -> Mapping[int, Tile]:
-    room = max(1, whole.height // MIN_HEIGHT)
-    stack = _window((index for index in range(count) if index != main), room, focused)
-    room_beside = whole.width - GAP
-    left = min(round(room_beside * MAIN_SHARE), room_beside - MIN_WIDTH)
-    right = room_beside - left
-    if left < MIN_WIDTH:
-        return {focused: whole}
-    placed = {main: Tile(whole.x, whole.y, left, whole.height)}
-    side = Tile(whole.x + left + GAP, whole.y, right, whole.height)
-    return placed | dict(zip(stack, _column(side, len(stack)), strict=True))
-
-
-def _grid(whole: Tile, count: int, focused: int) -> Mapping[int, Tile]:
-    most_columns = max(1, (whole.width + GAP) // (MIN_WIDTH + GAP))
-    most_rows = max(1, whole.height // MIN_HEIGHT)
-    shown = _window(range(count), most_columns * most_rows, focused)
-    columns = max(
-        (c for c in range(1, min(most_columns, len(shown)) + 1) if ceil(len(shown) / c) <= most_rows),
-        key=lambda c: _usefulness(whole, c, ceil(len(shown) / c)),
-    )
-    tiles: list[Tile] = []
-    rows = ceil(len(shown) / columns)
-    for number, band in enumerate(_column(whole, rows)):
-        tiles += _row(band, min(columns, len(shown) - number * columns))
-    return dict(zip(shown, tiles, strict=True))
-
-
-def _usefulness(whole: Tile, columns: int, rows: int) -> float:
-    width = (whole.width - GAP * (columns - 1)) / columns
-    height = whole.height / rows
-    return min(width / 80, 1.0) * min(height / 24, 1.0)
-
-
-def _window(indices: Iterable[int], room: int, focused: int) -> list[int]:
-    every = list(indices)
-    place = every.index(focused) if focused in every else 0
-    start = min(place // room * room, max(0, len(every) - room))
-    return every[start : start + room]
-
-
-def _row(tile: Tile, count: int) -> list[Tile]:
-    edges = [tile.x + round(number * (tile.width + GAP) / count) for number in range(count + 1)]
-    return [Tile(a, tile.y, b - a - GAP, tile.height) for a, b in itertools.pairwise(edges)]
-
-
-def _column(tile: Tile, count: int) -> list[Tile]:
-    edges = [tile.y + round(number * tile.height / count) for number in range(count + 1)]
-    return [Tile(tile.x, a, tile.width, b - a) for a, b in itertools.pairwise(edges)]
-
-
-TITLE_ROWS = 1
-EMPTY_WIDTH = 76  # wrapping width of the text in an empty deck
+    return next((each for each in LAYOUTS if each == name), "tabs")
 
 
 class _Tiling(TextualLayout):
@@ -152,21 +63,25 @@ class Deck(FaultTolerant, Container):
     DEFAULT_CSS = """
     Deck { width: 1fr; height: 1fr; background: ansi_default; color: $line; overflow: hidden; }
     Deck > .deck--empty { background: ansi_default; color: $ink; }
+    Deck > .deck--held { background: ansi_default; color: $accent; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"deck--empty"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"deck--empty", "deck--held"}
 
     class Rearranged(Message):
         """Visible panes may have changed size, and hidden ones should follow."""
 
-    arrangement: var[Layout] = var("tabs")
+    arrangement: var[str] = var("tabs")  # one of `LAYOUTS` or of `layouts`
     zoomed: var[bool] = var(False)
     active: var[str] = var("")
     empty: reactive[str] = reactive("")  # text shown if there are no panes; may have several lines
     main: var[str] = var("")  # agent id of the large pane in the `main` layout; empty for the first
+    dragged: var[Rule | None] = var(None)
 
     def __init__(self) -> None:
         super().__init__()
         self._tiling = _Tiling()
+        self.layouts: dict[str, Node] = {}  # those that the user has made, by name
+        self._home = ""  # the pane in whose place an active agent that is not in the layout is shown
 
     @property
     def layout(self) -> TextualLayout:
@@ -180,28 +95,172 @@ class Deck(FaultTolerant, Container):
     def pane(self, agent_id: str) -> Pane | None:
         return next((pane for pane in self.panes if pane.agent_id == agent_id), None)
 
+    # The layout
+
+    def shown(self, size: Size, more: Iterable[str] = ()) -> Node | None:
+        """Return what is shown; None if there are no panes. `more` are panes to come, the last one active."""
+        ids = [pane.agent_id for pane in self.panes if pane.display or pane.is_attached]
+        ids += more
+        if not ids or size.width <= 0 or size.height <= 0:
+            return None
+        active = ids[-1] if more else self.active if self.active in ids else ids[0]
+        if self.zoomed:
+            return active
+        made = self.layouts.get(self.arrangement)
+        if made is None:
+            node = trees.preset(
+                as_layout(self.arrangement), ids, size.width, size.height, focused=active, main=self.main
+            )
+        else:
+            node = trees.only(made, set(ids)) or active
+            shown = trees.panes(node)
+            if active not in shown:
+                node = trees.replace(node, {self._home if self._home in shown else shown[0]: active})
+        return trees.fit(node, size.width, size.height, active)
+
     def tiles(self, size: Size) -> dict[Widget, Tile]:
-        panes = [pane for pane in self.panes if pane.display or pane.is_attached]
-        ids = [pane.agent_id for pane in panes]
-        layout: Layout = "tabs" if self.zoomed else self.arrangement
-        focused = ids.index(self.active) if self.active in ids else 0
-        main = ids.index(self.main) if self.main in ids else 0
-        placed = arrange(layout, len(panes), size.width, size.height, focused=focused, main=main)
-        return {panes[index]: tile for index, tile in placed.items()}
+        node = self.shown(size)
+        placed = trees.tiles(node, size.width, size.height) if node is not None else {}
+        return {pane: placed[pane.agent_id] for pane in self.panes if pane.agent_id in placed}
+
+    def next_layout(self) -> str:
+        names = [*LAYOUTS, *self.layouts]
+        place = names.index(self.arrangement) if self.arrangement in names else -1
+        return names[(place + 1) % len(names)]
+
+    def use(self, name: str) -> None:
+        """Show a layout by its name; an unknown one is `tabs`."""
+        self.zoomed = False
+        self.arrangement = name if name in self.layouts else as_layout(name)
+
+    def change(self, node: Node) -> None:
+        """Show a tree: in the layout of the user's that is shown, or else as `custom`."""
+        self.zoomed = False
+        name = self.arrangement if self.arrangement in self.layouts else CUSTOM
+        self.layouts[name] = node
+        self._remember()
+        self.arrangement = name
+        self.update_shown()
+
+    def _remember(self) -> None:
+        made = self.layouts.get(self.arrangement)
+        if made is not None and self.active in trees.panes(made):
+            self._home = self.active
+
+    def save_as(self, name: str) -> None:
+        """Give the layout that is shown a name; one made from a layout of ours stays as it is now."""
+        node = self.shown(self.size)
+        if node is None:
+            return
+        self.layouts.pop(CUSTOM if self.arrangement not in self.layouts else self.arrangement, None)
+        self.layouts[name] = node
+        self.use(name)
+        self._remember()
+
+    def split(self, axis: Axis, new: str) -> bool:
+        """Give a pane the right or lower half of the active one; return whether there was room."""
+        self.zoomed = False
+        node = self.shown(self.size)
+        if node is None or not self.has_room(axis):
+            return False
+        self.change(trees.split(self._without(node, new), self.active, axis, new))
+        return True
+
+    def _without(self, node: Node, pane: str) -> Node:
+        return trees.only(node, {*trees.panes(node)} - {pane}) or node
+
+    def has_room(self, axis: Axis) -> bool:
+        """Whether the active pane can be divided; if need be, the panes beside it become smaller."""
+        node = self.shown(self.size)
+        if node is None or self.active not in trees.panes(node):
+            return False
+        wide, high = trees.least(trees.split(node, self.active, axis, ""))
+        return wide <= self.size.width and high <= self.size.height
+
+    def out_of_view(self) -> list[str]:
+        """Return the panes that are not shown, beginning with the one after the active pane."""
+        node = self.shown(self.size)
+        shown = trees.panes(node) if node is not None else []
+        ids = [pane.agent_id for pane in self.panes]
+        start = ids.index(self.active) + 1 if self.active in ids else 0
+        return [each for each in (*ids[start:], *ids[:start]) if each not in shown]
+
+    def hide(self) -> str:
+        """Take the active pane out of the layout; return the next one; empty if it is the only one."""
+        node = self.shown(self.size)
+        shown = trees.panes(node) if node is not None else []
+        if node is None or len(shown) < 2 or self.active not in shown:
+            return ""
+        place = shown.index(self.active)
+        node = self._without(node, self.active)
+        self.change(node)
+        return trees.panes(node)[max(0, place - 1)]
+
+    def neighbour(self, direction: Direction) -> str | None:
+        node = self.shown(self.size)
+        placed = trees.tiles(node, *self.size) if node is not None else {}
+        return trees.neighbour(placed, self.active, direction) if self.active in placed else None
+
+    def swap(self, direction: Direction) -> bool:
+        node, other = self.shown(self.size), self.neighbour(direction)
+        if node is None or other is None:
+            return False
+        self.change(trees.swap(node, self.active, other))
+        return True
+
+    def resize_active(self, direction: Direction) -> bool:
+        """Move a rule of the active pane one step; return whether it moved."""
+        node, axis = self.shown(self.size), trees.axis_of(direction)
+        rule = trees.rule_beside(node, *self.size, self.active, axis) if node is not None else None
+        if rule is None:
+            return False
+        step = STEP[axis] if direction in ("right", "down") else -STEP[axis]
+        return self._move(rule, step)
+
+    def _move(self, rule: Rule, cells: int) -> bool:
+        before = self.shown(self.size)
+        if before is None:
+            return False
+        after = trees.move(before, *self.size, rule, cells)
+        if trees.tiles(after, *self.size) == trees.tiles(before, *self.size):
+            return False
+        self.change(after)
+        return True
+
+    def equalize(self) -> None:
+        node = self.shown(self.size)
+        if node is not None:
+            self.change(trees.even(node))
+
+    def state(self) -> dict[str, object]:
+        """Return what `restore` needs, as JSON."""
+        layouts = {name: trees.to_json(node) for name, node in self.layouts.items()}
+        state = {"layout": self.arrangement, "layouts": layouts, "home": self._home}
+        return {**state, "zoomed": self.zoomed, "main": self.main}
+
+    def restore(self, state: Mapping[str, object]) -> None:
+        saved = state.get("layouts")
+        for name, value in (saved if isinstance(saved, Mapping) else {}).items():
+            node = trees.from_json(value)
+            if node is not None and len(set(trees.panes(node))) == len(trees.panes(node)):
+                self.layouts[str(name)] = node
+        self._home = str(state.get("home", ""))
+        self.main = str(state.get("main", ""))
+        self.use(str(state.get("layout", self.arrangement)))
+
+    # Sizes
 
     def terminal_size(self) -> tuple[int, int]:
         return self.terminal_sizes(1)[0]
 
     def terminal_sizes(self, more: int) -> list[tuple[int, int]]:
         """Return the sizes (columns, lines) of `more` additional terminals, once all are open."""
-        size, before = self.size, len(self.panes)
-        layout: Layout = "tabs" if self.zoomed else self.arrangement
-        last = before + more - 1
-        tiles = arrange(layout, before + more, size.width, size.height, focused=last)
-        known = tiles.get(last)
-        if known is None:
+        coming = [f"\n{number}" for number in range(more)]
+        node = self.shown(self.size, coming)
+        if node is None:
             return [(80, 24)] * more
-        found = (tiles.get(index, known) for index in range(before, before + more))
+        placed = trees.tiles(node, *self.size)
+        found = (placed.get(each, placed[coming[-1]]) for each in coming)
         return [(max(tile.width, 2), max(tile.height - TITLE_ROWS, 2)) for tile in found]
 
     def update_shown(self) -> None:
@@ -225,6 +284,7 @@ class Deck(FaultTolerant, Container):
     def watch_active(self, _before: str, active: str) -> None:
         for pane in self.panes:
             pane.in_focus = pane.agent_id == active
+        self._remember()
         self.update_shown()
 
     def watch_main(self) -> None:
@@ -254,11 +314,64 @@ class Deck(FaultTolerant, Container):
             text.align("center", width)
             return Strip([Segment(text.plain, self.get_component_rich_style("deck--empty"))], width)
         bars = {
-            tile.x + tile.width
-            for tile in self.tiles(self.size).values()
-            if tile.y <= y < tile.y + tile.height and tile.x + tile.width < width
+            rule.tile.x: self.get_component_rich_style("deck--held") if rule == self.dragged else style
+            for rule in self._rules()
+            if rule.axis == "row" and rule.tile.y <= y < rule.tile.y + rule.tile.height
         }
-        return Strip([Segment("│" if x in bars else " ", style) for x in range(width)], width).simplify()
+        cells = [Segment("│" if x in bars else " ", bars.get(x, style)) for x in range(width)]
+        return Strip(cells, width).simplify()
+
+    # The mouse
+
+    def _rules(self) -> list[Rule]:
+        node = self.shown(self.size)
+        return trees.rules(node, *self.size) if node is not None else []
+
+    def _rule_at(self, event: events.MouseEvent) -> Rule | None:
+        x, y = event.screen_x - self.content_region.x, event.screen_y - self.content_region.y
+        return next((rule for rule in self._rules() if Region(*_box(rule.tile)).contains(x, y)), None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Begin to move a rule; the titles of lower panes are rules, but where they have buttons."""
+        rule = self._rule_at(event)
+        if rule is None or event.button != 1 or self._button_at(event):
+            return
+        event.stop()
+        self.dragged = rule
+        self.capture_mouse()
+
+    def _button_at(self, event: events.MouseEvent) -> bool:
+        widget, region = self.screen.get_widget_at(event.screen_x, event.screen_y)
+        return isinstance(widget, SegmentBar) and widget.target_at(event.screen_x - region.x) is not None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        rule = self.dragged
+        if rule is None:
+            return
+        event.stop()
+        x, y = event.screen_x - self.content_region.x, event.screen_y - self.content_region.y
+        if self._move(rule, x - rule.tile.x if rule.axis == "row" else y - rule.tile.y):
+            place = rule.path, rule.index
+            self.dragged = next((each for each in self._rules() if (each.path, each.index) == place), None)
+
+    def on_mouse_up(self, _event: events.MouseUp) -> None:
+        if self.dragged is not None:
+            self.dragged = None
+            self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        """Pass on the click that ends with the mouse captured: it is the pane's."""
+        widget = self.screen.get_widget_at(event.screen_x, event.screen_y)[0]
+        pane = next((each for each in widget.ancestors_with_self if isinstance(each, Pane)), None)
+        if pane is not None:
+            pane.on_click(event)
+
+    def watch_dragged(self) -> None:
+        self.refresh()
+
+
+def _box(tile: Tile) -> tuple[int, int, int, int]:
+    return tile.x, tile.y, tile.width, tile.height
 
 
 LEAST_WIDTH = 40

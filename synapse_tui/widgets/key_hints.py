@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widget import Widget
 
-from synapse_tui.actions import DIGITS, Action
+from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 
@@ -22,7 +22,8 @@ from .fit import Piece, pad, width_of
 from .segment_bar import SegmentBar
 
 COLUMN = 26  # cells per entry
-KEY = 4  # cells for its key
+KEY = 5  # cells for its key
+_SHORT = {"Enter": "⏎", "Shift+": "⇧", "Ctrl+": "^"}
 
 
 class WhichKey(FaultTolerant, Widget, can_focus=False):
@@ -64,7 +65,9 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         parts: list[tuple[str, str]] = []
         for row in range(rows):
             for action in entries[row::rows]:
-                key = leader_label(action).replace("Enter", "⏎")  # the key column is narrow
+                key = leader_label(action)
+                for long, short in _SHORT.items():
+                    key = key.replace(long, short)
                 parts += [
                     (pad(key, KEY), "bold $accent"),
                     (pad(_short_title(action), column - KEY - 1), "$ink"),
@@ -83,7 +86,7 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
         event.stop()
         offset = event.get_content_offset(self)
         action = self.action_at(offset.x, offset.y) if offset else None
-        if action is not None and action.id != DIGITS:
+        if action is not None and not action.takes_key:
             self.post_message(self.Chosen(action.id))
 
 

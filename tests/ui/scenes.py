@@ -204,6 +204,7 @@ SCENES: dict[str, Run] = {
     "sidebar": press("f6"),
     "leader": press(LEADER),
     "help": press("f1"),
+    "splits": press(LEADER, "%", LEADER, '"', LEADER, "o", "left"),
     "composer": press("f2", "a"),
     "interrupt": press("f8"),
     "palette": press("f10", *"agent"),

@@ -7,7 +7,7 @@ from textual.events import Key
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import ExitStatus
-from synapse_tui.widgets.deck import LAYOUTS
+from synapse_tui.widgets.layout import LAYOUTS
 from tests.ui.app_kit import LEADER, running, three_agents, until
 from tests.ui.fakes import FakeHost
 

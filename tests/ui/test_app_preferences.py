@@ -42,6 +42,8 @@ async def test_keys_of_the_settings_hold_and_are_shown() -> None:
         await pilot.press("L")
         assert str(app.main.deck.arrangement) == "grid"
         await pilot.press("f1")
+        await until(lambda: "All keys go" in text_of(app))
+        await pilot.press("pagedown")
         await until(lambda: "F11 ^G L" in text_of(app))
         await pilot.press("escape", "f10", *"next layout")
         await until(lambda: "F11  ^G L" in text_of(app))

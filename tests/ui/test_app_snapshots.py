@@ -32,6 +32,12 @@ def test_layout(snap_compare, layout, size):
     compare(snap_compare, f"layout_{layout}", size)
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("size", [SMALL, USUAL, (200, 60)], ids=["80x24", "120x40", "200x60"])
+def test_splits(snap_compare, size, theme):
+    compare(snap_compare, "splits", size, theme=theme)
+
+
 @pytest.mark.parametrize("name", ["sidebar", "help", "composer", "many"])
 def test_small(snap_compare, name):
     compare(snap_compare, name, SMALL)

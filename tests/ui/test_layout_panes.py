@@ -1,7 +1,6 @@
 """Panes in the running application: layouts, zoom, resize, small terminals."""
 
 from itertools import pairwise
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from textual.geometry import Region
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.widgets.deck import GAP, MIN_HEIGHT, MIN_WIDTH, Layout, Tile, arrange
+from synapse_tui.widgets.layout import GAP, LAYOUTS, MIN_HEIGHT, MIN_WIDTH, Layout, Tile, fit, preset, tiles
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -123,7 +122,16 @@ async def test_restart_puts_the_new_terminal_into_the_pane():
         assert bytes(session.typed) == b"a"
 
 
-layouts = st.sampled_from(get_args(Layout))
+layouts = st.sampled_from(LAYOUTS)
+
+
+def arrange(
+    layout: Layout, count: int, width: int, height: int, *, focused: int = 0, main: int = 0
+) -> dict[int, Tile]:
+    ids = [str(index) for index in range(count)]
+    node = preset(layout, ids, width, height, focused=ids[focused], main=ids[main])
+    node = fit(node, width, height, ids[focused])
+    return {int(pane): tile for pane, tile in tiles(node, width, height).items()}
 
 
 @settings(deadline=None)
@@ -132,13 +140,13 @@ def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data
     focused = data.draw(st.integers(0, count - 1))
     main = data.draw(st.integers(0, count - 1))
 
-    tiles = arrange(layout, count, width, height, focused=focused, main=main)
+    found = arrange(layout, count, width, height, focused=focused, main=main)
 
-    assert focused in tiles, "the pane in focus is always shown"
-    assert all(tile.width > 0 and tile.height > 0 for tile in tiles.values())
-    assert max(tile.y + tile.height for tile in tiles.values()) == height
+    assert focused in found, "the pane in focus is always shown"
+    assert all(tile.width > 0 and tile.height > 0 for tile in found.values())
+    assert max(tile.y + tile.height for tile in found.values()) == height
     for y in range(height):
-        in_row = [tile for tile in tiles.values() if 0 <= y - tile.y < tile.height]
+        in_row = [tile for tile in found.values() if 0 <= y - tile.y < tile.height]
         row = sorted((tile.x, tile.x + tile.width) for tile in in_row)
         assert (row[0][0], row[-1][1]) == (0, width)
         assert all(0 <= start - end <= GAP for (_, end), (start, _) in pairwise(row))
@@ -146,9 +154,9 @@ def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data
 
 @given(layouts, st.integers(2, 12), st.integers(MIN_WIDTH, 300), st.integers(MIN_HEIGHT, 100), st.data())
 def test_no_tile_is_too_small_to_use(layout, count, width, height, data):
-    tiles = arrange(layout, count, width, height, focused=data.draw(st.integers(0, count - 1)))
+    found = arrange(layout, count, width, height, focused=data.draw(st.integers(0, count - 1)))
 
-    assert all(tile.width >= MIN_WIDTH and tile.height >= MIN_HEIGHT for tile in tiles.values())
+    assert all(tile.width >= MIN_WIDTH and tile.height >= MIN_HEIGHT for tile in found.values())
 
 
 @pytest.mark.parametrize(

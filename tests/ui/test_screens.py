@@ -105,7 +105,7 @@ async def test_every_action_can_be_done_in_the_smallest_terminal():
     host = three_agents()
     async with running(host, size=(40, 10)) as (app, pilot):
         for action in ACTIONS:
-            app.perform(action.id, *(["1"] if action.id == "go_to_agent" else []))
+            app.perform(action.id, *([action.leader[0]] if action.takes_key else []))
             await pilot.pause()
             text_of(app)
             await pilot.press("escape")

@@ -202,10 +202,10 @@ def test_docs_list_what_the_table_has() -> None:
         ]
         for action in KEYS.in_group(group):
             own = ", ".join(f"`{key_label(key)}`" for key in action.keys)
-            digits = action.id == DIGITS
-            after = [leader_label(action)] if digits else [key_label(key) for key in action.leader]
-            name = "" if digits else f"`{action.id}`"
-            after_cell = ", ".join(f"`{key}`" for key in after)
+            fixed = action.takes_key
+            after = [leader_label(action)] if fixed else [key_label(key) for key in action.leader]
+            name = "" if fixed else f"`{action.id}`"
+            after_cell = ", ".join(f"`{key}`" for key in after).replace("|", "\\|")
             rows.append(f"| {own} | {after_cell} | {action.title} | {action.help} | {name} |")
         assert "\n".join([*rows, ""]) in docs, f"docs/keys.md differs in {group}"
 
