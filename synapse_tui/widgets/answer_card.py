@@ -64,7 +64,7 @@ def draw_card(
 ) -> Sequence[tuple[Sequence[Piece], Sequence[Piece]]]:
     """Return the rows of a card, left and right sides, for the columns and rows over the composer."""
     width = min(room.width, WIDEST)
-    most = min(TEXT_ROWS, max(1, room.height // 2 - 2))
+    most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
     lines = wrapped(view.text.strip(), width - _INDENT - 1)
     keys_row = [edge, *_key_pieces(keys, width - _EDGE)]

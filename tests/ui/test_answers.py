@@ -155,10 +155,10 @@ async def test_let_go_and_the_one_before():
 async def test_read_opens_the_whole_answer():
     host = two_agents()
     async with running(host) as (app, pilot):
-        await answered(app, host, "\n".join(f"line {number}" for number in range(30)))
-        assert "line 20" not in text_of(app)
+        await answered(app, host, "\n\n".join(f"line {number}" for number in range(9)))
+        assert "line 8" not in text_of(app)
         await pilot.press(LEADER, "v")
-        await until(lambda: isinstance(app.screen, MessageDetail) and "line 20" in text_of(app))
+        await until(lambda: isinstance(app.screen, MessageDetail) and "line 8" in text_of(app))
         await pilot.press("escape")
         await until(lambda: "answers you" in text_of(app))
 
