@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from textual.geometry import Size
@@ -14,6 +15,7 @@ from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskSt
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets.answer_card import AnswerView, CardKey, draw_card
 from synapse_tui.widgets.fit import width_of
+from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.states import DONE
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, running, text_of, until
@@ -24,7 +26,7 @@ ANSWER = "Yes: test_totals.py covers it, with two currencies and an empty cart."
 COMPOSER = "\x1b[2J\x1b[H● I moved the tax into Cart.total.\x1b[{row};1H{rule}\r\n❯ {draft}"
 
 
-def two_agents(**settings: object) -> FakeHost:
+def two_agents(**settings: Any) -> FakeHost:
     host = FakeHost(**settings)
     for profile, name in (("claude", "alice"), ("codex", "bob")):
         session = host.add(AgentSpec(profile, name=name))
@@ -60,6 +62,12 @@ def rest(app: SynapseApp) -> None:
     app.answers.look()
 
 
+def pane_of(app: SynapseApp, agent_id: str) -> Pane:
+    pane = app.main.deck.pane(agent_id)
+    assert pane is not None
+    return pane
+
+
 def rows_with(app: SynapseApp, *texts: str) -> list[int]:
     rows = text_of(app).splitlines()
     return [next(at for at, row in enumerate(rows) if text in row) for text in texts]
@@ -76,7 +84,7 @@ async def test_an_answer_is_shown_over_the_composer_where_it_was_asked(size):
         assert head < said < keys == draft - 1
         assert "^] Esc let go" in text_of(app)
         assert "bob: done" not in text_of(app), "the card says it"
-        assert app.main.deck.pane(BOB).answer is None
+        assert pane_of(app, BOB).answer is None
 
 
 async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
@@ -114,7 +122,7 @@ async def test_take_is_refused_with_a_reason(shown):
         alice = host.agents[ALICE]
         if shown == "dialog":
             asking = dataclasses.replace(alice.reading(), visible=False, dialog=Dialog("permission", "rm?"))
-            alice.reading = lambda: asking  # type: ignore[method-assign]
+            alice.reading = lambda: asking
         elif shown == "state":
             alice.become(AgentState.WAITING, "permission: rm")
         elif shown == "mention":
@@ -124,7 +132,7 @@ async def test_take_is_refused_with_a_reason(shown):
         await pilot.press(LEADER, "y")
         await until(lambda: "not taken into alice:" in app.main.status_bar.notice)
         assert not alice.typed
-        assert app.main.deck.pane(ALICE).answer is not None, "it is still there"
+        assert pane_of(app, ALICE).answer is not None, "it is still there"
 
 
 async def test_a_card_never_covers_a_dialog():
@@ -254,7 +262,7 @@ async def test_a_reply_after_the_turn_replaces_its_text():
         assert "+1" not in text_of(app)
         app.answers.action_let_go(ALICE)
         host.change(task.id, reason="read again")
-        assert app.main.deck.pane(ALICE).answer is None, "it was let go"
+        assert pane_of(app, ALICE).answer is None, "it was let go"
 
 
 async def test_messages_that_no_person_wrote_have_no_card():
@@ -263,7 +271,7 @@ async def test_messages_that_no_person_wrote_have_no_card():
         task = host.message(BOB, "look", sender=ALICE)
         host.answer(task.id, "done")
         await until(lambda: host.tasks[-1].state is TaskState.COMPLETED)
-        assert app.main.deck.pane(ALICE).answer is None
+        assert pane_of(app, ALICE).answer is None
 
 
 async def test_hints_are_targets_for_the_mouse():
@@ -271,7 +279,7 @@ async def test_hints_are_targets_for_the_mouse():
     async with running(host, layout="columns") as (app, pilot):
         await answered(app, host)
         app.main.go_to(BOB)
-        view = app.main.deck.pane(ALICE).view
+        view = pane_of(app, ALICE).view
         assert isinstance(view, TerminalView)
         await until(lambda: view.answer.region.height > 2)
         last = view.answer.size.height - 1
