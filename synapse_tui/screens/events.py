@@ -31,6 +31,7 @@ from synapse_tui.model import AgentState
 from synapse_tui.widgets.text import plural
 
 from .agents import WatchView
+from .answers import Answers
 from .appearance import Appearance
 from .attention import Attention
 from .composer import Composer
@@ -56,6 +57,7 @@ class EventReader:
         appearance: Appearance,
         attention: Attention,
         messages: MessageActions,
+        answers: Answers,
         locks: LockActions,
     ) -> None:
         self._app = app
@@ -64,6 +66,7 @@ class EventReader:
         self._appearance = appearance
         self._attention = attention
         self._messages = messages
+        self._answers = answers
         self._locks = locks
         # external agents whose conversations have changed since they were last shown
         self._changed: set[str] = set()
@@ -103,6 +106,7 @@ class EventReader:
     @_read.register
     def _removed(self, event: AgentRemoved) -> Pending:
         self._messages.agent_removed(event.agent_id)
+        self._answers.agent_removed(event.agent_id)
         return self._main.remove_agent(event.agent_id)
 
     @_read.register
@@ -188,6 +192,7 @@ class EventReader:
             self._attention.call(self._app.label(task.target), "has answered")
         self._main.show_news()
         self._messages.task_changed(task)
+        self._answers.task_changed(task)
         self._messages.ask_to_allow(task)
         for detail in self._open(MessageDetail):
             if detail.message.id == task.id:

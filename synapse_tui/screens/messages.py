@@ -195,8 +195,8 @@ class MessageActions:
             for receipt in receipts
         ]
 
-    def action_last_message(self, agent_id: str = "") -> None:
-        agent_id = agent_id or self._main.active
+    def show_last(self, agent_id: str) -> None:
+        """Show what became of the last message sent from a pane."""
         sent = self.sent_from(agent_id)
         if len(sent) > 1:
             text = next((each.task.text for each in sent if each.task is not None), "")

@@ -62,7 +62,7 @@ class Asked:
 class Waiting:
     """A message that waits for an agent."""
 
-    way: str  # from whom to whom
+    way: str  # sender → receiver
     text: str
     fate: str
     reason: str = ""
@@ -309,9 +309,9 @@ def _with_timeline(
     room = height - len(listed) - 2
     if room < LEAST_TIMELINE:
         return listed
-    told = _timeline(happenings, width, min(room, max(LEAST_TIMELINE, height // 3)))
-    gap = height - len(listed) - len(told)
-    return [*listed, *[_blank(width)] * gap, *told]
+    timeline = _timeline(happenings, width, min(room, max(LEAST_TIMELINE, height // 3)))
+    gap = height - len(listed) - len(timeline)
+    return [*listed, *[_blank(width)] * gap, *timeline]
 
 
 def _timeline(happenings: Sequence[Happening], width: int, height: int) -> list[Line]:
