@@ -123,7 +123,7 @@ def _parsed(proposal: Proposal, path: Path) -> Profile:
 
 
 class Terminal:
-    """The person at the terminal; nobody if `asks` is false."""
+    """The person at the terminal, who is not asked if `asks` is false."""
 
     def __init__(self, *, asks: bool) -> None:
         self.asks = asks

@@ -14,14 +14,14 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.git_changes import ChangeCounter, count
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.terminal.render import parts
-from synapse_tui.widgets.agent_rows import Line, since
+from synapse_tui.widgets.agent_rows import Line
 from synapse_tui.widgets.board_drawing import Asked, Choice, Detail, Happening, Waiting
-from synapse_tui.widgets.board_model import Row, doing, standing
+from synapse_tui.widgets.board_model import Row, doing
 from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
-from synapse_tui.widgets.text import markdown_line, one_line
+from synapse_tui.widgets.text import markdown_line, one_line, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
 
 from .shell import Shell
@@ -91,7 +91,7 @@ class BoardActions:
         return [self._row(agent, now, alone) for agent in views]
 
     def _row(self, agent: AgentView, now: float, alone: dict[Path, bool]) -> Row:
-        state = standing(agent)
+        state = agent.mark
         session = self._host.agents.get(agent.agent_id)
         seconds = max(0.0, now - agent.since) if agent.since else 0.0
         if not state.calls and seconds > CALM_SECONDS and agent.state is not AgentState.PROCESSING:

@@ -371,7 +371,7 @@ class Tour:
     def _dialog(self, step: Step) -> Page:
         title = "An agent asks for permission"
         if step.phase is Phase.DONE:
-            about: Runs = [("Answered by you, and by nobody else.", _STRONG)]
+            about: Runs = [("Only your key answered it.", _STRONG)]
             why = "Messages wait while a dialog is open, and none of them answers it."
             return Page(title, [about], why, self._doing("next"))
         if step.phase is Phase.ASKS or step.message is None:

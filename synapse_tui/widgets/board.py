@@ -7,15 +7,11 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual import events
 from textual.geometry import Region
 from textual.reactive import var
 from textual.strip import Strip
-from textual.style import Style
 from textual.timer import Timer
-from textual.widget import Widget
 
 from synapse_tui.actions import BOARD_KEYS
 from synapse_tui.model import AgentState
@@ -23,8 +19,8 @@ from synapse_tui.model import AgentState
 from .agent_rows import Line
 from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Memo, Readiness, draw
 from .board_model import BoardModel, Row
-from .error_handling import FaultTolerant
 from .fit import Piece
+from .segment_bar import PieceWidget
 from .states import SPINNER_INTERVAL
 
 if TYPE_CHECKING:
@@ -108,7 +104,7 @@ def _binding(asked: Asked) -> tuple[str, int, str]:
     return asked.agent_id, asked.serial, asked.fingerprint
 
 
-class Board(FaultTolerant, Widget, can_focus=True):
+class Board(PieceWidget, can_focus=True):
     """Draws the board and handles its keys; only cells that changed are drawn again."""
 
     DEFAULT_CSS = "Board { width: 1fr; height: 1fr; background: $ground; color: $ink; display: none; }"
@@ -137,8 +133,6 @@ class Board(FaultTolerant, Widget, can_focus=True):
         self._following = False
         self._settling: Timer | None = None
         self._waking: Timer | None = None
-        self._base: Style | None = None
-        self._looks: dict[str, RichStyle] = {}
 
     # Showing
 
@@ -289,20 +283,7 @@ class Board(FaultTolerant, Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         if y >= len(self._lines):
             return Strip.blank(self.size.width)
-        base = self.visual_style
-        if base != self._base:
-            self._base, self._looks = base, {}
-        return Strip([Segment(piece.text, self._look(base, piece.style)) for piece in self._lines[y]])
-
-    def _look(self, base: Style, style: str) -> RichStyle:
-        look = self._looks.get(style)
-        if look is None:
-            look = self._looks[style] = (base + self._get_style(style)).rich_style
-        return look
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._base = None
+        return self.strip_of((piece.text, piece.style) for piece in self._lines[y])
 
     # Keys
 

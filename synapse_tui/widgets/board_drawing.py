@@ -16,11 +16,11 @@ from rich.cells import cell_len, chop_cells
 from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
 
-from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, since, tall_row
+from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import Row
 from .fit import Piece, fill, shorten, width_of
 from .states import HELD, State
-from .text import one_line, plural, wrap_words, wrapped_line
+from .text import one_line, plural, since, wrap_words, wrapped_line
 
 WIDEST = 230  # width from which the timeline has a column of its own
 LOW = 32  # lines below which blank lines and all but the dialog are left out
@@ -62,7 +62,7 @@ class Asked:
 class Waiting:
     """A message that waits for an agent."""
 
-    way: str  # from whom to whom
+    way: str  # sender → receiver
     text: str
     fate: str
     reason: str = ""
@@ -309,9 +309,9 @@ def _with_timeline(
     room = height - len(listed) - 2
     if room < LEAST_TIMELINE:
         return listed
-    told = _timeline(happenings, width, min(room, max(LEAST_TIMELINE, height // 3)))
-    gap = height - len(listed) - len(told)
-    return [*listed, *[_blank(width)] * gap, *told]
+    timeline = _timeline(happenings, width, min(room, max(LEAST_TIMELINE, height // 3)))
+    gap = height - len(listed) - len(timeline)
+    return [*listed, *[_blank(width)] * gap, *timeline]
 
 
 def _timeline(happenings: Sequence[Happening], width: int, height: int) -> list[Line]:

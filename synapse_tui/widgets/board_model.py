@@ -39,18 +39,6 @@ class Row:
         return bool(self.agent.agent_id)
 
 
-def standing(agent: AgentView) -> State:
-    """Return the state under whose heading an agent stands; a held message may outrank its own."""
-    own = agent.mark
-    if agent.exit is not None:
-        return own
-    if agent.stuck:
-        return own if agent.state is AgentState.ERROR else NEEDS_YOU
-    # What waits for the end of a turn waits for nothing that a person has to do, unless for long.
-    stays = agent.state is not AgentState.PROCESSING or agent.held_long
-    return HOLDS if agent.held and stays and own.rank > HOLDS.rank else own
-
-
 def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "") -> str:
     """Return in a few words what an agent asks or does.
 
@@ -60,7 +48,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
         answer: The first line of the answer with which its last turn ended.
         task: The message it works on.
     """
-    state = standing(agent)
+    state = agent.mark
     if agent.exit is not None:
         return agent.exit.words
     if state.rank == NEEDS_YOU.rank:

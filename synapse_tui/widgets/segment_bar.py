@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -21,7 +21,31 @@ from .error_handling import FaultTolerant
 from .fit import Piece, fill
 
 
-class SegmentBar(FaultTolerant, Widget, can_focus=False):
+class PieceWidget(FaultTolerant, Widget):
+    """Draws lines of pieces, whose styles are computed once."""
+
+    _base: Style | None = None  # the style for which `_looks` was computed
+    _looks: dict[str, RichStyle]
+
+    def strip_of(self, pieces: Iterable[tuple[str, str]]) -> Strip:
+        """Draw a line of texts and their styles, as in Textual's markup."""
+        base = self.visual_style
+        if base != self._base:
+            self._base, self._looks = base, {}
+        return Strip(Segment(text, self._look(base, style)) for text, style in pieces)
+
+    def _look(self, base: Style, style: str) -> RichStyle:
+        look = self._looks.get(style)
+        if look is None:
+            look = self._looks[style] = (base + self._get_style(style)).rich_style
+        return look
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._base = None
+
+
+class SegmentBar(PieceWidget, can_focus=False):
     """Draws pieces from the left and the right of a row; subclasses implement `pieces`."""
 
     DEFAULT_CSS = """
@@ -41,9 +65,6 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
         def control(self) -> SegmentBar:
             return self.bar
 
-    _base: Style | None = None  # the style for which `_looks` was computed
-    _looks: dict[str, RichStyle]
-
     hovered: reactive[str] = reactive("")  # target under the pointer
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
@@ -55,20 +76,7 @@ class SegmentBar(FaultTolerant, Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         if y:
             return Strip.blank(self.size.width)
-        base = self.visual_style
-        if base != self._base:
-            self._base, self._looks = base, {}
-        return Strip(Segment(piece.text, self._look(base, self._style(piece))) for piece in self._row())
-
-    def _look(self, base: Style, style: str) -> RichStyle:
-        look = self._looks.get(style)
-        if look is None:
-            look = self._looks[style] = (base + self._get_style(style)).rich_style
-        return look
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._base = None
+        return self.strip_of((piece.text, self._style(piece)) for piece in self._row())
 
     def _row(self) -> list[Piece]:
         width = self.size.width

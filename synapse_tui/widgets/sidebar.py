@@ -26,7 +26,7 @@ from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
 
 from .agent_rows import counts, tall_row
-from .board_model import Row, doing, standing
+from .board_model import Row, doing
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
 from .fit import Piece, line, shorten
@@ -74,9 +74,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool, tall: b
     what = doing(agent) or short_path(agent.cwd)
     watch = agent.watch if what != agent.watch else ""
     unread = f"{agent.unread} unread" if agent.unread else ""
-    row = Row(
-        agent, standing(agent), " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since)
-    )
+    row = Row(agent, agent.mark, " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since))
     first, second = tall_row(row, width - 1)
     edge = Piece("▌" if active else " ", "$accent")
     lines = [first, second] if tall or active or row.state.calls else [first]
@@ -263,7 +261,7 @@ class Sidebar(FaultTolerant, Vertical):
         self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
             self._fill("agents", self._agent_rows())
-            found = Counter(standing(agent) for agent in self.agents)
+            found = Counter(agent.mark for agent in self.agents)
             states = {state: found[state] for state in sorted(found, key=lambda state: state.rank)}
             self.query_one("#agents-title", Section).counted = counts(states, words=False)
 
@@ -271,7 +269,7 @@ class Sidebar(FaultTolerant, Vertical):
         """Return rows by urgency, those of two lines if they leave the larger part to the messages."""
         now = self.clock()
         tall = 2 * len(self.agents) <= self.size.height * AGENTS_SHARE
-        agents = sorted(self.agents, key=lambda each: (standing(each).rank, each.since, each.number))
+        agents = sorted(self.agents, key=lambda each: (each.mark.rank, each.since, each.number))
         return [
             Option(
                 agent_row(each, self._width, now, active=each.agent_id == self.active, tall=tall),

@@ -23,7 +23,7 @@ from synapse_tui.model import (
     Sender,
 )
 
-from .states import ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, READY, State, state_mark
+from .states import ENDED, ENDED_SEEN, HOLDS, NEEDS_YOU, State, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class AgentView:
     held_reason: str = ""  # why the first of them waits
     held_task: str = ""  # task id of the first of them
     held_seconds: float = 0.0
+    answers: int = 0  # to messages written in its pane, while that is not in view
     unread: int = 0  # unread messages in its inbox
     unread_task: str = ""  # task id of the first of them
     watch: str = ""  # state of its watch: `watched 2/5`, `gave up 5/5`
@@ -102,12 +103,15 @@ class AgentView:
 
     @property
     def mark(self) -> State:
+        """Return its state as the user sees it; a held message may outrank its own."""
         if self.exit is not None:
             return ENDED_SEEN if self.end_seen else ENDED
         if self.gave_up:
             return NEEDS_YOU
-        mark = state_mark(self.state, unseen=self.unseen)
-        return HOLDS if self.held and mark is READY else mark
+        own = state_mark(self.state, unseen=self.unseen)
+        # What waits for the end of a turn waits for nothing that a person has to do, unless for long.
+        stays = self.state is not AgentState.PROCESSING or self.held_long
+        return HOLDS if self.held and stays and own.rank > HOLDS.rank else own
 
     @property
     def state_text(self) -> str:

@@ -78,7 +78,7 @@ async def test_space_alone_leads_through_the_tour(size):
         await pilot.press("3")
         await until(lambda: bytes(bob.typed) == b"3")
         bob.become(AgentState.READY)
-        await shows(app, "Answered by you")
+        await shows(app, "Only your key answered it")
         await pilot.press("right")
         await shows(app, "npm install -g @github/copilot", "Your own agents")
         await pilot.press("escape")

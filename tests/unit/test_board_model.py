@@ -11,7 +11,7 @@ from synapse_tui.model import AgentState, ExitStatus
 from synapse_tui.widgets.agent_rows import counts
 from synapse_tui.widgets.board import DEAD_SECONDS, Answering
 from synapse_tui.widgets.board_drawing import Asked
-from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, Row, doing, standing
+from synapse_tui.widgets.board_model import REST_SECONDS, BoardModel, Row, doing
 from synapse_tui.widgets.states import NEEDS_YOU
 from synapse_tui.widgets.views import AgentView
 
@@ -22,7 +22,7 @@ def view(name: str, state: AgentState = AgentState.READY, **fields: Any) -> Agen
 
 def row(name: str, state: AgentState = AgentState.READY, *, seconds: float = 1.0, **fields: Any) -> Row:
     agent = view(name, state, **fields)
-    return Row(agent, standing(agent), seconds=seconds)
+    return Row(agent, agent.mark, seconds=seconds)
 
 
 def names(model: BoardModel) -> list[str]:
@@ -62,7 +62,7 @@ def test_the_most_urgent_come_first_and_those_that_wait_longest() -> None:
     ],
 )
 def test_an_agent_stands_under_its_most_urgent_state(fields: dict[str, Any], word: str) -> None:
-    assert standing(view("x", **fields)).word == word
+    assert view("x", **fields).mark.word == word
 
 
 def test_what_an_agent_does_is_said_in_a_few_words() -> None:
@@ -149,7 +149,7 @@ def test_finding_shows_what_matches_and_chooses_the_first() -> None:
 def test_an_agent_that_is_being_opened_has_a_row_but_cannot_be_chosen() -> None:
     model = BoardModel()
     coming = AgentView("", 4, "d", "claude")
-    model.show([*READY, Row(coming, standing(coming))], 0.0)
+    model.show([*READY, Row(coming, coming.mark)], 0.0)
     assert names(model) == ["d", "a", "b", "c"]
     model.step(-9)
     assert model.chosen == "synapse-a-1"

@@ -267,7 +267,7 @@ class Typist(Composing):
         super().__init__(view, keyboard, profile)
         self._enter = KeyPress(view, profile.submit.enter)
         self._in_turn = False
-        self._alone = False  # whether nobody else can have typed since the composer was empty
+        self._alone = False  # whether only we can have typed since the composer was empty
         self._given_up = ""
         self._went_at = self._went_since = float("-inf")
 
