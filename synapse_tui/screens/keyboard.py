@@ -73,7 +73,7 @@ class Leader:
         if key == self.key:
             return Verdict(Step.LITERAL)
         if key in ("escape", "ctrl+c"):
-            return Verdict(Step.CANCEL)
+            return Verdict(Step.CANCEL, self.keymap.by_leader_key(key))
         name = character if character and character.isprintable() else key
         action = self.keymap.by_leader_key(name)
         if action is None:
@@ -98,7 +98,7 @@ class Kept(NamedTuple):
 
 
 class Guide(Protocol):
-    """Takes a few keys for itself, such as the tour and the arranging of panes."""
+    """Takes a few keys for itself, such as the tour, the cards of answers and the arranging of panes."""
 
     def takes(self, event: events.Key) -> bool: ...
 
@@ -231,6 +231,8 @@ class Keyboard:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
                 self._app.notice(f"{verdict.action.title}: close the dialog first, with Esc", "warning")
+        elif verdict.step is Step.CANCEL and verdict.action is not None and self._app.screen is self._main:
+            self._app.perform(verdict.action.id)
         elif verdict.step is Step.UNKNOWN:
             self._app.notice(f"{self.leader.label} {verdict.arguments[0]} is not a command", "warning")
         return verdict.step

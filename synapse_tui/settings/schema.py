@@ -309,7 +309,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.flow",
                 "choice",
                 "auto",
-                "Whether `synapse send` waits for the answer if no option says so.",
+                "Whether `synapse send` waits for the answer if no option says so; with `oneway`, a pane"
+                " shows only explicit replies to what was asked in it.",
                 ("auto", "roundtrip", "oneway"),
             ),
             Setting(

@@ -29,7 +29,7 @@ def change(host: FakeHost, **settings: object) -> None:
 
 async def test_keys_of_the_settings_hold_and_are_shown() -> None:
     host = host_with(**{"tui.keys": {"layout": ["f11", "leader L"], "zoom": []}, "tui.leader": "ctrl+g"})
-    async with running(host, size=(160, 40)) as (app, pilot):
+    async with running(host, size=(160, 56)) as (app, pilot):
         assert "F11 layout" in text_of(app)
         assert "F5" not in text_of(app)
         await pilot.press("f11")
@@ -37,7 +37,7 @@ async def test_keys_of_the_settings_hold_and_are_shown() -> None:
         await pilot.press("f5")
         assert app.main.deck.arrangement == "columns", "it is for the agent now"
         await pilot.press("ctrl+g")
-        assert "L   next layout" in text_of(app)
+        assert "L    next layout" in text_of(app)
         assert "zoom" not in text_of(app)
         await pilot.press("L")
         assert str(app.main.deck.arrangement) == "grid"
