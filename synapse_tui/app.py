@@ -22,6 +22,7 @@ from .keymap import Keymap
 from .mention import MentionInterceptor
 from .model import DEMO_AGENTS, AgentSpec
 from .screens.agents import AgentActions
+from .screens.answers import Answers
 from .screens.appearance import Appearance
 from .screens.application import ApplicationActions, ViewActions
 from .screens.attention import Attention, is_quiet
@@ -171,7 +172,8 @@ class SynapseApp(Shell):
         self.agents = AgentActions(self)
         self.new_agents = NewAgentActions(self, self.keyboard)
         self.tour = Tour(self, self.messages, self.new_agents)
-        self.keyboard.guide = self.tour
+        self.answers = Answers(self, self.messages)
+        self.keyboard.guides = (self.answers, self.tour)
         self.externals = ExternalActions(self, self.messages)
         self.locks = LockActions(self, self.questions)
         self.settings = SettingsActions(self, self.appearance)
@@ -188,6 +190,7 @@ class SynapseApp(Shell):
             self.keyboard,
             self.appearance,
             self.messages,
+            self.answers,
             self.agents,
             self.new_agents,
             self.tour,
@@ -205,6 +208,7 @@ class SynapseApp(Shell):
             appearance=self.appearance,
             attention=self.attention,
             messages=self.messages,
+            answers=self.answers,
             locks=self.locks,
         )
 

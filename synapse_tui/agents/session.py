@@ -54,7 +54,7 @@ from .console import AgentConsole, ConsoleListener, Launch, Past
 from .delivery.answering import AnswerOutcome
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
-from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, explain
+from .delivery.gate import EXITED, Explanation, dialog_for_keys, dialog_open, explain, why_held
 from .delivery.interrupt import InterruptOutcome
 from .delivery.typed_text import MessageStyle, typed_text
 from .delivery.typist import Pace
@@ -551,6 +551,13 @@ class AgentSession:
     def tokens(self) -> int | None:
         """Tokens used in this conversation, as the agent states them after a turn; None if unknown."""
         return self._usage.tokens if self._launched else None
+
+    @property
+    def resting(self) -> bool:
+        """Whether its composer is empty, no turn is running, and the user has not just typed."""
+        if not self._launched or self.exit is not None or not self.reading().visible:
+            return False
+        return why_held(self.console, self.keyboard, self.profile) is None
 
     @property
     def dialog(self) -> Dialog | None:

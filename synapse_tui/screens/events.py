@@ -31,8 +31,10 @@ from synapse_tui.model import AgentState
 from synapse_tui.widgets.text import plural
 
 from .agents import WatchView
+from .answers import Answers
 from .appearance import Appearance
 from .attention import Attention
+from .composer import Composer
 from .dialog import ListDialog
 from .file_locks import FileDialog, LockActions, RecentChanges
 from .history import HistoryView
@@ -55,6 +57,7 @@ class EventReader:
         appearance: Appearance,
         attention: Attention,
         messages: MessageActions,
+        answers: Answers,
         locks: LockActions,
     ) -> None:
         self._app = app
@@ -63,6 +66,7 @@ class EventReader:
         self._appearance = appearance
         self._attention = attention
         self._messages = messages
+        self._answers = answers
         self._locks = locks
         # external agents whose conversations have changed since they were last shown
         self._changed: set[str] = set()
@@ -102,6 +106,7 @@ class EventReader:
     @_read.register
     def _removed(self, event: AgentRemoved) -> Pending:
         self._messages.agent_removed(event.agent_id)
+        self._answers.agent_removed(event.agent_id)
         return self._main.remove_agent(event.agent_id)
 
     @_read.register
@@ -123,6 +128,8 @@ class EventReader:
         if session is not None and state is AgentState.STARTING:
             self._appearance.set_colours(session)
         self._main.show_agents()
+        for composer in self._open(Composer):
+            composer.show_news()
         return None
 
     def _finished(self, agent_id: str) -> None:
@@ -185,6 +192,7 @@ class EventReader:
             self._attention.call(self._app.label(task.target), "has answered")
         self._main.show_news()
         self._messages.task_changed(task)
+        self._answers.task_changed(task)
         self._messages.ask_to_allow(task)
         for detail in self._open(MessageDetail):
             if detail.message.id == task.id:
@@ -193,6 +201,8 @@ class EventReader:
             history.show_news(task)
         for dialog in self._open(ListDialog):
             dialog.show_news()
+        for composer in self._open(Composer):
+            composer.show_news()
         return None
 
     @_read.register

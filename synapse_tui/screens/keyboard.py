@@ -73,7 +73,7 @@ class Leader:
         if key == self.key:
             return Verdict(Step.LITERAL)
         if key in ("escape", "ctrl+c"):
-            return Verdict(Step.CANCEL)
+            return Verdict(Step.CANCEL, self.keymap.by_leader_key(key))
         name = character if character and character.isprintable() else key
         action = self.keymap.by_leader_key(name)
         if action is None:
@@ -98,7 +98,7 @@ class Kept(NamedTuple):
 
 
 class Guide(Protocol):
-    """Takes a few keys for itself, such as the tour."""
+    """Takes a few keys for itself, such as the tour and the cards of answers."""
 
     def takes(self, event: events.Key) -> bool: ...
 
@@ -120,7 +120,7 @@ class Keyboard:
         self._since: dict[str, float] = {}  # when keys for an existing agent were queued
         self._enter_at = float("-inf")
         self._too_many = 0
-        self.guide: Guide | None = None
+        self.guides: Sequence[Guide] = ()
 
     @property
     def _agents(self) -> Mapping[str, AgentSession]:
@@ -196,14 +196,14 @@ class Keyboard:
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
-        if self.guide is not None and self.guide.takes_text(run.text):
+        if any(guide.takes_text(run.text) for guide in self.guides):
             return False
         self._main.settle()
         view = self._main.focused
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
 
     def _guided(self, event: events.Key) -> bool:
-        return self.guide is not None and self.guide.takes(event)
+        return any(guide.takes(event) for guide in self.guides)
 
     def _acts(self, event: events.Key) -> bool:
         """Run the action of a direct key before the next key, which may then be for another agent."""
@@ -229,6 +229,8 @@ class Keyboard:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
                 self._app.notice(f"{verdict.action.title}: close the dialog first, with Esc", "warning")
+        elif verdict.step is Step.CANCEL and verdict.action is not None and self._app.screen is self._main:
+            self._app.perform(verdict.action.id)
         elif verdict.step is Step.UNKNOWN:
             self._app.notice(f"{self.leader.label} {verdict.arguments[0]} is not a command", "warning")
         return verdict.step

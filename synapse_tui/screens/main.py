@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -78,6 +79,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self._expected: Sequence[AgentSpec] = ()
         self._there: set[str] = set()  # agents that existed before the expected ones
         self._question_waits = False
+        self.answers: Mapping[str, int] = {}  # cards over the composers, by agent id
         self._seen_ends: set[str] = set()  # exited agents that the user has looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
@@ -183,6 +185,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         hosted = view_agents(
             sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved, now=self.now()
         )
+        hosted = [replace(each, answers=self._answers_out_of_view(each.agent_id)) for each in hosted]
         self.agents = [*hosted, *self.conversations.views(len(hosted) + 1)]
         self.tab_bar.agents = self.agents
         self._show_expected()
@@ -197,6 +200,11 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.status_bar.agents = self.agents
         self._hold_timer(held=any(agent.held for agent in hosted))
         self.board.look()
+
+    def _answers_out_of_view(self, agent_id: str) -> int:
+        pane = self.deck.pane(agent_id)
+        in_view = pane is not None and pane.display and not self.board_shown
+        return 0 if in_view else self.answers.get(agent_id, 0)
 
     def _tell_time(self) -> None:
         now = self.sidebar.clock()
@@ -418,6 +426,8 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
+        if self.answers:
+            self.show_agents_soon()
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
         else:

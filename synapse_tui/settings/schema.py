@@ -376,9 +376,10 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "choice",
                 "auto",
                 "Messages",
-                "For the answer, `synapse send` {auto=waits by default|roundtrip=always waits"
+                "For the answer, synapse send {auto=waits by default|roundtrip=always waits"
                 "|oneway=never waits}",
-                "Whether `synapse send` waits for the answer if no option says so.",
+                "Whether `synapse send` waits for the answer if no option says so; with `oneway`, a pane"
+                " shows only explicit replies to what was asked in it.",
                 ("auto", "roundtrip", "oneway"),
             ),
             Setting(

@@ -14,7 +14,7 @@ from synapse_tui.git_changes import FolderChange
 
 from .board_model import Row
 from .fit import Piece, fill, pad, shorten, width_of
-from .states import HELD, HOLDS, NEEDS_YOU, READY, STARTING, State, spinning
+from .states import DONE, HELD, HOLDS, NEEDS_YOU, READY, STARTING, State, spinning
 from .text import since
 
 CHANGES_FROM = 44  # cells of a row of two lines from which it shows changed lines
@@ -129,9 +129,11 @@ def _word_style(row: Row) -> str:
 
 
 def _held(row: Row) -> Line:
-    if not row.agent.held:
-        return []
-    return [Piece(f"{HELD}{row.agent.held:<2} ", "$needs" if row.agent.held_long else "$held")]
+    """Return the answers that wait in its pane, and the messages that it holds."""
+    agent = row.agent
+    answers = [Piece(f"{DONE.glyph}{agent.answers:<2} ", "$done")] if agent.answers else []
+    held = [Piece(f"{HELD}{agent.held:<2} ", "$needs" if agent.held_long else "$held")] if agent.held else []
+    return [*answers, *held]
 
 
 def _since(row: Row) -> Piece:

@@ -14,7 +14,7 @@ from synapse_tui.model import AgentState
 
 from .fit import Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
-from .states import HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
+from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
 from .text import one_line, plural, since
 from .views import AgentView
 
@@ -213,7 +213,7 @@ class TabBar(SegmentBar):
         return True
 
     def _calls(self, agent: AgentView) -> bool:
-        return self._is_active(agent) or agent.needs_attention or bool(agent.held)
+        return self._is_active(agent) or agent.needs_attention or bool(agent.held or agent.answers)
 
     def _is_active(self, agent: AgentView) -> bool:
         return bool(agent.agent_id) and agent.agent_id == self.active
@@ -269,4 +269,9 @@ class TabBar(SegmentBar):
             why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
             style = "bold $needs" if agent.held_long else "$held"
             held = [Piece(f"{' ' if glyph else ''}{HELD}{agent.held}", style + back, target, why)]
-        return [number, *label, *bell, *glyph, *held, Piece(" ", back.strip(), target)]
+        answers: list[Piece] = []
+        if agent.answers:
+            what = f"{plural(agent.answers, 'answer')} to what you asked there"
+            gap = " " if glyph or held else ""
+            answers = [Piece(f"{gap}{DONE.glyph}{agent.answers}", f"bold $done{back}", target, what)]
+        return [number, *label, *bell, *glyph, *held, *answers, Piece(" ", back.strip(), target)]

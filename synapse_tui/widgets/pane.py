@@ -17,10 +17,12 @@ from textual.widget import Widget
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import ExitStatus
 
+from .answer_card import AnswerCard, AnswerView, CardKey
 from .error_handling import FaultTolerant
 from .fit import Piece, shorten, width_of
 from .segment_bar import SegmentBar
 from .states import ENDED, HELD, READY, STARTING, Mark
+from .terminal_view import TerminalView
 from .text import one_line, since
 from .views import AgentView
 
@@ -56,6 +58,7 @@ class PaneTitle(SegmentBar):
     focused_pane: reactive[bool] = reactive(False)
     zoomed: reactive[bool] = reactive(False)
     delivery: reactive[Delivery | None] = reactive(None)
+    answer: reactive[AnswerView | None] = reactive(None)  # for which there is no room over the composer
     # scroll position or search; empty on the live screen
     scrolled: reactive[str] = reactive("")
     age: reactive[str] = reactive("")  # how long the agent has been in its state; empty if that says nothing
@@ -128,6 +131,9 @@ class PaneTitle(SegmentBar):
             style = "$needs" if agent.held_long else "$held"
             tip = "Messages that wait for this agent"
             notes.append(Piece(f" {text} ", style, f"task:{agent.held_task}", tip))
+        if self.answer is not None and room >= LEAST_NOTE:
+            text = shorten(f"{self.answer.mark.glyph} {one_line(self.answer.words)}", min(room - 2, 40))
+            notes.append(Piece(f" {text} ", f"${self.answer.mark.colour}", LAST, "Read the answer"))
         if self.delivery is not None and room >= LEAST_NOTE:
             notes.append(self._delivery(self.delivery, room))
         if agent.watch:
@@ -204,7 +210,9 @@ class ExitBar(SegmentBar, can_focus=True):
 
 SETTLED_SECONDS = 15.0  # how long a title shows a completed message
 
-PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
+PaneCommand = Literal[
+    "close", "restart", "zoom", "why", "live", "watch", "last", "show", "take_answer", "let_go"
+]
 
 
 class Pane(FaultTolerant, Widget, can_focus=False):
@@ -225,6 +233,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
 
     agent: var[AgentView | None] = var(None)
     delivery: var[Delivery | None] = var(None)
+    answer: var[AnswerView | None] = var(None)  # to a message that was written here
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
     in_focus: var[bool] = var(False)  # whether it is the active agent, even while a dialog is open
@@ -273,7 +282,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._title.focused_pane = in_focus
 
     def watch_delivery(self, delivery: Delivery | None) -> None:
-        self._title.delivery = delivery
+        self._show_delivery()
         if self._forgetting is not None:
             self._forgetting.stop()
             self._forgetting = None
@@ -282,6 +291,20 @@ class Pane(FaultTolerant, Widget, can_focus=False):
 
     def _forget_delivery(self) -> None:
         self.delivery = None
+
+    def _show_delivery(self) -> None:
+        """Leave a message that has succeeded to its answer, if there is one."""
+        settled = self.delivery is not None and self.delivery.settled
+        self._title.delivery = None if settled and self.answer is not None else self.delivery
+
+    def show_answer(self, answer: AnswerView | None, keys: Sequence[CardKey], age: float) -> None:
+        """Show an answer over the composer, or in the title while that would cover something."""
+        self.answer = answer
+        self._show_delivery()
+        free = self.agent is not None and self.agent.exit is None and not self.agent.asks
+        if isinstance(self.view, TerminalView):
+            self.view.show_answer(answer if free else None, keys, age)
+            self._title.answer = answer if not self.view.answer.display else None
 
     def watch_scrolled(self, scrolled: str) -> None:
         self._title.scrolled = scrolled
@@ -297,6 +320,10 @@ class Pane(FaultTolerant, Widget, can_focus=False):
             self.post_message(self.Asked(self.agent_id, "show", target.removeprefix("task:")))
         else:
             self.post_message(self.Asked(self.agent_id, target))  # type: ignore[arg-type]
+
+    def on_answer_card_chosen(self, event: AnswerCard.Chosen) -> None:
+        event.stop()
+        self.post_message(self.Asked(self.agent_id, event.action))  # type: ignore[arg-type]
 
     def on_click(self, event: events.Click) -> None:
         event.stop()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
-from textual.geometry import Offset, Region
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
@@ -16,17 +16,22 @@ from textual.widget import Widget
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
-from synapse_tui.mention import ComposerView, Mention, MentionView
+from synapse_tui.mention import Mention, MentionView
 from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
 
+from .answer_card import AnswerCard, AnswerView, CardKey
 from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
 from .pane_keys import Interceptor, PaneKeys, key_event
 from .scroll_mode import ScrollMode, Selection, Unit
 from .strips import Highlight, Pens, Span, highlights_of
+from .text import one_line
 from .viewport import Point, Viewport, wide_end
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.composer import ComposerReading
 
 SETTLE_TIME = 0.08  # seconds without a size change before the terminal is resized
 SYNC_TIMEOUT = 0.15  # maximum seconds that a child may delay a frame with synchronized output (mode 2026)
@@ -54,7 +59,7 @@ class ViewedSession(Protocol):
     def charge(self, seconds: float) -> None:
         """Account for the CPU time spent on painting."""
 
-    def reading(self) -> ComposerView: ...
+    def reading(self) -> ComposerReading: ...
 
 
 class PaneMouse:
@@ -264,6 +269,7 @@ class TerminalView(Widget, can_focus=True):
         self.selection: Selection | None = None
         self.scroll_mode: ScrollMode | None = None
         self.mention = MentionOverlay()
+        self.answer = AnswerCard()
         self.awaited = False  # whether the next output is probably the echo of a key
         self._mouse = PaneMouse(self)
         self._keys = PaneKeys(self, interceptor)
@@ -276,6 +282,7 @@ class TerminalView(Widget, can_focus=True):
         self._synchronized_since: float | None = None
 
     def compose(self) -> ComposeResult:
+        yield self.answer
         yield self.mention
 
     def on_mount(self) -> None:
@@ -303,6 +310,7 @@ class TerminalView(Widget, can_focus=True):
         self.measure_cells()
         self._offer_size()
         self._place_mention_again()
+        self._place_answer()
 
     def on_show(self) -> None:
         self._redraw()
@@ -365,6 +373,7 @@ class TerminalView(Widget, can_focus=True):
         rows |= self._move_cursor_block()
         self._painter.drop(rows)
         self._update_status()
+        self._place_answer()
         placement = output.placement(self)
         if placement is None or output.dropping:
             return ""
@@ -430,6 +439,7 @@ class TerminalView(Widget, can_focus=True):
         self._painter.drop(range(self.size.height))
         self._move_cursor_block()
         self._update_status()
+        self._place_answer()
         output = self._output
         placement = output.placement(self) if output is not None else None
         if output is None or placement is None or not output.may_paint(placement):
@@ -442,7 +452,26 @@ class TerminalView(Widget, can_focus=True):
         if view is None and self.mention.drawn is None:
             return
         self.mention.show(view, self.size, self._mention_anchor())
+        self._place_answer()
         self.request_frame()
+
+    def show_answer(self, view: AnswerView | None, keys: Sequence[CardKey] = (), age: float = 0.0) -> None:
+        self.answer.show(view, keys, age)
+        self._place_answer()
+
+    def _place_answer(self) -> None:
+        if self.answer.view is not None:
+            self.answer.place(Size(self.size.width, self._room_over_composer()))
+
+    def _room_over_composer(self) -> int:
+        """Return the rows for a card; 0 while it would cover a dialog, a mention or earlier output."""
+        if self.scroll_mode is not None or self.viewport.offset or self.mention.drawn is not None:
+            return 0
+        reading = self.session.reading()
+        if reading.dialog is not None:
+            return 0
+        row = reading.box.first if reading.box is not None else self.session.terminal.cursor.y
+        return min(row, self.size.height)
 
     def _place_mention_again(self) -> None:
         self.mention.place_again(self.size, self._mention_anchor())
@@ -612,6 +641,11 @@ class TerminalView(Widget, can_focus=True):
         event.stop()
         event.prevent_default()
         self._keys.paste(event.text)
+
+    def paste(self, text: str) -> None:
+        """Paste as the user would; without bracketed paste one line, since a line end would send it."""
+        self.leave_scroll_mode()
+        self._keys.paste(text if self.session.terminal.modes.bracketed_paste else one_line(text))
 
     def focus_on_click(self) -> bool:
         """Focus the pane on a click, and keep that click from the agent."""

@@ -63,6 +63,7 @@ class AgentView:
     held_reason: str = ""  # why the first of them waits
     held_task: str = ""  # task id of the first of them
     held_seconds: float = 0.0
+    answers: int = 0  # to messages written in its pane, while that is not in view
     unread: int = 0  # unread messages in its inbox
     unread_task: str = ""  # task id of the first of them
     watch: str = ""  # state of its watch: `watched 2/5`, `gave up 5/5`

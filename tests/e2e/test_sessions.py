@@ -529,8 +529,9 @@ def test_a_lost_workspace_is_offered_and_opened_again(
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize(("restarted", "count"), [("dummy:one", 2), ("dummy", 3)], ids=["restored", "new"])
 def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
-    run: Run, home: Path, dummy_log: Callable[..., list[dict[str, object]]]
+    run: Run, home: Path, dummy_log: Callable[..., list[dict[str, object]]], restarted: str, count: int
 ) -> None:
     (home / ".synapse" / "settings.json").write_text(json.dumps({"tui": {"restore": "always"}}))
     try:
@@ -541,17 +542,16 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
         for port in ports:
             for text in ("%%perm:may I?%%", f"first to {port}", f"second to {port}"):
                 assert run("synapse", "send", f"dummy-{port}", text, "--no-response").returncode == 0
-        for agent, count in (("dummy:one", 2), ("dummy", 3)):
-            wait_until(partial(saved, run, home, 2), "the workspace to be saved")
-            host = host_of(run)
-            host.kill()
-            host.wait(30)
-            started = run("synapse", "start", agent)
-            assert started.returncode == 0, started.stderr
-            wait_until(
-                partial(are_recorded, home, count), "two restored agents, and a new one where it is asked for"
-            )
-            assert set(ports) <= {str(record["port"]) for record in records(home)}
+        wait_until(partial(saved, run, home, 2), "the workspace to be saved")
+        host = host_of(run)
+        host.kill()
+        host.wait(30)
+        started = run("synapse", "start", restarted)
+        assert started.returncode == 0, started.stderr
+        wait_until(
+            partial(are_recorded, home, count), "two restored agents, and a new one where it is asked for"
+        )
+        assert set(ports) <= {str(record["port"]) for record in records(home)}
         wanted = {f"{place} to {port}" for place in ("first", "second") for port in ports}
         wait_until(
             lambda: wanted <= {str(entry["text"]).partition("] ")[2] for entry in dummy_log("submit")},

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, check_name, resolve
+from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.delivery.answering import AnswerOutcome
 from synapse_tui.agents.delivery.gate import Explanation
 from synapse_tui.agents.dialogs import Dialog
@@ -47,6 +48,7 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.paths import UserPaths
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.style import Rgb
 from tests.ui.external_fakes import FakeExternals
@@ -269,10 +271,12 @@ class FakeSession:
         if focused:
             self.unseen = False
 
-    def reading(self) -> SimpleNamespace:
-        return SimpleNamespace(
-            visible=self.composer, draft=self.draft, placeholder=False, dialog=False, vi_normal=False
-        )
+    def reading(self) -> ComposerReading:
+        return ComposerReading(self.composer, self.draft)
+
+    @property
+    def resting(self) -> bool:
+        return self.composer and not self.draft and self.report.state is AgentState.READY
 
     def become(
         self,
@@ -310,6 +314,7 @@ class FakeSettings:
             "tui.signs": "auto",
             "tui.notifications": "bell",
             "tui.quiet_hours": "",
+            "a2a.flow": "auto",
         } | values
         self._changed = frozenset(values)
 
@@ -345,6 +350,7 @@ class FakeHost:
     ) -> None:
         self.project = Path("/home/me/code/parser")
         self.folder = self.project
+        self.paths = UserPaths(Path("/home/me"))
         self.profiles = profiles or fake_profiles()
         self.settings = FakeSettings(**settings)
         self.events = EventBus()
@@ -467,7 +473,8 @@ class FakeHost:
             if target.agent_id not in self.agents:
                 receipts.append(Receipt(target.agent_id, "", "submitted"))
                 continue
-            task = self.message(target.agent_id, text, sender=sender, priority=priority)
+            author = {"author": "user"} if sender else {}
+            task = self.message(target.agent_id, text, sender=sender, priority=priority, metadata=author)
             receipts.append(Receipt(target.agent_id, task.id, "queued"))
         return receipts
 
@@ -509,6 +516,7 @@ class FakeHost:
         answer: str = "",
         verified: bool = True,
         minutes: float = 0.0,
+        metadata: Mapping[str, object] | None = None,
     ) -> Task:
         number = next(self._ids)
         when = self.now() - timedelta(minutes=minutes) + timedelta(milliseconds=number)
@@ -530,6 +538,7 @@ class FakeHost:
             delivery=delivery,
             reason=reason,
             artifacts=(Artifact(answer),) if answer else (),
+            metadata=metadata or {},
         )
         self.agents[target].tasks.append(task)
         if not delivery.final:

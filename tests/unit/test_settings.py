@@ -104,8 +104,8 @@ def test_every_setting_has_an_area_and_a_sentence_that_fits() -> None:
         values = setting.choices or (("true", "false") if setting.kind == "boolean" else ())
         for value in values or ("7",):
             before, words, after = setting.around(value)
-            assert before[:1].isupper() or before.startswith("`"), f"{setting.key} has no sentence"
-            assert not set("{}|=") & set(f"{before}{words}{after}"), setting.key
+            assert before[:1].isupper(), f"{setting.key} has no sentence"
+            assert not set("{}|=`") & set(f"{before}{words}{after}"), setting.key
         blank = setting.sentence.partition("{")[2].partition("}")[0]
         named = {each.partition("=")[0] for each in blank.split("|") if each}
         assert named <= {*values, "none", "0"}, f"{setting.key} has words for values that it does not take"

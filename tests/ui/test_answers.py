@@ -1,0 +1,313 @@
+"""Answers to what was asked in a pane: where they are shown, and which keys are theirs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from textual.geometry import Size
+
+from synapse_tui.agents.dialogs import Dialog
+from synapse_tui.app import SynapseApp
+from synapse_tui.content import Artifact
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.screens.messages import MessageDetail
+from synapse_tui.widgets.answer_card import AnswerView, CardKey, draw_card
+from synapse_tui.widgets.fit import width_of
+from synapse_tui.widgets.pane import Pane
+from synapse_tui.widgets.states import DONE
+from synapse_tui.widgets.terminal_view import TerminalView
+from tests.ui.app_kit import LEADER, running, text_of, until
+from tests.ui.fakes import FakeHost, FakeSession
+
+ALICE, BOB = "synapse-claude-8100", "synapse-codex-8120"
+ANSWER = "Yes: test_totals.py covers it, with two currencies and an empty cart."
+COMPOSER = "\x1b[2J\x1b[H● I moved the tax into Cart.total.\x1b[{row};1H{rule}\r\n❯ {draft}"
+
+
+def two_agents(**settings: Any) -> FakeHost:
+    host = FakeHost(**settings)
+    for profile, name in (("claude", "alice"), ("codex", "bob")):
+        session = host.add(AgentSpec(profile, name=name))
+        session.composer = True
+        session.become(AgentState.READY)
+    return host
+
+
+def draw(session: FakeSession, draft: str = "") -> None:
+    """Show a composer in the last rows, with the cursor in it."""
+    session.draft = draft
+    session.feed("\x1b[?2004h")
+    lines, columns = session.terminal.lines, session.terminal.columns
+    session.feed(COMPOSER.format(row=lines - 2, rule="─" * columns, draft=draft))
+
+
+async def answered(app: SynapseApp, host: FakeHost, text: str = ANSWER, draft: str = "") -> Task:
+    """Ask bob in alice's pane and let him answer."""
+    before = len(host.tasks)
+    app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+    await until(lambda: len(host.tasks) > before and len(app.messages.sent_from(ALICE)) == 1)
+    draw(host.agents[ALICE], draft)
+    task = host.answer(host.tasks[-1].id, text)
+    await until(lambda: "answers you" in text_of(app))
+    return task
+
+
+def rest(app: SynapseApp) -> None:
+    """Let the card be in view for long enough."""
+    now = app.answers.clock()
+    app.answers.look()
+    app.answers.clock = lambda: now + 8
+    app.answers.look()
+
+
+def pane_of(app: SynapseApp, agent_id: str) -> Pane:
+    pane = app.main.deck.pane(agent_id)
+    assert pane is not None
+    return pane
+
+
+def rows_with(app: SynapseApp, *texts: str) -> list[int]:
+    rows = text_of(app).splitlines()
+    return [next(at for at, row in enumerate(rows) if text in row) for text in texts]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 14)])
+async def test_an_answer_is_shown_over_the_composer_where_it_was_asked(size):
+    host = two_agents()
+    async with running(host, size) as (app, _pilot):
+        await answered(app, host, draft="and rename total?")
+        head, said, keys, draft = rows_with(
+            app, "◆ bob answers you", "Yes: test_totals", "^] y take", "❯ and"
+        )
+        assert head < said < keys == draft - 1
+        assert "^] Esc let go" in text_of(app)
+        assert "bob: done" not in text_of(app), "the card says it"
+        assert pane_of(app, BOB).answer is None
+
+
+async def test_the_fate_of_the_question_stays_in_the_title_until_the_answer():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "does a test cover rounding?", 3)
+        await until(lambda: "→ bob: queued" in text_of(app))
+        host.change(host.tasks[-1].id, delivery=DeliveryState.HELD, reason="you have a draft")
+        await until(lambda: "→ bob: held: you have a draft" in text_of(app))
+
+
+async def test_take_puts_the_answer_into_the_draft_and_does_not_send_it():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "First.\nSecond.\n")
+        await pilot.press(LEADER, "y")
+        assert bytes(host.agents[ALICE].typed) == b"\x1b[200~First.\rSecond.\x1b[201~"
+        await until(lambda: "answers you" not in text_of(app))
+
+
+async def test_take_appends_to_a_draft_and_never_presses_enter_without_bracketed_paste():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "First.\nSecond.\x1b[201~\r", draft="and")
+        host.agents[ALICE].feed("\x1b[?2004l")
+        await pilot.press(LEADER, "y")
+        assert bytes(host.agents[ALICE].typed) in (b"First. Second. [201~", b" First. Second. [201~")
+
+
+@pytest.mark.parametrize("shown", ["dialog", "state", "ended", "hidden", "mention"])
+async def test_take_is_refused_with_a_reason(shown):
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        alice = host.agents[ALICE]
+        if shown == "dialog":
+            asking = dataclasses.replace(alice.reading(), visible=False, dialog=Dialog("permission", "rm?"))
+            alice.reading = lambda: asking
+        elif shown == "state":
+            alice.become(AgentState.WAITING, "permission: rm")
+        elif shown == "mention":
+            await pilot.press("@", "b")
+        else:
+            alice.composer = False
+        await pilot.press(LEADER, "y")
+        await until(lambda: "not taken into alice:" in app.main.status_bar.notice)
+        assert not alice.typed
+        assert pane_of(app, ALICE).answer is not None, "it is still there"
+
+
+async def test_a_card_never_covers_a_dialog():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        await answered(app, host)
+        host.agents[ALICE].become(AgentState.WAITING, "permission: rm")
+        app.answers.look()
+        await until(
+            lambda: "take" not in text_of(app) and "◆ bob answers you" in text_of(app).splitlines()[1]
+        )
+
+
+async def test_let_go_and_the_one_before():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "the first")
+        await answered(app, host, "the second")
+        await until(lambda: "the second" in text_of(app) and "+1" in text_of(app))
+        await pilot.press(LEADER, "escape")
+        await until(lambda: "the first" in text_of(app) and "+1" not in text_of(app))
+        await pilot.press(LEADER, "escape")
+        await until(lambda: "answers you" not in text_of(app))
+        await pilot.press(LEADER, "escape")
+        assert not host.agents[ALICE].typed
+
+
+async def test_read_opens_the_whole_answer():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host, "\n\n".join(f"line {number}" for number in range(9)))
+        assert "line 8" not in text_of(app)
+        await pilot.press(LEADER, "v")
+        await until(lambda: isinstance(app.screen, MessageDetail) and "line 8" in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: "answers you" in text_of(app))
+
+
+async def test_plain_keys_are_for_the_card_only_at_rest():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        alice = host.agents[ALICE]
+        await answered(app, host)
+        await pilot.press("enter", "escape")
+        assert bytes(alice.typed) == b"\r\x1b", "the card is new"
+        alice.typed.clear()
+        rest(app)
+        await until(lambda: "Enter take" in text_of(app) and "Esc let go" in text_of(app))
+        alice.become(AgentState.PROCESSING)
+        await pilot.press("enter", "escape")
+        assert bytes(alice.typed) == b"\r\x1b", "the agent works"
+        alice.typed.clear()
+        alice.become(AgentState.READY)
+        draw(alice, "a draft")
+        app.answers.look()
+        await pilot.press("enter")
+        assert bytes(alice.typed) == b"\r", "there is a draft"
+        alice.typed.clear()
+        draw(alice)
+        rest(app)
+        await pilot.press("enter")
+        assert ANSWER.encode() in bytes(alice.typed)
+        assert b"\r" not in bytes(alice.typed)
+
+
+async def test_plain_escape_lets_go():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        rest(app)
+        await pilot.press("escape")
+        await until(lambda: "answers you" not in text_of(app))
+        assert not host.agents[ALICE].typed
+
+
+async def test_coming_back_to_a_card_makes_it_new():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        rest(app)
+        await pilot.press("f4", "f4")
+        app.answers.look()
+        await pilot.press("f4")
+        app.answers.look()
+        await pilot.press("f4")
+        app.answers.look()
+        await pilot.press("enter")
+        assert bytes(host.agents[ALICE].typed) == b"\r"
+
+
+async def test_an_answer_in_a_hidden_pane_is_counted_on_its_tab_and_on_the_board():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await answered(app, host)
+        assert "◆1" not in text_of(app)
+        await pilot.press("f4")
+        await until(lambda: "alice ● ◆1" in text_of(app).splitlines()[0])
+        assert "answers you" not in text_of(app)
+        await pilot.press(LEADER, "b")
+        await until(lambda: "◆1" in text_of(app))
+        await pilot.press("escape", "f3")
+        await until(lambda: "answers you" in text_of(app) and "◆1" not in text_of(app))
+
+
+@pytest.mark.parametrize(
+    ("flow", "explicit", "shown"),
+    [("auto", False, True), ("roundtrip", False, True), ("oneway", False, False), ("oneway", True, True)],
+)
+async def test_the_setting_decides_which_answers_come_back(flow, explicit, shown):
+    host = two_agents(**{"a2a.flow": flow})
+    async with running(host) as (app, _pilot):
+        app.messages.send_mention(ALICE, "bob", "look", 3)
+        await until(lambda: app.messages.sent_from(ALICE))
+        ended = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
+        host.change(host.tasks[-1].id, artifacts=(Artifact("I have."),), replied=explicit, **ended)
+        await until(lambda: "bob: done" in text_of(app) or "answers you" in text_of(app))
+        assert ("answers you" in text_of(app)) is shown
+
+
+async def test_a_reply_after_the_turn_replaces_its_text():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        task = await answered(app, host, "the turn's text")
+        host.change(task.id, artifacts=(*task.artifacts, Artifact("what bob replied")), replied=True)
+        await until(lambda: "what bob replied" in text_of(app))
+        assert "the turn's text" not in text_of(app)
+        assert "+1" not in text_of(app)
+        app.answers.action_let_go(ALICE)
+        host.change(task.id, reason="read again")
+        assert pane_of(app, ALICE).answer is None, "it was let go"
+
+
+async def test_messages_that_no_person_wrote_have_no_card():
+    host = two_agents()
+    async with running(host) as (app, _pilot):
+        task = host.message(BOB, "look", sender=ALICE)
+        host.answer(task.id, "done")
+        await until(lambda: host.tasks[-1].state is TaskState.COMPLETED)
+        assert pane_of(app, ALICE).answer is None
+
+
+async def test_hints_are_targets_for_the_mouse():
+    host = two_agents()
+    async with running(host, layout="columns") as (app, pilot):
+        await answered(app, host)
+        app.main.go_to(BOB)
+        view = pane_of(app, ALICE).view
+        assert isinstance(view, TerminalView)
+        await until(lambda: view.answer.region.height > 2)
+        last = view.answer.size.height - 1
+        assert await pilot.click(view.answer, offset=(4, last))
+        assert ANSWER.encode() in bytes(host.agents[ALICE].typed)
+        assert not host.agents[BOB].typed
+        await until(lambda: app.main.active == ALICE and not view.answer.display)
+
+
+async def test_in_the_lowest_window_the_title_says_what_does_not_fit():
+    host = two_agents()
+    async with running(host, (40, 10)) as (app, pilot):
+        await answered(app, host)
+        alice = host.agents[ALICE]
+        alice.feed("\x1b[2J\x1b[H❯ ")
+        app.answers.look()
+        await until(lambda: "◆ bob" in text_of(app).splitlines()[1] and "take" not in text_of(app))
+        await pilot.press(LEADER, "y")
+        assert ANSWER.encode() in bytes(alice.typed)
+
+
+@pytest.mark.parametrize("width", [20, 36, 40, 60, 120])
+@pytest.mark.parametrize("height", [2, 3, 5, 20])
+@pytest.mark.parametrize("text", ["Yes.", ANSWER * 9, "翻訳" * 80, "x" * 300, "a\n\n\nb"])
+def test_a_card_fits_its_room(width, height, text):
+    keys = [CardKey("^] y", "take", "t"), CardKey("^] v", "read", "r"), CardKey("^] Esc", "let go", "g")]
+    view = AnswerView("1", DONE, "翻訳エージェント", "answers you", text, 0.0, 12)
+    rows = draw_card(view, keys, Size(width, height), 8)
+    assert 2 <= len(rows) <= max(3, height)
+    for left, right in rows[1:]:
+        assert width_of(left) + width_of(right) <= width
