@@ -77,7 +77,7 @@ ACTIONS: tuple[Action, ...] = (
            "Keeps it working until its task is done: it gets a nudge whenever it is idle.",
            words="watchdog nudge continue unattended keep going stop", of_agent=True),
     Action("compose", "Messages", ("f2",), ("m",), "Write a message",
-           "Asks for receiver, priority and text of any number of lines.",
+           "A text of any number of lines to one agent or several, now or when it suits.",
            hint="message", words="send compose tell ask mail"),
     Action("send_instructions", "Messages", (), (), "Send instructions again",
            "Explains to the focused agent again how to reach the others.",

@@ -53,6 +53,11 @@ class UserPaths:
         return self.synapse / "profiles"
 
     @property
+    def templates(self) -> Path:
+        """Texts to begin a message with."""
+        return self.synapse / "templates"
+
+    @property
     def trusted(self) -> Path:
         return self.synapse / "trusted.json"
 

@@ -452,6 +452,9 @@ class AgentConsole:
         self.report_scrolled(True)
         composer = self._profile.composer
         pastes, row = (composer.pastes, composer.row) if composer is not None else ((), None)
+        box = self.reading().box
+        if composer is not None and composer.auto and box is not None and box.prompt:
+            row = re.compile(rf"^ *{re.escape(box.prompt)} ")
         hints = composer.hints if composer is not None else ()
         rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
         working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]

@@ -812,8 +812,8 @@ def find_dialog(evidence: Evidence, composer: ComposerFound | None) -> list[Find
     values: Rules = {"composer": composer.rules} if composer is not None else {}
     quiet = [*evidence.resting, *evidence.working, *evidence.other_turns]
     rows = dialog_rows(evidence)
-    for patterns in _dialog_patterns(rows):
-        rule: Rules = {"name": "permission", "kind": "permission", "screen": patterns}
+    for conditions in _dialog_conditions(rows, evidence.asking[-1]):
+        rule: Rules = {"name": "permission", "kind": "permission", **conditions}
         if title := _question_pattern(rows):
             rule["title"] = title
         profile = profile_with({**values, "dialogs": [rule]})
@@ -851,25 +851,28 @@ def dialog_rows(evidence: Evidence) -> list[str]:
     ]
 
 
-def _dialog_patterns(common: Sequence[str]) -> Iterator[list[str]]:
-    """Yield lists of patterns for a dialog, the strictest first."""
+def _dialog_conditions(common: Sequence[str], shot: Shot) -> Iterator[Rules]:
+    """Yield conditions for a dialog with these rows, the strictest first."""
     choices = [pattern for row in common if (pattern := choice_pattern(row))]
     numbered = [pattern for pattern in choices if r"\d" in pattern]
     words = [f"(?i){loose(found[0])}" for row in common if (found := WORDS.search(row))]
-    answers = [loose(found[0]) for row in common[:4] if (found := _YES_NO.search(row))]
+    asked = [(row, found) for row in common[:4] if (found := _YES_NO.search(row))]
+    for row, found in asked[:1]:
+        # A line editor leaves the question in the conversation, with the answer behind it.
+        ends = rf"(?i){loose(row[found.start() :])} *\w*$"
+        end = next(at for at, each in enumerate(reversed(shot.rows), 1) if each.rstrip() == row)
+        yield {"screen": [ends], "tail": end}
     for pattern, word in itertools.product([*numbered, *choices][:2], words[:2]):
-        yield [pattern, word]
+        yield {"screen": [pattern, word]}
     for pattern in (*numbered[:1], *words[:2]):
-        yield [pattern]
-    for answer in answers[:1]:
-        last = common[0].strip()
-        yield [rf"(?i){answer}.*{loose(last[-1])} *$", *words[:1]]
-        yield [rf"(?i){answer}"]
+        yield {"screen": [pattern]}
+    for _, found in asked[:1]:
+        yield {"screen": [f"(?i){loose(found[0])}"]}
     questions = [loose(found[0].strip()) for row in common if (found := _QUESTION.search(row))]
     for pattern, question in itertools.product(choices[:1], questions[:1]):
-        yield [pattern, question]
+        yield {"screen": [pattern, question]}
     for question in questions[:1]:
-        yield [question]
+        yield {"screen": [question]}
 
 
 def _question_pattern(rows: Sequence[str]) -> str:

@@ -1,35 +1,43 @@
-"""The message composer: receiver, priority and a multi-line text."""
+"""The message composer: receivers, text, how it is sent, and what became of the last messages."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
-from textual.widgets import Input, OptionList, TextArea
+from textual.widgets import Button, Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
-from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
-from synapse_tui.widgets.fit import Piece, pad, shorten
+from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
+from synapse_tui.widgets.fit import Piece, distinct, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import SegmentBar
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import Mark
+from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.views import AgentView
+from synapse_tui.wording import moment
 
-from .dialog import Form, label
+from .dialog import Form, Pick
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from synapse_tui.addresses import Address
+    from synapse_tui.model import Task
 
 ALL = "all"
 NO_RECIPIENT = "enter a receiver: a name, an id, or all"
@@ -43,17 +51,37 @@ class Recipient:
         address: The shortest unique address, without `@`.
         agent_id: Empty for all agents.
         note: State, or the folder or endpoint of an agent elsewhere.
-        mark: None for agents elsewhere.
+        agent: None for agents elsewhere.
+        draft: Whether the user has written something in its own composer.
     """
 
     address: str
     agent_id: str
     agent_type: str
     note: str
-    mark: Mark | None = None
+    agent: AgentView | None = None
+    draft: bool = False
+
+    def outlook(self, priority: int) -> str:
+        """Say what will happen to a message; empty if nothing is known of the receiver."""
+        if self.agent is None or self.agent.exit is not None:
+            return self.note
+        state = self.agent.state
+        if priority == INTERRUPT_PRIORITY:
+            return "interrupts it, which denies what it asks" if self.agent.asks else "interrupts it"
+        if self.agent.asks:
+            return "holds it until you have answered it"
+        if self.draft:
+            return "holds it while you write there"
+        if state is AgentState.STARTING:
+            return "takes it when it is ready"
+        if state is AgentState.PROCESSING:
+            return "takes it after this turn"
+        return "takes it now" if state is AgentState.READY else f"holds it: {self.note}"
 
     def row(self) -> Content:
-        glyph = (f" {self.mark.glyph} ", f"bold ${self.mark.colour}") if self.mark else ("   ", "")
+        mark = self.agent.mark if self.agent is not None else None
+        glyph = (f" {mark.glyph} ", f"bold ${mark.colour}") if mark else ("   ", "")
         return Content.assemble(
             glyph,
             (
@@ -64,12 +92,14 @@ class Recipient:
         )
 
 
-def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) -> list[Recipient]:
+def recipients(
+    addresses: Sequence[Address], agents: Mapping[str, AgentView], drafts: Collection[str] = ()
+) -> list[Recipient]:
     """List the receivers: agents here, `all` if there are several, then agents elsewhere."""
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)
-    found = [_local(address, agents[address.agent_id], types) for address in here]
+    found = [_local(address, agents[address.agent_id], types, drafts) for address in here]
     if len(here) > 1:
         found.append(Recipient(ALL, "", "", f"all {len(here)} agents here"))
     for address in elsewhere:
@@ -82,14 +112,17 @@ def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) ->
     return found
 
 
-def _local(address: Address, agent: AgentView, types: Counter[str]) -> Recipient:
+def _local(address: Address, agent: AgentView, types: Counter[str], drafts: Collection[str]) -> Recipient:
     if address.name:
         short = address.name
     elif types[address.agent_type] == 1:
         short = address.agent_type
     else:
         short = f"{address.agent_type}-{address.port}"
-    return Recipient(one_line(short), address.agent_id, address.agent_type, agent.state_text, agent.mark)
+    written = address.agent_id in drafts
+    return Recipient(
+        one_line(short), address.agent_id, address.agent_type, agent.state_text, agent, draft=written
+    )
 
 
 def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
@@ -102,44 +135,58 @@ def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
     return sorted(hits, key=lambda r: not r.address.lower().startswith(word))
 
 
-MEANINGS = {
-    1: "information",
-    2: "low",
-    3: "normal",
-    4: "soon: may steer a running turn",
-    5: "interrupts the running turn",
+WAYS = {
+    1: ("for information", "after all others; it may wait unread in an inbox"),
+    2: ("when convenient", "after messages sent as next"),
+    3: ("next", "after this turn, in the order of sending"),
+    4: ("soon", "before others; during a turn where the agent takes it"),
+    5: ("interrupt", "stops the turn first, and denies what it asks"),
 }
+"""Name and meaning of each priority."""
+LEAST_WIDTH = 40  # cells of a line before the layout is known
+LABEL = 6  # cells of the words in front of the fields
 
 
-class PriorityBar(SegmentBar, can_focus=True):
-    DEFAULT_CSS = "PriorityBar { background: $panel; margin: 1 0; }"
+class WayBar(SegmentBar, can_focus=True):
+    """How the message is sent: the priorities in words."""
+
+    DEFAULT_CSS = "WayBar { background: $panel; }"
 
     value: var[int] = var(DEFAULT_PRIORITY)
 
+    class Changed(Message):
+        pass
+
+    class Submitted(Message):
+        pass
+
     def watch_value(self) -> None:
         self.refresh()
+        self.post_message(self.Changed())
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         self.refresh()
 
-    def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        row = [Piece("Priority ", "$muted")]
-        for number, meaning in MEANINGS.items():
-            chosen = number == self.value
-            text = f"[{number}]" if chosen else f" {number} "
-            row.append(Piece(text, self._number_style(number, chosen=chosen), str(number), meaning))
-        style = "$fail" if self.value == INTERRUPT_PRIORITY else "$muted"
-        return [*row, Piece(f" {MEANINGS[self.value]}", style)], []
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        ways = [piece for number in WAYS for piece in self._way(number)]
+        if width_of(ways) + LABEL > width:
+            ways = self._way(self.value)
+        return [Piece(pad("How", LABEL), "$faint"), *ways], []
 
-    def _number_style(self, number: int, *, chosen: bool) -> str:
-        if not chosen:
-            return "$ink on $raised"
-        colour = "$fail" if number == INTERRUPT_PRIORITY else "$accent"
-        return f"bold $accent-ink on {colour}" + (" underline" if self.has_focus else "")
+    def _way(self, number: int) -> list[Piece]:
+        chosen = number == self.value
+        name, meaning = WAYS[number]
+        style = "$muted"
+        if chosen:
+            style = "bold $fail" if number == INTERRUPT_PRIORITY else "bold $accent"
+            style += " reverse" if self.has_focus else ""
+        return [Piece(f"{'●' if chosen else '○'} {name}", style, str(number), meaning), Piece("  ")]
 
     def on_key(self, event: events.Key) -> None:
         steps = {"left": -1, "down": -1, "right": 1, "up": 1}
-        if event.character is not None and event.character in "12345":
+        if event.key == "enter":
+            self.post_message(self.Submitted())
+        elif event.character is not None and event.character in "12345":
             self.value = int(event.character)
         elif event.key in steps:
             self.value = min(INTERRUPT_PRIORITY, max(1, self.value + steps[event.key]))
@@ -156,12 +203,38 @@ class PriorityBar(SegmentBar, can_focus=True):
             self.value = int(piece.target)
 
 
-SHOWN = 6  # maximum visible receivers
+class Chips(SegmentBar):
+    """The chosen receivers; a click on a sign `×` removes one."""
+
+    DEFAULT_CSS = "Chips { background: $panel; width: auto; max-width: 75%; }"
+
+    names: var[tuple[str, ...]] = var(())
+
+    def watch_names(self) -> None:
+        self.styles.width = width_of(self.pieces(0)[0])
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        room = max(CHIP, width // max(1, len(self.names)) - 5) if width else NAME
+        row = [Piece(pad("To", LABEL), "$faint")]
+        for name, shown in zip(self.names, distinct(self.names, room), strict=True):
+            row += [
+                Piece(f" {shown} ", "bold $ink on $raised"),
+                Piece("× ", "$faint on $raised", name, "Remove"),
+            ]
+            row.append(Piece(" "))
+        return row, []
+
+
+SHOWN = 6  # maximum visible receivers or files
+CHIP, NAME = 4, 24  # least and most cells of a receiver's name
+MOST_FILES = 200  # names of files that are offered
+_FILE = re.compile(r"(?:^|\s)@([^\s@]*)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    to: str = ""
+    to: tuple[str, ...] = ()
     text: str = ""
     priority: int = DEFAULT_PRIORITY
 
@@ -169,14 +242,57 @@ class Draft:
 Send = Callable[[Draft], Awaitable[str]]
 
 
+class Source(Protocol):
+    """What the composer shows."""
+
+    @property
+    def folder(self) -> Path:
+        """Where files are completed."""
+
+    @property
+    def templates(self) -> Path:
+        """A folder of texts to begin with, `NAME.md`."""
+
+    def recipients(self) -> Sequence[Recipient]: ...
+
+    def last_lines(self, width: int) -> Content:
+        """Describe what the user has sent last, and what became of it."""
+
+
+def files_in(folder: Path, begun: str) -> list[str]:
+    """List the files and folders whose path begins so, without hidden ones unless asked for."""
+    above, _, start = begun.rpartition("/")
+    try:
+        with os.scandir(folder / above if above else folder) as entries:
+            names = [entry.name + "/" * entry.is_dir() for entry in entries]
+    except OSError:
+        return []
+    wanted = [
+        name
+        for name in sorted(names, key=str.casefold)
+        if name.casefold().startswith(start.casefold()) and (start or not name.startswith("."))
+    ]
+    return [f"{above}/{name}" if above else name for name in wanted[:MOST_FILES]]
+
+
 class MessageText(TextArea):
     """A multi-line input: Enter sends; Shift+Enter, Alt+Enter and Ctrl+J insert a newline."""
+
+    completing: bool = False  # whether files are offered: some keys are for that list
 
     class Submitted(Message):
         pass
 
+    @dataclass
+    class Completing(Message):
+        key: str
+
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("enter", "ctrl+enter"):
+        if self.completing and event.key in ("enter", "tab", "up", "down", "escape"):
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Completing(event.key))
+        elif event.key in ("enter", "ctrl+enter"):
             event.stop()
             event.prevent_default()
             self.post_message(self.Submitted())
@@ -189,28 +305,35 @@ class MessageText(TextArea):
 
 
 class AddressInput(Input):
-    """The receiver: the arrows move in the list of suggestions, Tab and Enter accept one."""
+    """A receiver to add: arrows move in the suggestions, Tab and Enter accept one, a comma one of several."""
 
     class Moved(Message):
         def __init__(self, by: int) -> None:
             super().__init__()
             self.by = by
 
+    @dataclass
     class Taken(Message):
+        last: bool  # whether no more are to come
+
+    class Removed(Message):
         pass
 
     async def _on_key(self, event: events.Key) -> None:
         moves = {"up": -1, "down": 1}
         if event.key in moves:
-            event.stop()
-            event.prevent_default()
             self.post_message(self.Moved(moves[event.key]))
         elif event.key in ("tab", "enter"):
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Taken())
+            self.post_message(self.Taken(last=True))
+        elif event.character in (",", ";", " ", "、"):
+            self.post_message(self.Taken(last=False))
+        elif event.key == "backspace" and not self.value:
+            self.post_message(self.Removed())
         else:
             await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
 
 
 class Composer(Form[str]):
@@ -218,32 +341,25 @@ class Composer(Form[str]):
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
-    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps the draft"
-    # `on_mount` chooses the field; focusing the receiver opens the list of suggestions
+    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · @ file · ^T template · Esc keeps it"
+    BINDINGS: ClassVar = [("ctrl+t", "template")]
+    # `on_mount` chooses the field; focusing the receivers opens the list of suggestions
     AUTO_FOCUS: ClassVar[str | None] = ""
 
-    def __init__(
-        self,
-        recipients: Sequence[Recipient],
-        send: Send,
-        *,
-        draft: Draft,
-        keep: Callable[[Draft], None],
-    ) -> None:
+    def __init__(self, source: Source, send: Send, *, draft: Draft, keep: Callable[[Draft], None]) -> None:
         super().__init__()
         self._begin = draft
         self._keep = keep
-        self._recipients = recipients
+        self._source = source
         self._send = send
-        self._to = draft.to
+        self._recipients = source.recipients()
 
     def body(self) -> ComposeResult:
-        yield label("To", "label -first")
-        yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
+        with Horizontal(id="receivers"):
+            yield Chips(id="chips")
+            yield AddressInput(id="to", compact=True)
         yield Choices(id="recipients", compact=True)
-        priority = PriorityBar(id="priority")
-        priority.set_reactive(PriorityBar.value, self._begin.priority)
-        yield priority
+        yield Static("", id="outlook", classes="beneath", markup=False)
         yield MessageText(
             self._begin.text,
             id="text",
@@ -252,88 +368,247 @@ class Composer(Form[str]):
             tab_behavior="focus",
             placeholder="Message",
         )
+        yield Choices(id="files", compact=True)
+        way = WayBar(id="way")
+        way.set_reactive(WayBar.value, self._begin.priority)
+        yield way
+        yield Static("", id="meaning", classes="beneath", markup=False)
+        yield Static("", id="last", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button(self.VERB, id="send", variant="primary", compact=True)
+        yield Button("Keep as draft", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#recipients", OptionList).can_focus = False
-        self._offer(self._to)
+        for name in ("#recipients", "#files"):
+            self.query_one(name, OptionList).can_focus = False
+        self.query_one("#files").display = False
         text = self.query_one("#text", TextArea)
         text.move_cursor(text.document.end)
-        (text if self._to else self.query_one("#to")).focus()
+        self._set_receivers(self._begin.to)
+        self._offer()
+        self._show_last()
+        (text if self._begin.to else self.query_one("#to")).focus()
+
+    def show_news(self) -> None:
+        """Show anew what may have changed meanwhile: the state of receivers, and of the last messages."""
+        self._recipients = self._source.recipients()
+        self._show_outlook()
+        self._show_last()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_last)
+
+    def _show_last(self) -> None:
+        last = self.query_one("#last", Static)
+        text = self._source.last_lines(last.content_size.width or LEAST_WIDTH)
+        last.update(text)
+        last.display = bool(text)
+
+    # Receivers
+
+    @property
+    def _to(self) -> tuple[str, ...]:
+        return self.query_one(Chips).names
+
+    def _set_receivers(self, names: Sequence[str]) -> None:
+        self.query_one(Chips).names = tuple(names)
+        field = self.query_one("#to", Input)
+        field.placeholder = "+ add" if names else "name, id or all"
+        self.query_one("#send", Button).label = f"Send to {len(names)}" if len(names) > 1 else self.VERB
+        self._show_outlook()
+
+    @on(WayBar.Changed)
+    def _show_outlook(self) -> None:
+        priority = self.query_one(WayBar).value
+        known = {each.address: each for each in self._recipients}
+        said = [
+            f"{name} {outlook}"
+            for name in self._to
+            if name in known and (outlook := known[name].outlook(priority))
+        ]
+        self.query_one("#outlook", Static).update(Content("; ".join(said)))
+        self.query_one("#meaning", Static).update(Content(WAYS[priority][1]))
 
     @on(Input.Changed, "#to")
-    def _address_changed(self, event: Input.Changed) -> None:
-        self._offer(event.value)
-
-    def _offer(self, typed: str) -> None:
-        view = self.query_one("#recipients", OptionList)
-        typing = self.query_one("#to", Input).has_focus or not self._to
-        rows = matching(self._recipients, typed)
+    def _offer(self) -> None:
+        field, view = self.query_one("#to", Input), self.query_one("#recipients", OptionList)
+        rows = [each for each in matching(self._recipients, field.value) if each.address not in self._to]
         view.clear_options()
         view.add_options([Option(recipient.row(), id=recipient.address) for recipient in rows])
         view.styles.height = min(SHOWN, len(rows))
-        view.display = bool(rows) and typing
-        if rows:
-            view.highlighted = 0
+        view.display = bool(rows) and (field.has_focus or not self._to)
+        view.highlighted = 0 if rows else None
 
     @on(AddressInput.Moved)
     def _moved(self, event: AddressInput.Moved) -> None:
-        view = self.query_one("#recipients", OptionList)
-        if view.option_count:
-            view.highlighted = ((view.highlighted or 0) + event.by) % view.option_count
+        _move(self.query_one("#recipients", OptionList), event.by)
 
     @on(AddressInput.Taken)
-    def _taken(self) -> None:
+    def _taken(self, event: AddressInput.Taken) -> None:
+        typed = self.query_one("#to", Input).value
         option = self.query_one("#recipients", OptionList).highlighted_option
-        self._take(option.id if option is not None and option.id else self.query_one("#to", Input).value)
+        chosen = option.id if option is not None and option.id else typed
+        self._take(chosen if typed or not self._to else "", last=event.last)
+
+    @on(AddressInput.Removed)
+    def _removed(self) -> None:
+        self._set_receivers(self._to[:-1])
+        self._offer()
+
+    @on(SegmentBar.Pressed, "#chips")
+    def _chip_pressed(self, event: SegmentBar.Pressed) -> None:
+        self._set_receivers([name for name in self._to if name != event.target])
+        self.query_one("#to").focus()
+        self._offer()
 
     @on(OptionList.OptionSelected, "#recipients")
     def _recipient_clicked(self, event: OptionList.OptionSelected) -> None:
         self._take(event.option.id or "")
 
-    def _take(self, address: str) -> None:
-        if not address.strip():
+    def _take(self, address: str, *, last: bool = True) -> None:
+        """Add a receiver; `all` stands alone."""
+        name = address.strip().removeprefix("@").removeprefix("＠")
+        name = next((each.address for each in self._recipients if name and name == each.agent_id), name)
+        if name and name not in self._to:
+            others = [each for each in self._to if ALL not in (each, name)]
+            self._set_receivers([*others, name])
+        elif not self._to:
             self.show_error(NO_RECIPIENT)
             return
-        self._to = address
-        self.query_one("#to", Input).value = address
-        self.query_one("#recipients").display = False
-        self.query_one("#text").focus()
+        self.query_one("#to", Input).value = ""
+        if last:
+            self.query_one("#text").focus()
+        self._offer()
 
     @on(events.DescendantFocus, "#to")
     def _address_focused(self) -> None:
-        self._to = ""
-        address = self.query_one("#to", Input).value
-        places = {each.address: place for place, each in enumerate(self._recipients)}
-        if address in places:  # the user may want to change it: list all, with this one highlighted
-            self._offer("")
-            self.query_one("#recipients", OptionList).highlighted = places[address]
-        else:
-            self._offer(address)
+        self._offer()
 
-    @on(events.DescendantFocus, "#text")
-    def _text_focused(self) -> None:
+    @on(events.DescendantBlur, "#to")
+    def _address_left(self) -> None:
         self.query_one("#recipients").display = False
 
-    def _draft(self) -> Draft:
-        address = self.query_one("#to", Input).value.strip().removeprefix("@").removeprefix("＠")
-        return Draft(
-            address, self.query_one("#text", TextArea).text.strip(), self.query_one(PriorityBar).value
+    # Files and templates
+
+    @on(TextArea.Changed, "#text")
+    @on(TextArea.SelectionChanged, "#text")
+    def _look_for_file(self) -> None:
+        begun = self._file_begun()
+        if begun is None:
+            self._offer_files([])
+        else:
+            self._complete(begun)
+
+    def _file_begun(self) -> str | None:
+        text = self.query_one(MessageText)
+        row, column = text.cursor_location
+        found = _FILE.search(text.document.get_line(row)[:column])
+        return found[1] if found else None
+
+    @work(exclusive=True, exit_on_error=False, group="files")
+    async def _complete(self, begun: str) -> None:
+        found = await asyncio.to_thread(files_in, self._source.folder, begun)
+        if self._file_begun() == begun:
+            self._offer_files(found)
+
+    def _offer_files(self, found: Sequence[str]) -> None:
+        view = self.query_one("#files", OptionList)
+        view.clear_options()
+        view.add_options([Option(Content(f" {name}"), id=name) for name in found])
+        view.styles.height = min(SHOWN, len(found))
+        view.display = self.query_one(MessageText).completing = bool(found)
+        view.highlighted = 0 if found else None
+
+    @on(MessageText.Completing)
+    def _completing(self, event: MessageText.Completing) -> None:
+        view = self.query_one("#files", OptionList)
+        if event.key in ("up", "down"):
+            _move(view, 1 if event.key == "down" else -1)
+        elif event.key != "escape" and view.highlighted_option is not None:
+            self._take_file(view.highlighted_option.id or "")
+        else:
+            self._offer_files([])
+
+    @on(OptionList.OptionSelected, "#files")
+    def _file_clicked(self, event: OptionList.OptionSelected) -> None:
+        self.query_one("#text").focus()
+        self._take_file(event.option.id or "")
+
+    def _take_file(self, name: str) -> None:
+        """Replace `@…` by the path; in front of a folder `@` stays, so that its files are offered next."""
+        begun = self._file_begun()
+        if begun is None:
+            return
+        text = self.query_one(MessageText)
+        row, column = text.cursor_location
+        new = f"@{name}" if name.endswith("/") else f"{name} "
+        text.replace(new, (row, column - len(begun) - 1), (row, column), maintain_selection_offset=False)
+
+    async def action_template(self) -> None:
+        names = await asyncio.to_thread(self._template_names)
+        if not names:
+            self.show_error(f"no templates yet: put texts into {short_path(self._source.templates)}, NAME.md")
+            return
+        self.app.push_screen(
+            Pick("Template", {name: name for name in names}, names[0]), self._insert_template
         )
+
+    def _template_names(self) -> list[str]:
+        return sorted(path.stem for path in self._source.templates.glob("*.md"))
+
+    def _insert_template(self, name: str | None) -> None:
+        if name is None:
+            return
+        try:
+            text = (self._source.templates / f"{name}.md").read_text("utf-8")
+        except (OSError, UnicodeError) as error:
+            self.show_error(f"{name}.md cannot be read: {error}")
+        else:
+            self.query_one(MessageText).insert(text.strip())
+
+    # Sending
+
+    def _draft(self) -> Draft:
+        return Draft(self._to, self.query_one("#text", TextArea).text.strip(), self.query_one(WayBar).value)
 
     def action_leave(self) -> None:
         self._keep(self._draft())
         super().action_leave()
 
+    @on(WayBar.Submitted)
     @on(MessageText.Submitted)
     def submit(self) -> None:
+        typed = self.query_one("#to", Input).value
+        if typed.strip():
+            self._take(typed)
         draft = self._draft()
         if not draft.to:
             self.show_error(NO_RECIPIENT)
             self.query_one("#to").focus()
             return
         if not draft.text and draft.priority != INTERRUPT_PRIORITY:
-            self.show_error(
-                InvalidValue("the message is empty", "only an interrupt (priority 5) may be empty")
-            )
+            self.show_error(InvalidValue("the message is empty", "only an interrupt may be empty"))
             return
         self.attempt(lambda: self._send(draft))
+
+
+def _move(view: OptionList, by: int) -> None:
+    if view.option_count:
+        view.highlighted = ((view.highlighted or 0) + by) % view.option_count
+
+
+def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now: datetime) -> Content:
+    """Draw messages and what became of them, a line each: `✓ bob  which tests?   done 12:04`."""
+    rows = []
+    for number, task in enumerate(tasks):
+        mark = delivery_mark(task)
+        word = "answered" if task.answer and task.state.final else mark.word
+        why = f": {one_line(task.reason)}" if task.reason and not task.state.final else ""
+        name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
+        fate = f"  {shorten(word + why, width // 3)} {moment(task.updated_at, now)}"
+        head = Piece(pad("" if number else "Last", LABEL), "$faint")
+        left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
+        left.append(Piece(one_line(task.text), "$muted", cut="end"))
+        rows.append(line(width, left, [Piece(fate, f"${mark.colour}")]))
+    return Content("\n").join(rows)

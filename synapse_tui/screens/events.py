@@ -34,6 +34,7 @@ from .agents import WatchView
 from .answers import Answers
 from .appearance import Appearance
 from .attention import Attention
+from .composer import Composer
 from .dialog import ListDialog
 from .file_locks import FileDialog, LockActions, RecentChanges
 from .history import HistoryView
@@ -127,6 +128,8 @@ class EventReader:
         if session is not None and state is AgentState.STARTING:
             self._appearance.set_colours(session)
         self._main.show_agents()
+        for composer in self._open(Composer):
+            composer.show_news()
         return None
 
     def _finished(self, agent_id: str) -> None:
@@ -198,6 +201,8 @@ class EventReader:
             history.show_news(task)
         for dialog in self._open(ListDialog):
             dialog.show_news()
+        for composer in self._open(Composer):
+            composer.show_news()
         return None
 
     @_read.register

@@ -87,7 +87,8 @@ class HistoryActions:
         everyone = self._messages.recipients()
         to = next((each.address for each in everyone if each.agent_id == task.target), "")
         priority = min(task.priority, INTERRUPT_PRIORITY - 1)
-        self._messages.compose(everyone, Draft(to, task.text.strip(), priority), self._notice)
+        draft = Draft((to,) if to else (), task.text.strip(), priority)
+        self._messages.compose(draft, self._notice)
 
     def export(self, wanted: TaskQuery) -> None:
         async def write(form: str, path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.addresses import resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
@@ -28,7 +30,7 @@ from synapse_tui.widgets.text import one_line, plural, printable
 from synapse_tui.widgets.views import party, proof
 from synapse_tui.wording import moment, task_word
 
-from .composer import Composer, Draft, Recipient, recipients
+from .composer import Composer, Draft, Recipient, last_lines, recipients
 from .dialog import Dialog, ListDialog, Row
 from .questions import AllowQuestion, QuestionQueue
 from .shell import Shell
@@ -45,6 +47,7 @@ SENT = Mark("→", "work", "sent")
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
+LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
 ALLOWED = "messages are typed from now on"
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
@@ -60,8 +63,11 @@ class MessageActions:
         self._main = app.main
         self._questions = questions
         self._asked: set[str] = set()  # ids of agents without a profile that the user was asked about
+        self.folder = self._host.folder
+        self.templates = self._host.paths.templates
         self._drafts: list[Draft] = []  # unsent drafts, the most recent last
-        self._partners: list[str] = []  # ids of agents that the user wrote to, the most recent last
+        # pane in focus and agent that the user wrote to, the most recent last
+        self._partners: list[tuple[str, str]] = []
         self._sent: dict[
             str, Sequence[Receipt]
         ] = {}  # by the id of the agent in whose pane the message was written
@@ -70,50 +76,73 @@ class MessageActions:
     # Writing
 
     def recipients(self) -> list[Recipient]:
-        return recipients(self._host.addresses(), {agent.agent_id: agent for agent in self._main.agents})
+        agents = {agent.agent_id: agent for agent in self._main.agents}
+        written = {each.agent_id for each in self._host.agents.values() if each.reading().draft}
+        return recipients(self._host.addresses(), agents, written)
 
     def action_compose(self, address: str = "") -> None:
         """Open the composer with the latest draft, or the latest draft to the given receiver."""
-        everyone = self.recipients()
-        drafts = [draft for draft in self._drafts if address in ("", draft.to)]
-        draft = drafts[-1] if drafts else Draft(address or self._likely(everyone))
-        self.compose(everyone, draft, self._app.notice)
+        drafts = [draft for draft in self._drafts if not address or draft.to == (address,)]
+        to = address or self._likely(self.recipients())
+        self.compose(drafts[-1] if drafts else Draft((to,) if to else ()), self._app.notice)
 
     def _likely(self, everyone: Sequence[Recipient]) -> str:
-        others = {each.agent_id: each.address for each in everyone if each.agent_id != self._main.active}
+        """Return the last partner of the pane in focus, else of any pane, else the only other agent."""
+        here = self._main.active
+        others = {each.agent_id: each.address for each in everyone if each.agent_id != here}
         others.pop("", None)  # never `all`
-        for agent_id in reversed(self._partners):
+        wrote = [partner for pane, partner in self._partners if pane == here]
+        for agent_id in (*reversed(wrote), *(partner for _pane, partner in reversed(self._partners))):
             if agent_id in others:
                 return others[agent_id]
         only = list(others.values()) or [each.address for each in everyone]
         return only[0] if len(only) == 1 else ""
 
-    def compose(self, everyone: Sequence[Recipient], begin: Draft, then: Callable[[str], object]) -> None:
+    def compose(self, begin: Draft, then: Callable[[str], object]) -> None:
         """Open the composer and keep the draft until it is sent."""
-
-        def forget(draft: Draft) -> None:
-            self._drafts = [each for each in self._drafts if each not in (begin, draft)]
 
         def keep(draft: Draft) -> None:
             if draft != begin:
-                forget(draft)
+                self._forget(begin, draft)
                 self._drafts += [draft] if draft.text else []
+            if draft.text:
+                self._app.notice("the draft is kept: writing a message opens it again")
 
         async def send(draft: Draft) -> str:
-            receipts = await self._host.send(draft.to, draft.text, priority=draft.priority)
-            refused = [receipt.error for receipt in receipts if receipt.error is not None]
-            if refused and len(refused) == len(receipts):
-                raise refused[0]
-            self._wrote_to(receipts)
-            forget(draft)
-            return f"→ {self.summary(receipts)}"
+            said = await self._send(draft)
+            self._forget(begin, draft)
+            return said
 
-        self._app.ask(Composer(everyone, send, draft=begin, keep=keep), then)
+        composer = Composer(self, send, draft=begin, keep=keep)
+        self._app.ask(composer, then)
 
-    def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
+    def _forget(self, *drafts: Draft) -> None:
+        self._drafts = [each for each in self._drafts if each not in drafts]
+
+    async def _send(self, draft: Draft) -> str:
+        """Send to each receiver, once to an agent that several addresses mean."""
+        everyone = self._host.addresses()
+        meant = {
+            tuple(target.agent_id for target in resolve(name, everyone)): name for name in reversed(draft.to)
+        }
+        sent = [
+            self._host.send(name, draft.text, priority=draft.priority) for name in reversed(meant.values())
+        ]
+        receipts = [receipt for each in await asyncio.gather(*sent) for receipt in each]
+        refused = [receipt.error for receipt in receipts if receipt.error is not None]
+        if refused and len(refused) == len(receipts):
+            raise refused[0]
+        self._wrote_to(self._main.active, receipts)
+        return f"→ {self.summary(receipts)}"
+
+    def last_lines(self, width: int) -> Content:
+        own = [task for task in self._host.tasks if task.sender.sender_id == USER.sender_id]
+        return last_lines(own[: -LAST - 1 : -1], self._app.labels(), width, self._app.today())
+
+    def _wrote_to(self, pane: str, receipts: Sequence[Receipt]) -> None:
         if len(receipts) == 1:
-            target = receipts[0].target
-            self._partners = [*(each for each in self._partners if each != target), target]
+            new = (pane, receipts[0].target)
+            self._partners = [*(each for each in self._partners if each != new), new]
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
         def status(receipt: Receipt) -> str:
@@ -137,7 +166,7 @@ class MessageActions:
                 reason = error.message if isinstance(error, SynapseError) else "not sent"
                 self._main.show_delivery(agent_id, Delivery(FAILED, f"{label}: {reason}"))
                 raise
-            self._wrote_to(receipts)
+            self._wrote_to(agent_id, receipts)
             self.follow(agent_id, receipts)
 
         self._app.spawn(send())
@@ -437,9 +466,9 @@ class MessageDetail(Dialog[str]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $accent"), (error.message, "$muted"))
+            self._timeline = Content.assemble(("\nTimeline  ", "bold $accent"), (error.message, "$muted"))
         else:
-            self._timeline = timeline_text(changes, self._now())
+            self._timeline = timeline_text(changes, self._now())[1:]
         self.query_one("#timeline", Static).update(self._timeline)
 
     def buttons(self) -> ComposeResult:

@@ -41,6 +41,7 @@ class Shape:
     footer: str = ""
     ctrl_u: bool = True
     works: float = 0.05  # seconds of a turn
+    echoes: bool = False  # as a line editor does, with its prompt
 
     @property
     def json(self) -> str:
@@ -120,6 +121,9 @@ class Agent:
         if not text.strip():
             return
         self.log("submit", text=text)
+        if self.shape.echoes:
+            first, *others = text.split("\n")
+            self.said += [self.shape.prompt + first, *(self.shape.more + each for each in others)]
         self.said += [f"● You said {len(text)} characters.", ""]
         self.turns += 1
         self.will_ask = "%%ask%%" in text

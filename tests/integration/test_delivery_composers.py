@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,15 @@ async def test_messages_drafts_and_dialogs(tmp_path, name):
         await rig.session.cancel(task.id)
         await until(lambda: rig.session.reading().empty, rig.session.reading)
         assert rig.submitted[-1] == "after it"
+
+
+async def test_the_echo_of_a_message_behind_a_prompt_with_a_word_is_no_answer(tmp_path):
+    shape = Shape(prompt="User: ", more="      ", echoes=True)
+    async with open_rig(tmp_path, profile=profile(shape, "composer: auto"), size=(90, 24)) as rig:
+        text = "a first line of several words\nand a second one"
+        done = await rig.done(rig.send(text))
+        (answer,) = done.artifacts
+        assert re.fullmatch(r"You said \d+ characters\.", answer.text)
 
 
 async def test_the_normal_mode_of_vi_is_left_or_holds(tmp_path):

@@ -289,7 +289,9 @@ AGENTS: dict[str, LabAgent] = {
     "vibe": LabAgent("mistral-vibe", vibe, registry="pypi", python=(3, 12), version="3.0.2"),
     "cn": LabAgent("@continuedev/cli", cn, version="1.5.47", args=("--ask", "Bash")),
     "nanocoder": LabAgent("@nanocollective/nanocoder", nanocoder, version="1.30.0"),
-    "gptme": LabAgent("gptme", gptme, registry="pypi", version="0.35.1", args=("--name", "lab")),
+    "gptme": LabAgent(
+        "gptme", gptme, registry="pypi", version="0.35.1", args=("--name", "lab", "--workspace", "@log")
+    ),
 }
 
 

@@ -48,6 +48,7 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.paths import UserPaths
 from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.style import Rgb
 from tests.ui.external_fakes import FakeExternals
@@ -349,6 +350,7 @@ class FakeHost:
     ) -> None:
         self.project = Path("/home/me/code/parser")
         self.folder = self.project
+        self.paths = UserPaths(Path("/home/me"))
         self.profiles = profiles or fake_profiles()
         self.settings = FakeSettings(**settings)
         self.events = EventBus()

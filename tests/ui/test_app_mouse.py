@@ -1,6 +1,5 @@
 """The application used by the mouse alone."""
 
-import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,7 @@ from textual.pilot import Pilot
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import DeliveryState, ExitStatus
 from synapse_tui.screens.agents import InterruptDialog
-from synapse_tui.screens.composer import Composer, Draft, Recipient
+from synapse_tui.screens.composer import Composer, Draft
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.widgets.terminal_view import TerminalView
@@ -80,7 +79,7 @@ async def test_composer_by_mouse():
         await click(app, pilot, "message", row=39)
         await pilot.pause()
         await click(app, pilot, "all 3 agents here")
-        await click(app, pilot, " 4 ")
+        await click(app, pilot, "soon")
         await pilot.click("#text")
         await pilot.press(*"hello")
         await click(app, pilot, "Send")
@@ -89,10 +88,8 @@ async def test_composer_by_mouse():
 
 
 async def test_receivers_are_offered_only_while_one_is_asked_for():
-    everyone = (Recipient("alice", CLAUDE, "claude", "ready"),)
     async with running(three_agents()) as (app, pilot):
-        draft = Draft("alice")
-        app.push_screen(Composer(everyone, lambda _: asyncio.sleep(0, ""), draft=draft, keep=lambda _: None))
+        app.messages.compose(Draft(("alice",)), app.notice)
         await until(lambda: app.screen.query("#text:focus"))
         await pilot.pause()
         receivers = app.screen.query_one("#recipients")
@@ -132,7 +129,7 @@ async def test_hints_of_the_status_bar_are_buttons():
     async with running(host, size=(160, 40)) as (app, pilot):
         await click(app, pilot, "message", row=39)
         assert isinstance(app.screen, Composer)
-        await click(app, pilot, "Cancel")
+        await click(app, pilot, "Keep as draft")
         await click(app, pilot, "interrupt", row=39)
         assert isinstance(app.screen, InterruptDialog)
         await click(app, pilot, "Interrupt", row=find(app, "Cancel")[1])

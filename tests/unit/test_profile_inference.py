@@ -199,8 +199,8 @@ def asking(rows: Sequence[str], asked: str) -> Evidence:
 @pytest.mark.parametrize(
     ("rows", "patterns", "keys"),
     [
-        (["Run it? (y/n) "], [r"(?i)\(y/n\)"], ["y"]),
-        (["Run it? [Y/n/e/?] "], [r"(?i)\[Y/n/e/\?\]"], ["y"]),
+        (["Run it? (y/n) "], [r"(?i)\(y/n\) *\w*$"], ["y"]),
+        (["Run it? [Y/n/e/?] "], [r"(?i)\[Y/n/e/\?\] *\w*$"], ["y"]),
         (
             ["Run it?", "❯ 1. Yes", "  2. No", "Esc to cancel"],
             [r"^❯\s*\d+[.)]", r"(?i)Esc\s+to\s+cancel"],
@@ -219,6 +219,14 @@ def test_a_dialog_is_known_by_its_own_rows_not_by_the_message_that_caused_it(
     yes = approval(evidence)
     assert yes is not None
     assert yes.get("keys") == keys
+
+
+def test_a_question_that_stays_on_the_screen_with_its_answer_is_no_dialog() -> None:
+    evidence = asking(["Run it? [Y/n]"], "Run it, please")
+    (finding,) = find_dialog(evidence, None)
+    profile = profile_with({"dialogs": [finding.value]})
+    assert shot(["Hello", "Run it? [Y/n] n"]).read(profile).dialog_name == "permission"
+    assert shot(["Hello", "Run it? [Y/n] n", "", "Declined."]).read(profile).dialog is None
 
 
 def test_words_of_the_model_are_no_sign_of_work() -> None:

@@ -1,0 +1,163 @@
+"""Writing a message: receivers, how it is sent, files, templates, and what became of the last ones."""
+
+import pytest
+from textual.widgets import Static, TextArea
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.screens.composer import Chips, Composer, WayBar, files_in
+from synapse_tui.screens.dialog import Pick
+from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+
+CODEX, GEMINI = "synapse-codex-8120", "synapse-gemini-8110"
+
+
+def composer(app: SynapseApp) -> Composer:
+    assert isinstance(app.screen, Composer)
+    return app.screen
+
+
+def chips(app: SynapseApp) -> tuple[str, ...]:
+    return composer(app).query_one(Chips).names
+
+
+def words(app: SynapseApp, field: str) -> str:
+    return str(composer(app).query_one(field, Static).content)
+
+
+def text(app: SynapseApp) -> str:
+    return composer(app).query_one("#text", TextArea).text
+
+
+async def test_a_message_to_several_goes_to_each_once():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "comma", *"cod", "comma", *"synapse-codex-8120", "enter")
+        assert chips(app) == ("alice", "codex")
+        await until(lambda: "Send to 2" in text_of(app))
+        await pilot.press(*"both", "enter")
+        await until(lambda: at_main(app))
+        assert [call for call in host.calls if call[0] == "send"] == [
+            ("send", "alice", "both", "", 3),
+            ("send", "codex", "both", "", 3),
+        ]
+        assert "alice: queued · codex: queued" in app.main.status_bar.notice
+
+
+async def test_a_name_that_means_nobody_sends_nothing_to_the_others():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "comma", *"nobody", "enter", *"x", "enter")
+        await until(lambda: "no agent answers to '@nobody'" in text_of(app))
+        assert not any(call[0] == "send" for call in host.calls)
+        await pilot.press("shift+tab", "backspace", "tab", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "x", "", 3)
+
+
+async def test_all_stands_alone():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", *"ali", "comma", *"all", "comma")
+        assert chips(app) == ("all",)
+        await pilot.press(*"cod", "enter")
+        assert chips(app) == ("codex",)
+
+
+async def test_it_says_what_each_receiver_will_do():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        codex, gemini = (
+            host.agents[CODEX],
+            host.agents[next(each for each in host.agents if "gemini" in each)],
+        )
+        codex.become(AgentState.READY)
+        gemini.become(AgentState.PROCESSING)
+        await pilot.press("f2", *"ali", "comma", *"cod", "enter")
+        assert words(app, "#outlook") == "alice takes it after this turn; codex takes it now"
+        gemini.become(AgentState.WAITING, "permission: rm")
+        codex.draft = "half"
+        await until(lambda: "codex holds it while you write there" in words(app, "#outlook") or None)
+        assert words(app, "#outlook").startswith("alice holds it until you have answered it")
+        await pilot.press("tab", "5")
+        assert "alice interrupts it, which denies what it asks" in words(app, "#outlook")
+        assert words(app, "#meaning").startswith("stops the turn")
+        assert composer(app).query_one(WayBar).value == 5
+
+
+async def test_the_partner_is_that_of_the_pane_in_focus():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"one", "enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f4", "f2", "backspace", "shift+tab", "backspace", *"cla", "tab", *"two", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "claude", "two", "", 3)
+        await pilot.press("f2")
+        assert chips(app) == ("claude",)
+        await pilot.press("escape", "f4", "f4", "f2")
+        assert chips(app) == ("alice",), "as last time from this pane"
+
+
+async def test_what_was_sent_last_and_what_became_of_it():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"which tests", "enter")
+        await until(lambda: at_main(app))
+        sent = host.tasks[-1]
+        await pilot.press("f2")
+        await until(lambda: "which tests" in words(app, "#last"))
+        assert "queued" in words(app, "#last")
+        host.change(sent.id, delivery=DeliveryState.HELD, reason="you have a draft")
+        await until(lambda: "held: you have a draft" in words(app, "#last"))
+        host.change(sent.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await until(lambda: "done" in words(app, "#last"))
+
+
+async def test_esc_keeps_the_draft_and_says_so():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"later", "escape")
+        assert "the draft is kept" in app.main.status_bar.notice
+
+
+async def test_files_are_completed(tmp_path):
+    (tmp_path / "src" / "cart").mkdir(parents=True)
+    for name in ("src/cart/totals.py", "src/cart/tax.py", "README.md", ".hidden"):
+        (tmp_path / name).touch()
+    assert files_in(tmp_path, "") == ["README.md", "src/"]
+    assert files_in(tmp_path, ".") == [".hidden"]
+    assert files_in(tmp_path, "src/cart/t") == ["src/cart/tax.py", "src/cart/totals.py"]
+    assert files_in(tmp_path, "none/") == []
+    async with running(three_agents()) as (app, pilot):
+        app.messages.folder = tmp_path
+        await pilot.press("f2", *"ali", "tab", *"see @s")
+        files = composer(app).query_one("#files")
+        await until(lambda: files.display)
+        await pilot.press("tab")
+        await until(lambda: text(app) == "see @src/")
+        await until(lambda: "src/cart/" in text_of(app))
+        await pilot.press("enter")
+        await until(lambda: "totals.py" in text_of(app))
+        await pilot.press("down", "enter")
+        await until(lambda: text(app) == "see src/cart/totals.py ")
+        assert not files.display
+        await pilot.press("@")
+        await until(lambda: files.display)
+        await pilot.press("escape")
+        await until(lambda: not files.display)
+        assert isinstance(app.screen, Composer), "Esc has closed the list only"
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_templates(tmp_path, there):
+    async with running(three_agents()) as (app, pilot):
+        app.messages.templates = tmp_path
+        if there:
+            (tmp_path / "review.md").write_text("Review the last commit.\n")
+        await pilot.press("f2", *"ali", "tab", "ctrl+t")
+        if not there:
+            await until(lambda: "no templates yet" in text_of(app))
+            return
+        await until(lambda: isinstance(app.screen, Pick) and app.screen.ready)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, Composer))
+        assert text(app) == "Review the last commit."
