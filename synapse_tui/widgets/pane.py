@@ -219,7 +219,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     """Frames a terminal view with a title and an exit bar; clicks post `Asked`."""
 
     DEFAULT_CSS = """
-    Pane { layout: vertical; background: ansi_default; color: ansi_default; }
+    Pane { layout: vertical; background: $pane-ground; color: $pane-ink; }
     Pane ExitBar { display: none; }
     Pane.-ended ExitBar { display: block; }
     """
