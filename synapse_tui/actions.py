@@ -89,7 +89,7 @@ ACTIONS: tuple[Action, ...] = (
            "Puts the answer over the composer into it, as a draft.",
            words="card paste insert draft reply", of_agent=True),
     Action("let_go", "Messages", (), ("escape",), "Let the answer go",
-           "Removes it from the composer; the history keeps it.",
+           "Removes its card; the history keeps it.",
            words="card dismiss close reply", of_agent=True),
     Action("history", "Messages", (), ("h",), "History",
            "Searches all messages and answers by word, agent, state and time.",

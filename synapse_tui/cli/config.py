@@ -173,6 +173,8 @@ def keys_command(*, as_json: bool) -> None:
                 "default": setting.written(setting.default),
                 "choices": list(setting.choices),
                 "project": setting.project,
+                "area": setting.area,
+                "sentence": setting.sentence,
                 "help": setting.help,
             }
             for setting in SCHEMA.values()

@@ -22,6 +22,7 @@ class Appearance:
     def __init__(self, app: Shell, theme: str | None = None) -> None:
         self._app = app
         self._chosen: str | None = None  # for this session only
+        self._tried = ""
         self._fixed = theme  # a name of a setting's value, for tests and pictures
         self._outer: OuterTerminal | None = None
         self._limited = False  # whether the terminal has few glyphs
@@ -45,7 +46,7 @@ class Appearance:
             self.set_colours(session)
 
     def _suit(self) -> None:
-        name = self._fixed or self._chosen or self._app.host.settings.text("tui.theme")
+        name = self._tried or self._fixed or self._chosen or self._app.host.settings.text("tui.theme")
         theme = choose_theme(name, self._app.console.color_system, dark=self._dark)
         if theme.dark is self._dark and self._fixed is None:
             theme = with_terminal_ground(theme)
@@ -74,8 +75,13 @@ class Appearance:
         self.choose(name)
         self._app.notice(f"colours: {name}")
 
+    def try_theme(self, name: str) -> None:
+        """Show a theme until another is chosen; empty for the one in use."""
+        self._tried = name
+        self._suit()
+
     def choose(self, name: str) -> None:
-        self._chosen, self._fixed = name, None
+        self._chosen, self._fixed, self._tried = name, None, ""
         self._suit()
 
     def follow_setting(self) -> None:

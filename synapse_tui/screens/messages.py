@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.addresses import resolve
-from synapse_tui.content import artifact_words, part_words
+from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
@@ -46,6 +46,7 @@ SENDING = Mark("○", "faint", "sending")
 SENT = Mark("→", "work", "sent")
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
+MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
 LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
 ALLOWED = "messages are typed from now on"
@@ -440,8 +441,20 @@ class MessageDetail(Dialog[str]):
         self._timeline = Content("")
 
     def body(self) -> ComposeResult:
+        from synapse_tui.widgets.answer_text import AnswerText  # noqa: PLC0415 - not needed for the first frame
+
+        answer = "\n\n---\n\n".join(printable(artifact_words(each)) for each in self.message.artifacts)
         with VerticalScroll(classes="body"):
-            yield Static(self._text(), id="detail", markup=False)
+            yield Static(detail_text(self.message), id="detail", markup=False)
+            if answer:
+                yield Static(
+                    Content.styled(f"\n{_answer_head(*self.message.artifacts)}", "bold $accent"), markup=False
+                )
+            if len(answer) > MOST_MARKDOWN:
+                yield Static(answer, markup=False)
+            elif answer:
+                yield AnswerText(answer)
+            yield Static(self._timeline, id="timeline", markup=False)
 
     def on_mount(self) -> None:
         self._read()
@@ -453,13 +466,10 @@ class MessageDetail(Dialog[str]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $accent"), (error.message, "$muted"))
+            self._timeline = Content.assemble(("\nTimeline  ", "bold $accent"), (error.message, "$muted"))
         else:
-            self._timeline = timeline_text(changes, self._now())
-        self.query_one("#detail", Static).update(self._text())
-
-    def _text(self) -> Content:
-        return Content.assemble(detail_text(self.message), self._timeline)
+            self._timeline = timeline_text(changes, self._now())[1:]
+        self.query_one("#timeline", Static).update(self._timeline)
 
     def buttons(self) -> ComposeResult:
         for choice, text in self._choices().items():
@@ -482,11 +492,11 @@ class MessageDetail(Dialog[str]):
         return choices
 
     def update(self, task: Task) -> None:
-        before = self._choices()
+        before = self._choices(), self.message.artifacts
         self.message = task
-        self.query_one("#detail", Static).update(self._text())
+        self.query_one("#detail", Static).update(detail_text(task))
         self._read()
-        if self._choices() != before:
+        if (self._choices(), task.artifacts) != before:
             self.refresh(recompose=True)
 
     def action_choose(self, choice: str) -> None:
@@ -506,22 +516,34 @@ def detail_text(task: Task) -> Content:
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (f" · continues task {task.follows[:8]}" if task.follows else "", "$muted"),
         (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$muted"),
-        *said(task),
+        *asked(task),
     ]
     return Content.assemble(*parts)
 
 
-def said(task: Task) -> list[tuple[str, str]]:
-    """Return the message, its follow-ups and its answers as styled runs of text."""
+def asked(task: Task) -> list[tuple[str, str]]:
+    """Return the message and its follow-ups as styled runs of text."""
     parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
         head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ follow-up\n"
         words = "\n".join(map(part_words, message.parts))
         parts += [(head, "bold $accent"), (printable(words), "$ink")]
-    for artifact in task.artifacts:
-        head = "\n\n↳ answer (incomplete)\n" if artifact.truncated else "\n\n↳ answer\n"
-        parts += [(head, "bold $accent"), (printable(artifact_words(artifact)), "$ink")]
     return parts
+
+
+def said(task: Task) -> list[tuple[str, str]]:
+    """Return the message, its follow-ups and its answers as styled runs of text."""
+    parts = asked(task)
+    for artifact in task.artifacts:
+        parts += [
+            (f"\n\n{_answer_head(artifact)}\n", "bold $accent"),
+            (printable(artifact_words(artifact)), "$ink"),
+        ]
+    return parts
+
+
+def _answer_head(*artifacts: Artifact) -> str:
+    return "↳ answer (incomplete)" if any(each.truncated for each in artifacts) else "↳ answer"
 
 
 def timeline_text(changes: Sequence[Change], now: datetime) -> Content:

@@ -1,17 +1,19 @@
-"""The settings screen: searchable settings with values and origins, and their editor."""
+"""The settings screen: areas, their settings as sentences, and the editor of the chosen one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import ConfigError
@@ -19,6 +21,7 @@ from synapse_tui.settings.files import (
     LAYER_WORDS,
     Entry,
     Layer,
+    SettingsFile,
     SettingsFiles,
     Survey,
     check_place,
@@ -28,59 +31,75 @@ from synapse_tui.settings.files import (
     value_lines,
     value_text,
 )
-from synapse_tui.settings.schema import TABLES
+from synapse_tui.settings.schema import AREAS, TABLES
 from synapse_tui.settings.watch import FileWatch
-from synapse_tui.widgets.fit import pad, shorten
+from synapse_tui.widgets.agent_rows import BESIDE
+from synapse_tui.widgets.fit import Piece, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices, SearchInput
+from synapse_tui.widgets.segment_bar import SegmentBar
 from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.theme_preview import ThemePreview
 
 from .appearance import Appearance
 from .dialog import Dialog, EnterList, label
 from .shell import Shell
 
-ORIGIN_CELLS = max(map(len, LAYER_WORDS.values()))
-KEY_PART, LEAST_KEY = 0.45, 10  # maximum share of a row and minimum cells for the keys
-GAP = 2
-MARK = "•"  # marks non-default settings, also without colours
+ALL = "All, by name"
+LAYER_CELLS = max(map(len, LAYER_WORDS.values()))
+LEAST_VALUE = 8  # cells left for a value before its sentence is shortened
 
 
-def key_cells(entries: Iterable[Entry], width: int) -> int:
-    widest = max((cell_len(entry.key) for entry in entries), default=0)
-    return max(LEAST_KEY, min(widest, int(width * KEY_PART)))
+def sentence_row(entry: Entry, width: int, *, chosen: bool, by_name: bool, boxed: bool) -> Content:
+    """Return a setting as a sentence, or `by_name`; beneath, its key and origin if it is chosen.
+
+    `boxed` puts the value into brackets, where its background cannot be seen.
+    """
+    before, value, after = entry.words
+    if by_name:
+        before, value, after = entry.key, value_text(entry.setting, entry.value), ""
+    sign = " ▾" if options_of(entry) else ""
+    room = width - sum(map(cell_len, (before, after, sign))) - 8 - 2 * bool(after)
+    text = f"{shorten(one_line(value), max(LEAST_VALUE, room))}{sign}"
+    chip = f"[{text}]" if boxed else f" {text} "
+    first = [
+        Piece("▌ " if chosen else "  ", "$accent"),
+        Piece(f"{before}  " if before else "", "bold $ink" if chosen else "$ink", cut="end"),
+        Piece(chip, "bold $accent-ink on $accent" if chosen and not boxed else "bold $ink on $raised"),
+        Piece(f"  {after}" if after else "", "bold $ink" if chosen else "$ink", cut="end"),
+    ]
+    mark = [] if entry.origin == "default" else [Piece(" •", "$faint")]
+    origin = LAYER_WORDS[entry.origin]
+    second = [Piece(f"  {entry.key}   {origin}" if chosen else "", "$faint", cut="end")]
+    return Content("\n").join([line(width, first, mark), line(width, second)])
 
 
-def setting_row(entry: Entry, keys: int, width: int) -> Content:
-    is_set = entry.origin != "default"
-    values = max(0, width - keys - ORIGIN_CELLS - 2 * GAP - 3)
-    value = one_line(value_text(entry.setting, entry.value))
+def options_of(entry: Entry) -> tuple[str, ...]:
+    """Return the values to choose from; empty if the value is typed."""
+    return BOOLEANS if entry.setting.kind == "boolean" else entry.setting.choices
+
+
+def option_row(entry: Entry, value: str) -> Content:
+    now = value == value_text(entry.setting, entry.value)
+    words = entry.setting.around(value)[1]
     return Content.assemble(
-        (f" {MARK if is_set else ' '} ", "bold $ink"),
-        (pad(shorten(entry.key, keys, "middle"), keys), "$ink"),
-        " " * GAP,
-        (pad(value, values), "bold $ink" if is_set else "$muted"),
-        " " * GAP,
-        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$ink" if is_set else "$faint"),
+        (" ● " if now else " ○ ", "$accent" if now else "$faint"),
+        (words, "bold $ink" if now else "$ink"),
+        (f"  {value}" if words != value else "", "$faint"),
     )
 
 
-def heading_row(group: str) -> Content:
-    return Content.styled(f" {group}", "bold $accent")
-
-
-def about(entry: Entry, survey: Survey, width: int) -> Content:
+def about(entry: Entry, survey: Survey) -> Content:
     setting = entry.setting
-    default = shorten(one_line(value_text(setting, setting.default)), width // 2)
-    choices = f" · one of {', '.join(setting.choices)}" if setting.choices else ""
-    room = width - cell_len(default) - len("default ")
+    default = one_line(value_text(setting, setting.default))
+    hint = HINTS.get(setting.kind, "")
     lines = [
         Content.styled(setting.help, "$ink"),
         Content.assemble(
-            ("default ", "$faint"),
-            (default, "$muted"),
-            (shorten(choices, room) if room > 0 else "", "$faint"),
+            (f"{hint} · " if hint else "", "$faint"),
+            (f"default {default}", "$faint"),
             (" · takes effect when the session restarts" if setting.restart else "", "$needs"),
         ),
-        says(entry, survey),
+        *([says(entry, survey)] if entry.given or entry.origin != "default" else []),
     ]
     return Content("\n").join(lines)
 
@@ -107,26 +126,17 @@ def says(entry: Entry, survey: Survey) -> Content:
         ]
         if not survey.files[layer].trusted:
             parts.append((" (not trusted yet)", "$needs"))
-    return Content.assemble(*parts) if parts else Content.styled("not set", "$faint")
+    return Content.assemble(*parts)
 
 
-def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
-    path = survey.name(layer)
-    now = value_text(entry.setting, entry.given[layer]) if layer in entry.given else "—"
-    what = _WHOSE[layer]
-    room = width - cell_len(what) - cell_len(path) - 6
+def layer_row(entry: Entry, survey: Survey, layer: Layer, *, chosen: bool) -> Content:
+    now = one_line(value_text(entry.setting, entry.given[layer])) if layer in entry.given else ""
     return Content.assemble(
-        (f" {what}", "$ink"),
-        (f"  {path}", "$muted"),
-        (f"  {shorten(one_line(now), max(0, room))}", "$faint"),
+        (" ● " if chosen else " ○ ", "$accent" if chosen else "$faint"),
+        (pad(LAYER_WORDS[layer], LAYER_CELLS), "bold $ink" if chosen else "$ink"),
+        (f"  {survey.name(layer)}", "$faint"),
+        (f"  {now}", "$muted"),
     )
-
-
-_WHOSE: dict[Layer, str] = {
-    "user": "Your own file",
-    "project": "Shared project file",
-    "local": "Your project file",
-}
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
@@ -136,7 +146,11 @@ def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
 
 def _text(entry: Entry) -> str:
     value = value_text(entry.setting, entry.value)
-    parts = (entry.key, entry.setting.help, entry.group, value, LAYER_WORDS[entry.origin])
+    sentence = " ".join(entry.words)
+    parts = (
+        *(entry.key, entry.setting.help, entry.setting.area, sentence, value),
+        *(*entry.setting.choices, LAYER_WORDS[entry.origin]),
+    )
     return " ".join(parts).casefold()
 
 
@@ -159,6 +173,16 @@ HINTS = {
     "number": "a whole number",
     "count": "a whole number, 0 or more",
 }
+Hint = tuple[str, str, str]  # a key, what it does, and the screen's action
+BROWSING: Sequence[Hint] = (
+    *(("↑↓", "choose", ""), ("Enter", "change", "change"), ("Del", "unset", "unset")),
+    *(("Tab", "next area", "area(1)"), ("/", "find", "find"), ("Esc", "close", "leave")),
+)
+EDITING: Sequence[Hint] = (
+    *(("Enter", "keep", "keep"), ("Tab", "where", "app.focus_next"), ("Esc", "as it was", "leave")),
+)
+LINES_EDITING: Sequence[Hint] = (("^S", "keep", "keep"), *EDITING[1:])
+FINDING: Sequence[Hint] = (("Enter", "choose", "change"), ("Esc", "show all", "leave"))
 
 
 class SettingsActions:
@@ -170,7 +194,7 @@ class SettingsActions:
         if self._app.settings_files is None:
             self._app.notice(READ_ONLY, "warning")
         else:
-            self._app.push_screen(SettingsScreen(self._app.settings_files))
+            self._app.push_screen(SettingsScreen(self._app.settings_files, self._appearance))
 
     def action_keep_theme(self, name: str) -> None:
         self._app.spawn(self._keep_theme(name))
@@ -193,37 +217,86 @@ class SettingsActions:
         self._app.notice(f"colours: {name}, {kept}")
 
 
+class Hints(SegmentBar):
+    """Keys that may be pressed, and what they do; each can be clicked."""
+
+    shown: reactive[Sequence[Hint]] = reactive(())
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        row: list[Piece] = [Piece("  ")]
+        for key, what, action in self.shown:
+            hint = [Piece(key, "bold $accent", action), Piece(f" {what}", "$muted", action), Piece("  ")]
+            if width_of([*row, *hint]) > width:
+                break
+            row += hint
+        return row, ()
+
+
+class Areas(Choices, can_focus=False):
+    """The headings of settings; a click shows one."""
+
+
+class Sentences(Choices):
+    """The settings of an area."""
+
+    BINDINGS: ClassVar = [
+        ("tab", "screen.area(1)"),
+        ("shift+tab", "screen.area(-1)"),
+        ("right", "select"),
+        ("delete,backspace", "screen.unset"),
+        ("slash", "screen.find"),
+    ]
+
+
 class SettingsScreen(Dialog[None]):
-    """Lists the settings and opens an editor for the chosen one."""
+    """Shows settings as sentences, an area at a time, and edits the chosen one beside them."""
 
-    TITLE_TEXT: ClassVar[str] = "Settings"
-    SUBTITLE: ClassVar[str] = "type to search · ↑↓ choose · Enter edits · Esc closes"
-    BOX_CLASSES: ClassVar[str] = "-settings"
-    AUTO_FOCUS = "#query"
+    AUTO_FOCUS = "#results"
+    BINDINGS: ClassVar = [("ctrl+s", "keep")]
 
-    def __init__(self, files: FilesNow) -> None:
+    def __init__(self, files: FilesNow, appearance: Appearance) -> None:
         super().__init__()
         self._files = files
-        self._key = ""  # the last marked setting
+        self._appearance = appearance
+        self._area: str = AREAS[0]
         self._survey: Survey | None = None
         self._shown: list[Entry] = []
+        self._entry: Entry | None = None  # the one in the editor
+        self._places: list[Layer] = ["user"]
+        self._first_text = ""
         self._watch: FileWatch | None = None
         self._written = ""  # the setting being written here, whose change is not reported
 
-    def body(self) -> ComposeResult:
-        yield SearchInput(id="query", placeholder="search names, meanings and values", compact=True)
-        yield Static("", id="problems", markup=False)
-        results = Choices(id="results", markup=False, compact=True)
-        results.can_focus = False
-        yield results
-        yield Static("", id="about", markup=False)
-        yield Static("", id="news", classes="faint", markup=False)
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog -full"):
+            with Horizontal(id="top"):
+                yield Static(Content("  Settings"), classes="title")
+                yield SearchInput(id="query", placeholder="find names, meanings and values", compact=True)
+            yield Static("", id="problems", markup=False)
+            with Horizontal(id="columns"):
+                rows = (Option(name, id=name) for name in self._areas)
+                yield Areas(*rows, id="areas", markup=False, compact=True)
+                yield Sentences(id="results", markup=False, compact=True)
+                with VerticalScroll(id="editor", can_focus=False):
+                    yield Static("", id="sentence", markup=False)
+                    yield Choices(id="choices", markup=False, compact=True)
+                    yield ThemePreview()
+                    yield Input(id="value", placeholder="empty", compact=True)
+                    yield TextArea(id="lines", compact=True)
+                    yield Static("", classes="error", markup=False)
+                    yield Static("", id="about", markup=False)
+                    yield label("Kept in", name="kept")
+                    yield EnterList(id="layer", markup=False, compact=True)
+                    yield Static("", id="obstacle", markup=False)
+            yield Static("", id="news", classes="faint", markup=False)
+            yield Hints(id="hints")
 
-    def buttons(self) -> ComposeResult:
-        yield Button("Change", id="change", variant="primary", compact=True)
-        yield Button("Close", id="close", compact=True)
+    @property
+    def _areas(self) -> tuple[str, ...]:
+        return (*AREAS, ALL)
 
     def on_mount(self) -> None:
+        self.query_one("#query").display = False
         self.run_worker(self._begin(), exit_on_error=False)
 
     async def _begin(self) -> None:
@@ -234,9 +307,12 @@ class SettingsScreen(Dialog[None]):
         await self._look()
 
     async def on_unmount(self) -> None:
+        self._appearance.try_theme("")
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.close()
+
+    # The files
 
     def show_news(self) -> None:
         self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
@@ -247,9 +323,6 @@ class SettingsScreen(Dialog[None]):
         if before is not None:
             self._show_changes(before, self._survey)
         self._fill()
-        for screen in self.app.screen_stack:
-            if isinstance(screen, SettingEditor) and screen.is_mounted:
-                screen.show_survey(self._survey)
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
         """Report settings that changed elsewhere while the screen was open."""
@@ -263,49 +336,92 @@ class SettingsScreen(Dialog[None]):
 
     def _show_note(self, text: str) -> None:
         news = self.query_one("#news", Static)
-        news.update(Content(one_line(text)))
+        news.update(Content(f"  {one_line(text)}" if text else ""))
         news.display = bool(text)
+
+    def _show_problems(self, now: Survey) -> None:
+        problems = now.problems
+        lines = [f"  ▲ {one_line(now.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append(f"    and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+        notice = self.query_one("#problems", Static)
+        notice.update(Content.styled("\n".join(lines), "$needs"))
+        notice.display = bool(lines)
+
+    # Areas and sentences
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._fill)
+
+    def on_descendant_focus(self) -> None:
+        self._arrange()
+        if not self.editing:
+            self._undo()
+
+    @property
+    def editing(self) -> bool:
+        return self.focused is not None and self.query_one("#editor") in self.focused.ancestors
+
+    @property
+    def _query(self) -> str:
+        return self.query_one("#query", Input).value.strip()
+
+    def _arrange(self) -> None:
+        """Show what there is room for: the editor takes the place of the sentences on narrow screens."""
+        narrow, editing = self.size.width < BESIDE, self.editing
+        for name, shown in (("areas", not (narrow and editing)), ("results", not (narrow and editing))):
+            self.query_one(f"#{name}").display = shown
+        self.query_one("#editor").display = editing or not narrow
+        keys, entry = BROWSING, self._entry
+        if self.focused is self.query_one("#query"):
+            keys = FINDING
+        elif editing:
+            keys = LINES_EDITING if entry is not None and entry.setting.kind in LINES else EDITING
+        self.query_one(Hints).shown = keys
 
     @on(Input.Changed, "#query")
     def _searched(self) -> None:
         self._fill()
 
     def _fill(self) -> None:
-        view = self.query_one("#results", OptionList)
-        width = view.size.width - 1
-        if self._survey is None or width <= 0:
+        view, now = self.query_one("#results", OptionList), self._survey
+        self._arrange()
+        if now is None:
             return
+        self._show_problems(now)
+        self._fill_areas()
         marked = self._marked()
-        key = marked.key if marked is not None else self._key
-        self._show_problems()
-        self._shown = matching(self._survey.entries, self.query_one("#query", Input).value)
-        keys, group = key_cells(self._survey.entries, width), ""
-        rows: list[Option] = []
-        for entry in self._shown:
-            if entry.group != group:
-                group = entry.group
-                rows.append(Option(heading_row(group), disabled=True))
-            rows.append(Option(setting_row(entry, keys, width), id=entry.key))
-        view.clear_options()
-        view.add_options(rows or [Option(Content(" no matching settings"), disabled=True)])
-        ids = [row.id for row in rows]
-        if rows:
-            view.highlighted = ids.index(key) if key in ids else 1
+        if self._query:
+            self._shown = matching(now.entries, self._query)
+        elif self._area == ALL:
+            self._shown = sorted(now.entries, key=lambda entry: entry.key)
         else:
-            self.query_one("#about", Static).update("")
+            self._shown = [entry for entry in now.entries if entry.setting.area == self._area]
+        view.clear_options()
+        view.add_options(Option(self._row(entry, chosen=False), id=entry.key) for entry in self._shown)
+        if not self._shown:
+            view.add_option(Option(Content("  no matching settings"), disabled=True))
+        keys = [entry.key for entry in self._shown]
+        if keys:
+            view.highlighted = keys.index(marked.key) if marked is not None and marked.key in keys else 0
+        self._highlighted()
 
-    def _show_problems(self) -> None:
-        assert self._survey is not None
-        problems = self._survey.problems
-        lines = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
-        if len(problems) > MAX_PROBLEMS:
-            lines.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
-        label = self.query_one("#problems", Static)
-        label.update(Content.styled("\n".join(lines), "$needs"))
-        label.display = bool(lines)
+    def _fill_areas(self) -> None:
+        areas = self.query_one("#areas", OptionList)
+        for name in self._areas:
+            chosen = name == self._area and not self._query
+            row = (("▌ ", "$accent"), (name, "bold $ink")) if chosen else ("  ", (name, "$muted"))
+            areas.replace_option_prompt(name, Content.assemble(*row))
+
+    def _row(self, entry: Entry, *, chosen: bool) -> Content:
+        width = self.query_one("#results").scrollable_content_region.width
+        by_name = self._area == ALL and not self._query
+        return sentence_row(entry, max(width, 20), chosen=chosen, by_name=by_name, boxed=self._boxed)
+
+    @property
+    def _boxed(self) -> bool:
+        variables = self.app.theme_variables
+        return self.app.no_color or variables["raised"] == variables["panel"]
 
     def _marked(self) -> Entry | None:
         option = self.query_one("#results", OptionList).highlighted_option
@@ -314,217 +430,242 @@ class SettingsScreen(Dialog[None]):
 
     @on(OptionList.OptionHighlighted, "#results")
     def _highlighted(self) -> None:
-        entry = self._marked()
-        if entry is not None and self._survey is not None:
-            label = self.query_one("#about", Static)
-            label.update(about(entry, self._survey, label.content_size.width))
+        """Show the marked setting in the editor, unless another one is being edited."""
+        view, entry = self.query_one("#results", OptionList), self._marked()
+        if self.editing and self._entry is not None and self._survey is not None:
+            self._entry = self._survey.find(self._entry.key) or self._entry
+            self._show_places()
+        elif entry is not None:
+            self._show(entry)
+        for each in self._shown:
+            view.replace_option_prompt(each.key, self._row(each, chosen=each is entry))
 
-    @on(OptionList.OptionSelected, "#results")
-    @on(Input.Submitted, "#query")
-    def _chosen(self) -> None:
-        entry = self._marked()
-        if entry is not None and self._survey is not None:
-            self._key = entry.key
-            editor = SettingEditor(entry, self._survey, self._files, self._wrote)
-            self.app.push_screen(editor, self._edited)
+    @on(OptionList.OptionSelected, "#areas")
+    def _area_clicked(self, event: OptionList.OptionSelected) -> None:
+        self._show_area(event.option.id or ALL)
 
-    def _wrote(self) -> None:
-        self._written = self._key
+    def action_area(self, step: int) -> None:
+        self._show_area(self._areas[(self._areas.index(self._area) + step) % len(self._areas)])
 
-    def _edited(self, said: str | None) -> None:
-        if said:
-            self._show_note(said)
-            self.show_news()
+    def _show_area(self, name: str) -> None:
+        self._stop_editing()
+        self._area = name
+        self._end_search()
+        self.query_one("#results", OptionList).highlighted = None
+        self._fill()
 
-    def action_leave(self) -> None:
+    def action_find(self) -> None:
+        self._stop_editing()
         query = self.query_one("#query", Input)
-        if query.value:
-            query.value = ""
-        else:
-            self.dismiss(None)
+        query.display = True
+        query.focus()
 
-    def pressed(self, button: str) -> None:
-        if button == "change":
-            self._chosen()
-        else:
-            self.dismiss(None)
+    def _end_search(self) -> None:
+        query = self.query_one("#query", Input)
+        self.query_one("#results").focus()
+        query.value = ""
+        query.display = False
 
-
-class SettingEditor(Dialog[str]):
-    """Edits a setting; closes with a summary of what was written."""
-
-    SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
-    BOX_CLASSES: ClassVar[str] = "-setting"
-    AUTO_FOCUS = "#value"
-    BINDINGS: ClassVar = [("ctrl+s", "save")]
-
-    def __init__(
-        self, entry: Entry, now: Survey, files: Callable[[], SettingsFiles], before_write: Callable[[], None]
-    ) -> None:
-        super().__init__(entry.key)
-        self._entry = entry
-        self._survey = now
-        self._files = files
-        self._before_write = before_write
-        self._places = now.places(entry.setting)
-        self._first_text = ""
+    # The editor
 
     @property
-    def _choices(self) -> tuple[str, ...]:
-        return BOOLEANS if self._entry.setting.kind == "boolean" else self._entry.setting.choices
+    def _field(self) -> Widget:
+        assert self._entry is not None
+        if options_of(self._entry):
+            return self.query_one("#choices")
+        return self.query_one("#lines" if self._entry.setting.kind in LINES else "#value")
 
     @property
     def _layer(self) -> Layer:
         at = self.query_one("#layer", OptionList).highlighted
         return self._places[at if at is not None else 0]
 
-    def body(self) -> ComposeResult:
-        setting = self._entry.setting
-        text = setting.help + (" Takes effect when the session restarts." if setting.restart else "")
-        yield Static(Content(text), classes="text -first", markup=False)
-        hint = HINTS.get(setting.kind, "")
-        yield label(f"Value ({hint})" if hint else "Value")
-        yield self._field()
-        yield label("Save to")
-        yield EnterList(
-            *(Option("", id=layer) for layer in self._places), id="layer", markup=False, compact=True
-        )
-        yield Static("", id="obstacle", markup=False)
-
-    def _field(self) -> Widget:
-        setting, value = self._entry.setting, self._entry.value
-        if self._choices:
-            rows = [Option(Content(f" {choice}"), id=choice) for choice in self._choices]
-            return EnterList(*rows, id="value", markup=False, compact=True)
-        if setting.kind in LINES:
-            return TextArea("\n".join(value_lines(value)), id="value", compact=True)
-        if is_secret(setting.key):
+    def _show(self, entry: Entry) -> None:
+        assert self._survey is not None
+        self._entry, setting, value = entry, entry.setting, entry.value
+        field = self._field
+        for each in self.query("#choices, #value, #lines"):
+            each.display = each is field
+        if isinstance(field, OptionList):
+            self._fill_choices(entry, field)
+        elif isinstance(field, TextArea):
+            field.text = "\n".join(value_lines(value))
+        elif isinstance(field, Input):
+            secret = is_secret(setting.key)
             there = value_text(setting, value) if value else "none"
-            return Input(id="value", password=True, placeholder=f"{there}; type to replace", compact=True)
-        return Input(str(value), id="value", placeholder="empty", compact=True)
-
-    def buttons(self) -> ComposeResult:
-        yield Button("Save", id="save", variant="primary", compact=True)
-        yield Button("Unset", id="unset", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
-
-    def on_mount(self) -> None:
-        value = self.query_one("#value")
-        if isinstance(value, OptionList):
-            now = value_text(self._entry.setting, self._entry.value)
-            value.highlighted = self._choices.index(now) if now in self._choices else 0
+            field.password = secret
+            field.placeholder = f"{there}; type to replace" if secret else "empty"
+            field.value = "" if secret else str(value)
         self._first_text = self._typed()
-        best = self._entry.best_layer
-        self.query_one("#layer", OptionList).highlighted = (
-            self._places.index(best) if best in self._places else 0
-        )
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
-
-    def show_survey(self, now: Survey) -> None:
-        """Show changed files without disturbing the text being typed."""
-        entry = now.find(self._entry.key)
-        if entry is not None:
-            self._survey, self._entry = now, entry
-            self._draw()
-
-    def _draw(self) -> None:
+        self.show_error("")
+        self._places = self._survey.places(setting)
+        best = entry.best_layer
         layers = self.query_one("#layer", OptionList)
-        width = layers.content_size.width
-        if width <= 0:
-            return
+        layers.clear_options()
+        layers.add_options(Option("", id=layer) for layer in self._places)
+        layers.highlighted = self._places.index(best) if best in self._places else 0
+        self.query_one(ThemePreview).display = setting.key == THEME
+        self._show_places()
+
+    def _fill_choices(self, entry: Entry, field: OptionList) -> None:
+        values = options_of(entry)
+        field.clear_options()
+        field.add_options(Option(option_row(entry, each), id=each) for each in values)
+        now = value_text(entry.setting, entry.value)
+        field.highlighted = values.index(now) if now in values else 0
+
+    def _show_places(self) -> None:
+        entry, now = self._entry, self._survey
+        assert entry is not None
+        assert now is not None
+        layers = self.query_one("#layer", OptionList)
         for layer in self._places:
-            row = layer_row(self._entry, self._survey, layer, width)
+            row = layer_row(entry, now, layer, chosen=layer == self._layer)
             layers.replace_option_prompt(layer, row)
-        self._show_obstacle()
+        before, value, after = entry.words
+        chip = Content.styled(f" {shorten(one_line(value), 40)} ", "bold $ink on $raised")
+        sentence = Content.assemble((f"{before}  ", "bold $ink"), chip, (f"  {after}", "bold $ink"))
+        self.query_one("#sentence", Static).update(sentence)
+        self.query_one("#sentence").display = self.size.width < BESIDE
+        self.query_one("#about", Static).update(about(entry, now))
+
+        self._show_obstacle(entry, now)
 
     @on(OptionList.OptionHighlighted, "#layer")
-    def _show_obstacle(self) -> None:
-        layer = self._layer
-        text = self._survey.obstacle(self._entry, layer)
+    def _place_marked(self) -> None:
+        if self._entry is not None:
+            self._show_places()
+
+    def _show_obstacle(self, entry: Entry, now: Survey) -> None:
+        text = now.obstacle(entry, self._layer)
         notice = self.query_one("#obstacle", Static)
         notice.update(Content.styled(f"▲ {text}" if text else "", "$needs"))
         notice.display = bool(text)
-        self.query_one("#unset", Button).display = layer in self._entry.given
 
-    # The value
+    @on(OptionList.OptionSelected, "#results")
+    @on(Input.Submitted, "#query")
+    def action_change(self) -> None:
+        entry = self._marked()
+        if entry is None:
+            return
+        if entry is not self._entry:
+            self._show(entry)
+        self.query_one("#editor").display = True
+        self._field.focus()
+
+    def _stop_editing(self) -> None:
+        if self.editing:
+            self.query_one("#results").display = True
+            self.query_one("#results").focus()
+        self._undo()
+
+    def _undo(self) -> None:
+        """Show the value and the theme in use again."""
+        self._appearance.try_theme("")
+        if self._entry is not None and self._survey is not None:
+            self._show(self._entry)
+
+    @on(OptionList.OptionHighlighted, "#choices")
+    def _try(self, event: OptionList.OptionHighlighted) -> None:
+        if self._entry is not None and self._entry.key == THEME and event.option_list.has_focus:
+            self._appearance.try_theme(event.option.id or "")
 
     @on(Input.Changed, "#value")
-    @on(TextArea.Changed, "#value")
+    @on(TextArea.Changed, "#lines")
     def _changed(self) -> None:
         """Validate the text as it is typed, except for the original one."""
-        if self._typed() == self._first_text:
-            self.show_error("")
-            return
-        try:
-            self._read()
-        except ConfigError as error:
-            self.show_error(error.message)
-        else:
-            self.show_error("")
+        error = ""
+        if self._entry is not None and self._typed() != self._first_text:
+            try:
+                self._read(self._entry)
+            except ConfigError as found:
+                error = found.message
+        self.show_error(error)
 
     def _typed(self) -> str:
-        field = self.query_one("#value")
+        field = self._field
         if isinstance(field, TextArea):
             return field.text
         return field.value if isinstance(field, Input) else ""
 
-    def _read(self) -> object:
-        setting, field = self._entry.setting, self.query_one("#value")
+    def _read(self, entry: Entry) -> object:
+        setting, field = entry.setting, self._field
         try:
             if isinstance(field, OptionList):
-                return setting.accept(self._choices[field.highlighted or 0])
+                return setting.accept(options_of(entry)[field.highlighted or 0])
             if isinstance(field, TextArea):
                 return setting.accept(read_lines(setting, field.text))
             assert isinstance(field, Input)
             text = field.value if setting.kind == "text" else field.value.strip()
             if is_secret(setting.key) and not text:
-                raise ValueError("must not be empty: Unset removes it")
+                raise ValueError("must not be empty: Del removes it")
             return setting.accept(text)
         except ValueError as error:
             raise ConfigError(f"the value {error}", setting.help) from None
 
-    # Saving
+    # Writing
 
+    @on(OptionList.OptionSelected, "#choices")
     @on(Input.Submitted, "#value")
     @on(EnterList.Confirmed)
-    def action_save(self) -> None:
+    def action_keep(self) -> None:
+        entry = self._entry
+        if entry is None or not self.editing:
+            return
         try:
-            value = self._read()
-            check_place(self._entry.setting, self._layer)
+            value = self._read(entry)
+            check_place(entry.setting, self._layer)
         except ConfigError as error:
             self.show_error(error.message)
             return
-        self._write(
-            lambda layer, files: files.change(layer, lambda file: file.put(self._entry.key, value)).trouble
-        )
+        self._write(entry, lambda file: file.put(entry.key, value))
 
-    def _unset(self) -> None:
-        key = self._entry.key
-        self._write(lambda layer, files: files.change(layer, lambda file: file.remove(key)).trouble)
+    def action_unset(self) -> None:
+        entry = self._entry
+        if entry is not None and self._layer in entry.given:
+            self._write(entry, lambda file: file.remove(entry.key))
 
-    def _write(self, change: Callable[[Layer, SettingsFiles], str]) -> None:
-        layer, key = self._layer, self._entry.key
+    def _write(self, entry: Entry, change: Callable[[SettingsFile], object]) -> None:
+        if not self.busy:
+            self.busy = True
+            self._written = entry.key
+            self.run_worker(self._work(entry, self._layer, change), exit_on_error=False)
 
-        def work() -> str:
-            trouble = change(layer, self._files())
-            now = survey(self._files())
-            entry = now.find(key)
-            assert entry is not None
-            return _outcome(entry, now, layer, trouble)
+    async def _work(self, entry: Entry, layer: Layer, change: Callable[[SettingsFile], object]) -> None:
+        def work() -> tuple[Survey, str]:
+            trouble = self._files().change(layer, change).trouble
+            return survey(self._files()), trouble
 
-        self._before_write()
-        self.attempt(lambda: asyncio.to_thread(work))
+        try:
+            now, trouble = await asyncio.to_thread(work)
+        except ConfigError as error:
+            self.show_error(error)
+        else:
+            self._survey = now
+            written = now.find(entry.key)
+            assert written is not None
+            if entry.key == THEME:
+                self._appearance.choose(str(written.value))
+            self._entry = written
+            self._stop_editing()
+            self._show_note(_outcome(written, now, layer, trouble))
+            self._fill()
+        finally:
+            self.busy = False
+            self._become_ready()
 
-    def pressed(self, button: str) -> None:
-        if button == "save":
-            self.action_save()
-        elif button == "unset":
-            self._unset()
+    def action_leave(self) -> None:
+        if self.editing:
+            self._stop_editing()
+        elif self.query_one("#query").display:
+            self._end_search()
         else:
             self.dismiss(None)
+
+    @on(Hints.Pressed)
+    async def _hint_clicked(self, event: Hints.Pressed) -> None:
+        event.stop()
+        await self.run_action(event.target)
 
 
 def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from synapse_tui.files import check_safe, private_folder, read_regular, write_ad
 from synapse_tui.paths import UserPaths, make_project_folder
 
 from .layers import Settings, load_settings, read_layer
-from .schema import ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
+from .schema import AREAS, ENV, SCHEMA, TABLES, Setting, find_setting, nearest_key
 
 PATIENCE = 2.0
 """Seconds to wait for another process that is writing settings, which takes milliseconds."""
@@ -346,23 +346,7 @@ LAYER_WORDS: Mapping[Origin, str] = {
     "environment": "environment",
 }
 """Display names of origins."""
-OTHERS = "Others"
 _NOTHING = object()
-_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Application", ("tui.",)),
-    (
-        "Who may reach agents",
-        (
-            *("a2a.bind", "a2a.allowed", "a2a.tls", "a2a.rate", "a2a.push", "env.SYNAPSE_AUTH"),
-            *("env.SYNAPSE_API", "env.SYNAPSE_ADMIN", "env.SYNAPSE_ALLOW"),
-        ),
-    ),
-    ("Messages", ("a2a.",)),
-    ("Instructions", ("instructions.", "delegation.")),
-    ("File safety", ("env.SYNAPSE_FILE_SAFETY",)),
-    ("History and logs", ("env.SYNAPSE_HISTORY", "env.SYNAPSE_DATABASE", "env.SYNAPSE_LOG")),
-)
-"""Headings and the prefixes of their keys; the first match applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +371,9 @@ class Entry:
         return self.setting.key
 
     @property
-    def group(self) -> str:
-        return next((name for name, starts in _GROUPS if self.key.startswith(starts)), OTHERS)
+    def words(self) -> tuple[str, str, str]:
+        """The setting's sentence: what precedes the value, the value, what follows."""
+        return self.setting.around(value_text(self.setting, self.value))
 
     @property
     def variable(self) -> str:
@@ -403,7 +388,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All settings of a project, grouped under headings."""
+    """All settings of a project, by area."""
 
     entries: tuple[Entry, ...]
     files: Mapping[Layer, LayerView]
@@ -468,7 +453,8 @@ def survey(files: SettingsFiles) -> Survey:
     # A file view repeats problems of the settings, but without naming the value still in effect.
     problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
     unique = {problem.message: problem for problem in problems}
-    return Survey(tuple(_grouped(entries)), views, tuple(unique.values()))
+    entries.sort(key=lambda entry: AREAS.index(entry.setting.area))
+    return Survey(tuple(entries), views, tuple(unique.values()))
 
 
 def _why_kept(settings: Settings, view: LayerView) -> str:
@@ -477,11 +463,6 @@ def _why_kept(settings: Settings, view: LayerView) -> str:
     if view.path in settings.untrusted:
         return "the file is not trusted yet"
     return "its new value is invalid"
-
-
-def _grouped(entries: Iterable[Entry]) -> list[Entry]:
-    headings = [*(name for name, _starts in _GROUPS), OTHERS]
-    return sorted(entries, key=lambda entry: headings.index(entry.group))
 
 
 def value_text(setting: Setting, value: object) -> str:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
@@ -28,6 +28,9 @@ Kind = Literal[
     "hours",
     "bindings",
 ]
+
+Area = Literal["Look", "Attention", "Keys", "Agents", "Instructions", "Messages", "Access", "Files", "Logs"]
+AREAS: tuple[Area, ...] = get_args(Area)
 
 TABLES: frozenset[Kind] = frozenset({"table", "bindings"})
 """Kinds whose values are tables."""
@@ -164,6 +167,8 @@ class Setting:
 
     Attributes:
         key: Dotted path in the settings file; keys below `env.` are also environment variables.
+        area: The heading under which people find it.
+        sentence: What it says with its value, which stands at `{}`; `{VALUE=words|...}` are words for values.
         help: One sentence about what it does.
         choices: The allowed values of a `choice`.
         project: Whether a (trusted) project file may set it; never secrets or authentication.
@@ -175,12 +180,21 @@ class Setting:
     key: str
     kind: Kind
     default: object
+    area: Area
+    sentence: str
     help: str
     choices: tuple[str, ...] = ()
     project: bool = True
     guard: bool = False
     restart: bool = False
     check: Callable[[str], str] | None = None
+
+    def around(self, text: str) -> tuple[str, str, str]:
+        """Return the sentence's beginning, the words for a value's text, and its end."""
+        start, _brace, rest = self.sentence.partition("{")
+        blank, _brace, end = rest.partition("}")
+        words = dict(each.split("=", 1) for each in blank.split("|") if each)
+        return start.strip(), words.get(text, text), end.strip()
 
     def convert(self, value: object) -> object:
         return read(self.kind, value, self.choices)
@@ -215,6 +229,8 @@ def _own_text(agent_type: str, default: str = "") -> Setting:
         f"{_FAMILY}.{agent_type}",
         "file",
         default,
+        "Instructions",
+        f"Agents of type {agent_type} also read {{none={agent_type}.md}}",
         f"File with additional instructions for agents of type {agent_type}; empty for {agent_type}.md.",
     )
 
@@ -224,33 +240,45 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
         setting.key: setting
         for setting in (
             Setting(
-                "tui.agents", "list", [], "Agents to open when none are named, each as PROFILE[:NAME][@DIR]."
+                "tui.theme",
+                "choice",
+                "auto",
+                "Look",
+                "Colours are {auto=like the terminal}",
+                "Colours of the application; `auto` is dark or light like the terminal.",
+                THEMES,
             ),
-            Setting("tui.layout", "choice", "tabs", "Layout of the panes at the start.", LAYOUTS),
+            Setting(
+                "tui.agents",
+                "list",
+                [],
+                "Agents",
+                "If you name no agents, open {}",
+                "Agents to open when none are named, each as PROFILE[:NAME][@DIR].",
+            ),
             Setting(
                 "tui.leader",
                 "leader",
                 "ctrl+]",
+                "Keys",
+                "Commands begin with {}",
                 "Prefix key of commands; pressed twice, it goes to the agent.",
             ),
             Setting(
                 "tui.keys",
                 "bindings",
                 {},
+                "Keys",
+                "Keys of your own: {}",
                 "Keys that replace the defaults of actions: KEY or `leader KEY`; empty for no key.",
                 project=False,
-            ),
-            Setting(
-                "tui.theme",
-                "choice",
-                "auto",
-                "Colours of the application; `auto` is dark or light like the terminal.",
-                THEMES,
             ),
             Setting(
                 "tui.signs",
                 "choice",
                 "auto",
+                "Look",
+                "Signs are {auto=as the terminal can|drawn=drawn|plain=plain letters}",
                 "Signs of states: `drawn` (`▲ ◆ ●`), `plain` (ASCII), or plain where the terminal needs it.",
                 SIGNS,
             ),
@@ -258,6 +286,9 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "tui.notifications",
                 "choice",
                 "auto",
+                "Attention",
+                "When an agent needs you, {auto=do what the terminal can|off=do nothing|bell=ring the bell"
+                "|desktop=show a notification|both=ring, and show a notification}",
                 "How the terminal alerts you when an agent asks or has finished while you look elsewhere.",
                 NOTIFICATIONS,
                 project=False,
@@ -266,28 +297,59 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "tui.quiet_hours",
                 "hours",
                 "",
+                "Attention",
+                "Neither ring nor notify {none=at no time of the day}",
                 "Time of day without bells and desktop notifications, such as `22:00-08:00`.",
                 project=False,
             ),
-            Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
+            Setting(
+                "tui.layout",
+                "choice",
+                "tabs",
+                "Look",
+                "At the start, panes are laid out as {}",
+                "Layout of the panes at the start.",
+                LAYOUTS,
+            ),
+            Setting(
+                "tui.sidebar",
+                "boolean",
+                False,
+                "Look",
+                "The sidebar is {true=open|false=closed} at the start",
+                "Whether the sidebar is open at the start.",
+            ),
             Setting(
                 "tui.board",
                 "count",
                 3,
+                "Look",
+                "Show the board first with {} agents or more",
                 "Show the board first with that many agents or more, if no layout was chosen; 0 never does.",
             ),
             Setting(
                 "tui.tour",
                 "boolean",
                 True,
+                "Look",
+                "The demo agents {true=come|false=do not come} with a tour",
                 "Whether the demo agents, opened if none is installed, come with a tour.",
                 project=False,
             ),
-            Setting("tui.scrollback", "count", 5000, "Lines of scrollback for each agent."),
+            Setting(
+                "tui.scrollback",
+                "count",
+                5000,
+                "Agents",
+                "Keep {} lines of scrollback for each agent",
+                "Lines of scrollback for each agent.",
+            ),
             Setting(
                 "tui.restore",
                 "choice",
                 "ask",
+                "Agents",
+                "After a crash, {ask=ask whether to reopen|always=reopen|never=do not reopen} the agents",
                 "Whether agents that ended in a crash or reboot are opened again at the next start.",
                 ("ask", "always", "never"),
             ),
@@ -295,6 +357,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "tui.save_scrollback",
                 "boolean",
                 True,
+                "Agents",
+                "Scrollback is {true=saved|false=not saved} for opening them again",
                 "Whether their scrollback is saved in private files for that; it may contain secrets.",
                 project=False,
             ),
@@ -302,6 +366,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.message_format",
                 "choice",
                 "tagged",
+                "Messages",
+                "Messages are typed {tagged=with task and sender|plain=without them}",
                 "How a typed message is marked: `[A2A:task:sender] text`, or `A2A: text`.",
                 ("tagged", "plain"),
             ),
@@ -309,6 +375,9 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.flow",
                 "choice",
                 "auto",
+                "Messages",
+                "For the answer, synapse send {auto=waits by default|roundtrip=always waits"
+                "|oneway=never waits}",
                 "Whether `synapse send` waits for the answer if no option says so; with `oneway`, a pane"
                 " shows only explicit replies to what was asked in it.",
                 ("auto", "roundtrip", "oneway"),
@@ -317,6 +386,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.info",
                 "choice",
                 "type",
+                "Messages",
+                "Messages of priority 1 {type=are typed|inbox=stay unread until the agent asks}",
                 "Whether messages of priority 1 are typed, or stay unread until the agent asks for them.",
                 ("type", "inbox"),
             ),
@@ -324,6 +395,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.card",
                 "choice",
                 "dual",
+                "Access",
+                "Agent cards are for {dual=A2A 1.0 and 0.3|v1=A2A 1.0 only}",
                 "Whether agent cards are for clients of A2A 1.0 and 0.3, or of 1.0 only.",
                 ("dual", "v1"),
                 restart=True,
@@ -332,6 +405,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.bind",
                 "words",
                 [],
+                "Access",
+                "Besides loopback, agents listen on {none=no address}",
                 "Addresses besides loopback on which agents listen; callers then need keys.",
                 project=False,
                 restart=True,
@@ -340,6 +415,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.allowed_hosts",
                 "words",
                 [],
+                "Access",
+                "Agents may also be called as {none=nothing else}",
                 "Additional names under which agents may be called (Host header), with or without a port.",
                 project=False,
                 restart=True,
@@ -348,6 +425,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.allowed_origins",
                 "words",
                 [],
+                "Access",
+                "Web pages of {none=no origin} may call agents",
                 "Web origins that may call agents, such as https://app.example.com; none by default.",
                 project=False,
                 restart=True,
@@ -356,6 +435,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_cert",
                 "text",
                 "",
+                "Access",
+                "The certificate for https is {none=none}",
                 "PEM file with the certificate chain of the agents' servers, which then use https.",
                 project=False,
                 restart=True,
@@ -364,6 +445,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_key",
                 "text",
                 "",
+                "Access",
+                "The private key of the certificate is {none=none}",
                 "PEM file with the private key of that certificate.",
                 project=False,
                 restart=True,
@@ -372,6 +455,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.tls_ca",
                 "text",
                 "",
+                "Access",
+                "Calls over https also trust {none=no other certificates}",
                 "PEM file with additional certificates to trust when calling others over https.",
                 project=False,
                 restart=True,
@@ -380,6 +465,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.retention_days",
                 "count",
                 90,
+                "Messages",
+                "Keep ended tasks for {} days",
                 "Days to keep ended tasks and their files; 0 keeps them forever.",
                 project=False,
             ),
@@ -387,6 +474,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.push_allow",
                 "words",
                 [],
+                "Access",
+                "Push notifications may go to {none=no private host}",
                 "Private hosts and networks that may receive push notifications: *.lan, 10.0.0.0/8.",
                 project=False,
             ),
@@ -394,6 +483,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.rate_limit",
                 "count",
                 600,
+                "Access",
+                "A caller with a key may make {0=any number of} requests a minute",
                 "Requests per minute for a caller with a key; 0 for no limit.",
                 project=False,
             ),
@@ -401,6 +492,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "a2a.rate_limit_local",
                 "count",
                 12_000,
+                "Access",
+                "You and the agents here may make {0=any number of} requests a minute",
                 "Requests per minute for the user, or an agent, on this machine; 0 for no limit.",
                 project=False,
             ),
@@ -408,6 +501,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_AUTH_ENABLED",
                 "boolean",
                 False,
+                "Access",
+                "Callers {true=need|false=do not need} a key",
                 "Whether callers need a key.",
                 project=False,
                 guard=True,
@@ -416,6 +511,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_API_KEYS",
                 "keys",
                 [],
+                "Access",
+                "Keys of callers: {none=none}",
                 "Keys of callers, separated by commas, each as [NAME[@MAX_PRIORITY]=]KEY or sha256:HEX.",
                 project=False,
                 guard=True,
@@ -424,6 +521,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_ADMIN_KEY",
                 "keys",
                 [],
+                "Access",
+                "The key with all your permissions is {none=none}",
                 "The key with all permissions of the user.",
                 project=False,
                 guard=True,
@@ -432,6 +531,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_ALLOW_LOCALHOST",
                 "boolean",
                 True,
+                "Access",
+                "On this machine, you need {true=no key|false=a key}",
                 "Whether the same user on this machine needs no key.",
                 project=False,
                 guard=True,
@@ -440,6 +541,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "instructions.default",
                 "file",
                 "default.md",
+                "Instructions",
+                "At the beginning, every agent reads {none=nothing}",
                 "File with the instructions for every agent when a conversation begins; empty for none.",
             ),
             _own_text("claude"),
@@ -451,18 +554,24 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "delegation.enabled",
                 "boolean",
                 False,
+                "Instructions",
+                "Agents are {true=told|false=not told} to delegate tasks by themselves",
                 "Whether agents get the rules of `delegate.md`, to delegate tasks by themselves.",
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_ENABLED",
                 "boolean",
                 False,
+                "Files",
+                "Files are {true=locked|false=not locked} while an agent writes them",
                 "Whether files are locked while an agent writes them, and agents get `file-safety.md`.",
             ),
             Setting(
                 "env.SYNAPSE_DATABASE_URL",
                 "text",
                 "",
+                "Messages",
+                "The team's database is {none=none}",
                 "PostgreSQL database that a team shares for history and locks: postgresql://USER@HOST/DATABASE.",
                 project=False,
                 restart=True,
@@ -472,6 +581,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",
                 "text",
                 ".synapse/file_safety.db",
+                "Files",
+                "Locks and changes of files are stored in {}",
                 "Database of file locks and changes; a relative path starts at the project.",
                 project=False,
                 restart=True,
@@ -480,18 +591,24 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
                 "count",
                 30,
+                "Files",
+                "Keep the history of file changes for {} days",
                 "Days to keep the history of file changes.",
             ),
             Setting(
                 "env.SYNAPSE_HISTORY_ENABLED",
                 "boolean",
                 True,
+                "Messages",
+                "Messages are {true=saved|false=not saved} once they have ended",
                 "Whether messages and their answers are saved once they have ended.",
             ),
             Setting(
                 "env.SYNAPSE_LOG_LEVEL",
                 "choice",
                 "INFO",
+                "Logs",
+                "Log messages of {} and more severe ones",
                 "Minimum severity of log messages.",
                 ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
             ),
@@ -499,6 +616,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_LOG_FILE",
                 "boolean",
                 False,
+                "Logs",
+                "Commands {true=write|false=do not write} to the log file",
                 "Whether commands log to `~/.synapse/logs/synapse.log`; hosts always do.",
                 project=False,
             ),

@@ -17,7 +17,7 @@ from synapse_tui.dataclass import dataclass
 
 from .fit import Piece, fill, shorten, width_of
 from .states import Mark
-from .text import one_line, since, wrapped
+from .text import markdown_line, one_line, since, wrapped
 
 WIDEST = 64
 TEXT_ROWS = 6  # most rows of the answer
@@ -66,17 +66,19 @@ def draw_card(
     width = min(room.width, WIDEST)
     most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
-    lines = wrapped(view.text.strip(), width - _INDENT - 1)
+    lines = wrapped(_plain(view.text, most), width - _INDENT - 1)
     keys_row = [edge, *_key_pieces(keys, width - _EDGE)]
     right = [Piece(f" {since(age)} ", "$faint")]
     name = shorten(one_line(view.name), max(4, width - width_of(right) - cell_len(view.verb) - 9), "middle")
     head = [edge, Piece(f" {view.mark.glyph} ", f"${view.mark.colour}"), Piece(name, "bold $ink")]
     more = [Piece(f" +{view.earlier}", "$muted")] if view.earlier else []
     if room.height <= LEAST_ROWS:
-        said = Piece(f" {one_line(view.text)}", "$ink", cut="end")
+        said = Piece(f" {one_line(_plain(view.text, 1))}", "$ink", cut="end")
         return [([*head, *more, said], right), (keys_row, ())]
     shown = list(lines[:most])
     if len(lines) > most:
+        while len(shown) > 1 and not shown[-1]:
+            shown.pop()
         shown[-1] = shorten(f"{shown[-1]} …", width - _INDENT - 1)
     blank = [([edge], ())] if room.height >= ROOMY else []
     return [
@@ -85,6 +87,18 @@ def draw_card(
         *blank,
         (keys_row, ()),
     ]
+
+
+def _plain(text: str, most: int) -> str:
+    """Return an answer without the marks of Markdown; of a long one more than so many lines."""
+    lines = ("".join(words for words, _style in markdown_line(line, "", "")) for line in text.splitlines())
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1]):
+            kept.append(line)
+        if len(kept) > most:
+            break
+    return "\n".join(kept)
 
 
 def _key_pieces(keys: Sequence[CardKey], width: int) -> list[Piece]:

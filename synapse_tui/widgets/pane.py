@@ -106,8 +106,8 @@ class PaneTitle(SegmentBar):
         ink = f"${agent.mark.colour}" if agent.mark.calls else "$muted"
         kind = "" if agent.agent_type == agent.label else agent.agent_type
         wanted = [
-            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.word) - 1)),
-            (state, Piece(f" {agent.mark.word}", ink, WHY, agent.state_text)),
+            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.short) - 1)),
+            (state, Piece(f" {agent.mark.short}", ink, WHY, agent.state_text)),
             (about, Piece(f" {kind}" if kind else "", "$faint")),
             (state, Piece(f" {self.age}" if self.age else "", ink)),
         ]

@@ -43,6 +43,21 @@ CODEX = """>_ \x1b[1mOpenAI Codex\x1b[0m (v0.98)\r
 """
 
 
+ANSWER = """**Yes**: `test_totals.py` covers it, with two currencies and an empty cart.
+
+1. `Cart.total` keeps its signature
+2. rounding is half to even, as `__round__` does
+
+```python
+assert total(Cart()) == 0
+```
+## Next
+
+Rename it where you like
+and tell me.
+"""
+
+
 def populate(host: FakeHost) -> None:
     claude = host.add(AgentSpec("claude"))
     codex = host.add(AgentSpec("codex"))
@@ -123,6 +138,32 @@ async def _delivery(pilot: Pilot[None]) -> None:
     app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]
     app.host.events.publish(Notice("codex: the port 8120 is taken; it was opened on 8121", "warning"))
     await pilot.pause(0.3)
+
+
+async def _answer(pilot: Pilot[None]) -> None:
+    """An answer with another one under it, over a composer with a draft."""
+    app = _app(pilot)
+    host: FakeHost = app.host  # type: ignore[assignment]
+    await _all_shown(pilot)
+    app.answers.clock = lambda: 75.0
+    asker, answerer = "synapse-claude-8100", "synapse-codex-8120"
+    author = {"author": "user"}
+    for text in (ANSWER, ANSWER.replace("two", "three")):
+        question = host.message(answerer, "does a test cover rounding?", sender=asker, metadata=author)
+        host.answer(question.id, text)
+    await until(lambda: "+1" in getattr(app.main.deck.panes[0].answer, "words", ""))
+    session = host.agents[asker]
+    session.composer, session.draft = True, "and rename total to gross?"
+    rule = "─" * session.terminal.columns
+    session.feed(f"\x1b[{session.terminal.lines - 3};1H{rule}\r\n❯ {session.draft}\x1b7\r\n{rule}\x1b8")
+    app.answers.clock = lambda: 83.0
+    app.answers.look()
+    await pilot.pause()
+
+
+async def _read_answer(pilot: Pilot[None]) -> None:
+    await _answer(pilot)
+    await press(LEADER, "v")(pilot)
 
 
 async def _why(pilot: Pilot[None]) -> None:
@@ -219,5 +260,7 @@ SCENES: dict[str, Run] = {
     "watch": _watched,
     "ended": _ended,
     "delivery": _delivery,
+    "answer": _answer,
+    "read_answer": _read_answer,
     "many": press("f3"),
 }

@@ -68,6 +68,17 @@ def test_theme(snap_compare, theme):
     compare(snap_compare, "sidebar", USUAL, theme=theme)
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("size", [SMALL, (40, 10)], ids=["80x24", "40x10"])
+def test_answer(snap_compare, size, theme):
+    compare(snap_compare, "answer", size, theme=theme)
+
+
+@pytest.mark.parametrize("name", ["answer", "read_answer"])
+def test_answer_in_a_light_theme(snap_compare, name):
+    compare(snap_compare, name, USUAL, theme="light")
+
+
 @pytest.mark.parametrize("name", ["layout_grid", "composer"])
 def test_without_colour(snap_compare, name, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.screens.settings import SettingEditor, SettingsScreen
+from synapse_tui.screens.settings import Hints, SettingsScreen
+from synapse_tui.settings.schema import AREAS, SCHEMA
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.settings_kit import Files
+
+pytestmark = pytest.mark.usefixtures("same_everywhere")
 
 
 @pytest.fixture
@@ -31,62 +33,73 @@ async def open_screen(app: SynapseApp, pilot: Pilot[None]) -> SettingsScreen:
     return screen
 
 
-async def open_editor(app: SynapseApp, pilot: Pilot[None], key: str) -> SettingEditor:
-    if not isinstance(app.screen, SettingsScreen):
-        await open_screen(app, pilot)
-    screen = app.screen
+async def open_editor(app: SynapseApp, pilot: Pilot[None], key: str) -> SettingsScreen:
+    screen = app.screen if isinstance(app.screen, SettingsScreen) else await open_screen(app, pilot)
     assert isinstance(screen, SettingsScreen)
+    await pilot.press("slash")
+    await until(lambda: screen.query_one("#query").has_focus)
     screen.query_one("#query", Input).value = key
     await until(lambda: (entry := screen._marked()) is not None and entry.key == key)
     await pilot.press("enter")
-    await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
-    editor = app.screen
-    assert isinstance(editor, SettingEditor)
-    return editor
+    await until(lambda: screen.editing and screen.ready)
+    return screen
 
 
-async def closed(app: SynapseApp, pilot: Pilot[None]) -> str:
-    await until(lambda: isinstance(app.screen, SettingsScreen))
-    await pilot.pause()
+async def closed(app: SynapseApp, _pilot: Pilot[None]) -> str:
+    screen = app.screen
+    assert isinstance(screen, SettingsScreen)
+    await until(lambda: not screen.editing and not screen.busy)
     return said(app)
 
 
 def said(app: SynapseApp) -> str:
-    return str(app.screen.query_one("#news", Static).render())
+    return str(app.screen.query_one("#news", Static).render()).strip()
 
 
-def error(editor: SettingEditor) -> str:
+def error(editor: SettingsScreen) -> str:
     return str(editor.query_one(".error", Static).render())
 
 
+def obstacle(app: SynapseApp) -> str:
+    return str(app.screen.query_one("#obstacle", Static).render())
+
+
 def row(app: SynapseApp, key: str) -> str:
-    found = re.search(rf"[ •] {re.escape(key)}  .*(default|file|environment) .*", text_of(app))
-    return found[0] if found else ""
+    """The sentence of a setting, as it is shown, with what stands beneath it."""
+    screen = app.screen
+    assert isinstance(screen, SettingsScreen)
+    option = screen.query_one("#results", OptionList).get_option(key)
+    return " ".join(str(option.prompt).split())
 
 
-async def test_each_setting_is_shown_with_value_and_origin(files: Files) -> None:
+async def test_each_setting_is_a_sentence_in_an_area(files: Files) -> None:
     files.environ["SYNAPSE_LOG_LEVEL"] = "ERROR"
     files.write(files.user, {"tui": {"theme": "nord", "layout": "grid"}})
-    files.write(files.shared, {"tui": {"layout": "columns"}})
     files.write(files.local, {"tui": {"layout": "main"}})
-    async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
-        await open_screen(app, pilot)
-        await pilot.pause()
-        assert row(app, "tui.theme").split()[:5] == ["•", "tui.theme", "nord", "your", "file"]
-        assert "main" in row(app, "tui.layout")
-        assert "local file" in row(app, "tui.layout")
-        assert row(app, "tui.leader").split()[:3] == ["tui.leader", "ctrl+]", "default"]
-        await pilot.press(*"log_level")
-        await until(lambda: "ERROR" in row(app, "env.SYNAPSE_LOG_LEVEL"))
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        assert row(app, "tui.theme") == "▌ Colours are nord ▾ • tui.theme your file"
+        assert row(app, "tui.board") == "Show the board first with 3 agents or more"
+        await pilot.press("down", "down")
+        assert row(app, "tui.layout").endswith("main ▾ • tui.layout local file")
+        assert row(app, "tui.theme") == "Colours are nord ▾ •"
+        seen: set[str] = set()
+        for _area in AREAS:
+            seen |= {entry.key for entry in screen._shown}
+            await pilot.press("tab")
+        assert seen >= set(SCHEMA)
+        assert len(screen._shown) == len(seen), "the last area shows all of them"
+        await pilot.press("tab", "shift+tab", "shift+tab")
+        assert "Log messages of ERROR" in row(app, "env.SYNAPSE_LOG_LEVEL")
         assert "environment" in row(app, "env.SYNAPSE_LOG_LEVEL")
         assert "$SYNAPSE_LOG_LEVEL" in text_of(app)
 
 
-async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(files: Files) -> None:
+async def test_slash_finds_and_escape_shows_all_before_it_leaves(files: Files) -> None:
     async with running(three_agents(), settings_files=files) as (app, pilot):
         screen = await open_screen(app, pilot)
         everything = len(screen._shown)
-        await pilot.press(*"colours dark")
+        await pilot.press("slash", *"colours dark")
         await until(lambda: [entry.key for entry in screen._shown] == ["tui.theme"])
         await pilot.press("x")
         await until(lambda: "no matching settings" in text_of(app))
@@ -97,13 +110,57 @@ async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(fi
         await until(lambda: at_main(app))
 
 
+async def test_a_theme_is_tried_while_the_mark_moves(files: Files) -> None:
+    async with running(three_agents(), settings_files=files, theme=None) as (app, pilot):
+        await open_screen(app, pilot)
+        before = app.theme
+        await pilot.press("enter", "down", "down")
+        await until(lambda: app.theme.startswith("iris-light"))
+        await pilot.press("escape")
+        await until(lambda: app.theme == before)
+        assert not files.user.exists()
+        await pilot.press("enter", "down", "down", "enter")
+        assert await closed(app, pilot) == "tui.theme is light in ~/.synapse/settings.json"
+        assert app.theme.startswith("iris-light")
+        await pilot.press("enter", "down")
+        await until(lambda: "contrast" in app.theme)
+        await pilot.press("escape", "escape")
+        await until(lambda: at_main(app))
+        assert app.theme.startswith("iris-light")
+
+
+async def test_settings_are_changed_with_the_mouse(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        await pilot.click("#areas", offset=(4, AREAS.index("Files")))
+        await until(lambda: screen._shown[0].setting.area == "Files")
+        await pilot.click("#results", offset=(4, 0))
+        await until(lambda: screen.editing and screen.ready)
+        await pilot.click("#choices", offset=(4, 0))
+        await until(lambda: files.read(files.user) == {"env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}})
+        await until(lambda: not screen.editing)
+        hints = screen.query_one(Hints)
+        x = "".join(piece.text for piece in hints._row()).index("Esc")
+        await pilot.click(Hints, offset=(x, 0))
+        await until(lambda: at_main(app))
+
+
+async def test_a_value_is_unset(files: Files) -> None:
+    files.write(files.user, {"tui": {"theme": "nord"}})
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_screen(app, pilot)
+        await pilot.press("delete")
+        await until(lambda: said(app) == "tui.theme was removed from ~/.synapse/settings.json")
+        assert files.read(files.user) == {}
+
+
 async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> None:
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("down", "down", "enter")
         assert await closed(app, pilot) == "tui.layout is grid in ~/.synapse/settings.json"
         assert files.read(files.user) == {"tui": {"layout": "grid"}}
-        await until(lambda: "grid" in row(app, "tui.layout"))
+        await until(lambda: "grid" in row(app, "tui.layout"), lambda: row(app, "tui.layout"))
         assert "changed elsewhere" not in said(app)
 
 
@@ -123,11 +180,11 @@ async def test_what_wins_over_the_written_file_is_told_before_and_afterwards(fil
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "up", "up")
-        await until(lambda: ".synapse/settings.local.json overrides it: main" in text_of(app))
+        await until(lambda: ".synapse/settings.local.json overrides it: main" in obstacle(app))
         await pilot.press("shift+tab", "up", "enter")
         assert (await closed(app, pilot)).endswith(".synapse/settings.local.json overrides it: main")
         await open_editor(app, pilot, "env.SYNAPSE_LOG_LEVEL")
-        assert "$SYNAPSE_LOG_LEVEL in the environment overrides all files" in text_of(app)
+        assert "$SYNAPSE_LOG_LEVEL in the environment overrides all files" in obstacle(app)
 
 
 async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(files: Files) -> None:
@@ -136,7 +193,7 @@ async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(
         await pilot.press("ctrl+a", "ctrl+k", *"-3")
         await until(lambda: "must be from 0" in error(editor))
         await pilot.press("enter")
-        assert app.screen is editor
+        assert editor.editing
         assert not files.user.exists()
         await pilot.press("backspace", "backspace", "7", "enter")
         await closed(app, pilot)
@@ -147,18 +204,18 @@ async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
     files.write(files.user, {"tui": {"agents": ["claude"]}})
     async with running(three_agents(), settings_files=files) as (app, pilot):
         editor = await open_editor(app, pilot, "tui.agents")
-        assert editor.query_one(TextArea).text == "claude"
-        editor.query_one(TextArea).text = "claude\n\n codex:tester@backend \n"
+        assert editor.query_one("#lines", TextArea).text == "claude"
+        editor.query_one("#lines", TextArea).text = "claude\n\n codex:tester@backend \n"
         await pilot.press("ctrl+s")
         await closed(app, pilot)
         editor = await open_editor(app, pilot, "tui.keys")
-        editor.query_one(TextArea).text = "zoom = f11, leader Z\nzom = f12"
+        editor.query_one("#lines", TextArea).text = "zoom = f11, leader Z\nzom = f12"
         await pilot.press("ctrl+s")
         await until(lambda: "names 'zom', which is not an action: did you mean 'zoom'?" in error(editor))
-        editor.query_one(TextArea).text = "zoom f11"
+        editor.query_one("#lines", TextArea).text = "zoom f11"
         await pilot.press("ctrl+s")
         await until(lambda: "'zoom f11' must have the form NAME = VALUE" in error(editor))
-        editor.query_one(TextArea).text = "zoom = f11, leader Z\nlayout ="
+        editor.query_one("#lines", TextArea).text = "zoom = f11, leader Z\nlayout ="
         await pilot.press("ctrl+s")
         await closed(app, pilot)
         assert files.read(files.user) == {
@@ -196,7 +253,7 @@ async def test_what_a_project_may_not_set_is_offered_for_the_own_file_only(files
     async with running(three_agents(), settings_files=files) as (app, pilot):
         editor = await open_editor(app, pilot, "a2a.bind")
         assert editor._places == ["user"]
-        await pilot.press("escape")
+        await pilot.press("escape", "escape")
         editor = await open_editor(app, pilot, "a2a.flow")
         assert editor._places == ["user", "project", "local"]
 
@@ -227,21 +284,20 @@ async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(
     files.write(files.user, content)
     async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
         await open_screen(app, pilot)
-        await until(lambda: row(app, "tui.theme").split()[:5] == ["•", "tui.theme", "nord", "your", "file"])
-        assert "your file" in row(app, "tui.layout")
+        await until(lambda: row(app, "tui.theme") == "▌ Colours are nord ▾ • tui.theme your file")
+        assert "main" in row(app, "tui.layout")
         assert text_of(app).count("▲ ~/.synapse/settings.json") == 1, "a problem is told once"
-        await pilot.press(*"tui.theme")
-        await until(lambda: f"your file nord {why}" in text_of(app))
+        await until(lambda: f"your file nord {why}" in str(app.screen.query_one("#about", Static).render()))
 
 
 async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(files: Files) -> None:
     files.write(files.shared, {"tui": {"layout": "grid"}}, trusted=False)
     async with running(three_agents(), settings_files=files) as (app, pilot):
         await open_screen(app, pilot)
-        assert "default" in row(app, "tui.layout")
+        assert "tabs" in row(app, "tui.layout")
         await open_editor(app, pilot, "tui.layout")
         await pilot.press("tab", "down")
-        await until(lambda: ".synapse/settings.json has no effect until you trust it" in text_of(app))
+        await until(lambda: ".synapse/settings.json has no effect until you trust it" in obstacle(app))
         await pilot.press("enter")
         assert "has no effect until you trust it" in await closed(app, pilot)
         assert files().load().text("tui.layout") == "tabs"
@@ -252,10 +308,10 @@ async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> N
         screen = await open_screen(app, pilot)
         files.write(files.user, {"tui": {"sidebar": True}})
         await until(lambda: "changed elsewhere just now: tui.sidebar" in said(app))
-        assert "true" in row(app, "tui.sidebar")
+        assert "open" in row(app, "tui.sidebar")
         editor = await open_editor(app, pilot, "tui.layout")
         files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})
-        await until(lambda: editor._entry.value == "main")
+        await until(lambda: editor._entry is not None and editor._entry.value == "main")
         await pilot.press("enter")
-        await until(lambda: app.screen is screen)
+        await until(lambda: not screen.editing and not screen.busy)
         assert files.read(files.user) == {"tui": {"sidebar": True, "layout": "tabs"}}

@@ -7,13 +7,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.screens.settings import SettingEditor, SettingsScreen
+from synapse_tui.screens.settings import SettingsScreen
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import FakeHost
 from tests.ui.scenes import populate
 from tests.ui.settings_kit import Files
 
-SMALL, USUAL = (80, 24), (120, 40)
+SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
+SIZES = {"80x24": SMALL, "120x40": USUAL, "200x60": LARGE}
 EDITED = ("tui.layout", "env.SYNAPSE_API_KEYS", "env.SYNAPSE_LOG_LEVEL")
 
 pytestmark = pytest.mark.usefixtures("same_everywhere")
@@ -32,7 +33,7 @@ def files(tmp_path: Path) -> Files:
 
 
 def compare(
-    snap_compare: Any, files: Files, size: tuple[int, int], *, key: str = "", query: str = "", **options: Any
+    snap_compare: Any, files: Files, size: tuple[int, int], keys: str = "", *, query: str = "", **options: Any
 ) -> None:
     host = FakeHost()
     app = make_app(host, settings_files=files, **options)
@@ -45,29 +46,48 @@ def compare(
         await until(lambda: isinstance(app.screen, SettingsScreen) and app.screen._shown)
         screen = app.screen
         assert isinstance(screen, SettingsScreen)
-        screen.query_one("#query", Input).value = key or query
-        await until(lambda: not key or [entry.key for entry in screen._shown] == [key])
-        if key:
-            await pilot.press("enter")
-            await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
+        if query:
+            await pilot.press("slash")
+            screen.query_one("#query", Input).value = query
+            await until(lambda: query in screen.query_one("#query", Input).value and screen.ready)
+        await pilot.press(*keys.split())
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 
-@pytest.mark.parametrize("size", [SMALL, USUAL], ids=["80x24", "120x40"])
-def test_list(snap_compare, files, size):
-    compare(snap_compare, files, size)
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("size", SIZES)
+def test_area(snap_compare, files, size, theme):
+    compare(snap_compare, files, SIZES[size], theme=theme)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_themes(snap_compare, files, size):
+    compare(snap_compare, files, SIZES[size], "enter")
+
+
+def test_sixteen_colours(snap_compare, files):
+    compare(snap_compare, files, USUAL, "enter", theme="16")
+
+
+def test_no_color(snap_compare, files, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    compare(snap_compare, files, USUAL, "enter")
+
+
+def test_all_by_name(snap_compare, files):
+    compare(snap_compare, files, USUAL, "shift+tab")
 
 
 def test_problems(snap_compare, files):
     files.write(files.user, '{"tui": {"layuot": "grid", "leader": "cmd+k", "scrollback": "many"}}')
-    compare(snap_compare, files, SMALL, query="tui")
+    compare(snap_compare, files, SMALL)
 
 
 @pytest.mark.parametrize("key", EDITED)
 def test_editor(snap_compare, files, key):
-    compare(snap_compare, files, USUAL, key=key)
+    compare(snap_compare, files, USUAL, "enter", query=key)
 
 
 @pytest.mark.parametrize("name", ["high-contrast-light", "nord"])

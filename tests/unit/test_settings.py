@@ -15,7 +15,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import SCHEMA, Setting, Settings, load_settings
 from synapse_tui.settings import files as editing
 from synapse_tui.settings.files import SettingsFile, SettingsFiles, turn_at
-from synapse_tui.settings.schema import nearest_key
+from synapse_tui.settings.schema import AREAS, find_setting, nearest_key
 from tests.waiting import PATIENCE
 
 
@@ -95,6 +95,20 @@ def test_every_setting_accepts_its_own_default() -> None:
     for setting in SCHEMA.values():
         assert setting.convert(setting.default) == setting.default
         assert setting.help.endswith(".")
+
+
+def test_every_setting_has_an_area_and_a_sentence_that_fits() -> None:
+    for setting in (*SCHEMA.values(), find_setting("instructions.other")):
+        assert setting is not None
+        assert setting.area in AREAS, setting.key
+        values = setting.choices or (("true", "false") if setting.kind == "boolean" else ())
+        for value in values or ("7",):
+            before, words, after = setting.around(value)
+            assert before[:1].isupper(), f"{setting.key} has no sentence"
+            assert not set("{}|=`") & set(f"{before}{words}{after}"), setting.key
+        blank = setting.sentence.partition("{")[2].partition("}")[0]
+        named = {each.partition("=")[0] for each in blank.split("|") if each}
+        assert named <= {*values, "none", "0"}, f"{setting.key} has words for values that it does not take"
 
 
 def test_in_the_home_folder_the_files_are_the_users_own(home: Path) -> None:
