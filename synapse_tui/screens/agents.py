@@ -31,7 +31,7 @@ from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import state_mark
 from synapse_tui.widgets.text import one_line, plural, printable
-from synapse_tui.widgets.views import AgentView
+from synapse_tui.widgets.views import AgentView, calling
 from synapse_tui.wording import duration, moment
 
 from .composer import MessageText
@@ -82,13 +82,11 @@ class AgentActions:
             self._app.notice(f"no agent {number}", "warning")
 
     def action_next_waiting(self) -> None:
-        agents = self._main.agents
-        start = next((i for i, agent in enumerate(agents) if agent.agent_id == self._main.active), 0)
-        for agent in (*agents[start + 1 :], *agents[:start]):
-            if agent.needs_attention:
-                self._main.go_to(agent.agent_id)
-                return
-        self._app.notice("no other agent needs you")
+        others = calling(self._main.agents, self._main.active)
+        if others:
+            self._main.go_to(others[0].agent_id)
+        else:
+            self._app.notice("no other agent needs you")
 
     def waiting_text(self, *agent_ids: str) -> str:
         """Describe what happens to the agents' undelivered messages if they end; empty if there are none."""

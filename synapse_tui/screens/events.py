@@ -141,7 +141,8 @@ class EventReader:
     @_read.register
     def _exited(self, event: AgentProcessExited) -> Pending:
         self._main.show_agents()
-        if not self._looked_at(event.agent_id):
+        closed = event.agent_id not in self._host.agents  # by the user, who knows
+        if not closed and not self._looked_at(event.agent_id):
             text = f"{self._app.label(event.agent_id)} {event.status.words}"
             self._app.notice(text, "information" if event.status.ok else "warning")
             self._call(event.agent_id, event.status.words)

@@ -112,7 +112,8 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         self.watch(self.status_bar, "notice", self._show_notice_on_board, init=False)
 
     def _show_notice_on_board(self) -> None:
-        self.board.show_notice(self.status_bar.notice_pieces(self.size.width))
+        # most of the row is left to the hints
+        self.board.show_notice(self.status_bar.notice_pieces(self.size.width // 2))
 
     def on_screen_resume(self) -> None:
         self.settle()

@@ -414,6 +414,9 @@ class Tour:
         return Page("Your own agents", about, why, [("Esc", "close", "escape")])
 
     def _doing(self, word: str) -> list[Hint]:
+        session = self._host.agents.get(self._main.active)
+        if session is None or session.report.state is AgentState.STARTING:
+            return [("", "in a moment: the agents are starting", "space")]
         return [("Space", word, "space")] if self._is_free() else [("", word, "space")]
 
     def _active_name(self) -> str:

@@ -39,7 +39,7 @@ def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
     shown: dict[str, tuple[State, int]] = {}
     for state, count in agents.items():
         if state.rank != READY.rank:
-            word = _word(state)
+            word = state.short
             shown[word] = (state, shown.get(word, (state, 0))[1] + count)
     pieces: Line = []
     for word, (state, count) in shown.items():
@@ -71,7 +71,7 @@ def tall_row(row: Row, width: int, *, frame: int = 0) -> list[Line]:
 
 def flat_row(row: Row, width: int, *, names: int, frame: int = 0) -> Line:
     """Return an agent in a line, in columns; `names` is the width of the column of names."""
-    word = [Piece(pad(_word(row.state), WORD), _word_style(row))] if width >= ONE_LINE_WORD_FROM else []
+    word = [Piece(pad(row.state.short, WORD), _word_style(row))] if width >= ONE_LINE_WORD_FROM else []
     left = [
         _glyph(row, frame),
         Piece(pad(shorten(row.agent.label, names, "middle"), names + 2), _name_style(row)),
@@ -106,10 +106,6 @@ def changed_columns(added: int, removed: int) -> Line:
 
 def _signed(sign: str, number: int) -> str:
     return f"{sign}{number}" if number else ""
-
-
-def _word(state: State) -> str:
-    return "held" if state is HOLDS else state.word
 
 
 def _glyph(row: Row, frame: int) -> Piece:

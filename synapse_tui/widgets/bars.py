@@ -16,7 +16,7 @@ from .fit import Piece, distinct, shorten, width_of
 from .segment_bar import SegmentBar
 from .states import DONE, HELD, HOLDS, SPINNER_INTERVAL, spinning, state_mark
 from .text import one_line, plural, since
-from .views import AgentView
+from .views import AgentView, calling
 
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
@@ -86,8 +86,8 @@ class StatusBar(SegmentBar):
         return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
 
     def _calls(self, width: int) -> list[Piece]:
-        others = [agent for agent in self.agents if agent.agent_id != self.active]
-        asking = sorted((agent for agent in others if agent.stuck), key=lambda agent: agent.exit is not None)
+        others = calling(self.agents, self.active)
+        asking = [agent for agent in others if agent.stuck]
         held = sorted(
             (agent for agent in self.agents if agent.held_long), key=lambda each: -each.held_seconds
         )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0  # how often durations are updated
 PICTURE_SECONDS = 0.25  # how often the picture of the chosen agent follows its screen
 DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until it can be answered
+TOO_SOON = "too soon after this appeared: look, then press it again"
 _COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
 _ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
 _AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "interrupt": "interrupt"}
@@ -182,6 +183,8 @@ class Board(PieceWidget, can_focus=True):
         else:
             self._version = source.picture_version(row.agent_id)
             self._detail = source.detail(row)
+        if self._detail is None or self._detail.asked is None:
+            self._refusal = ("", "")
         self.answering.show(self._detail.asked if self._detail is not None else None, self.clock())
         self._draw()
 
@@ -357,10 +360,14 @@ class Board(PieceWidget, can_focus=True):
 
     def _answer(self, key: str) -> None:
         asked, source = self._asked, self.source
-        if asked is None or source is None or self.answering.readiness(self.clock()) != "ready":
+        if asked is None or source is None:
             return
         choice = next((each for each in asked.options if key in (each.key, str(each.number))), None)
-        if choice is not None:
+        readiness = self.answering.readiness(self.clock())
+        if choice is not None and readiness in ("resting", "changed"):
+            self._refusal = (asked.agent_id, TOO_SOON)
+            self._draw()
+        elif choice is not None and readiness == "ready":
             self._refusal = ("", "")
             self.answering.sent(asked)
             source.answer(asked, choice)

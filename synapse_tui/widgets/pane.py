@@ -106,8 +106,8 @@ class PaneTitle(SegmentBar):
         ink = f"${agent.mark.colour}" if agent.mark.calls else "$muted"
         kind = "" if agent.agent_type == agent.label else agent.agent_type
         wanted = [
-            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.word) - 1)),
-            (state, Piece(f" {agent.mark.word}", ink, WHY, agent.state_text)),
+            *((notes, piece) for piece in self._notes(agent, room - cell_len(agent.mark.short) - 1)),
+            (state, Piece(f" {agent.mark.short}", ink, WHY, agent.state_text)),
             (about, Piece(f" {kind}" if kind else "", "$faint")),
             (state, Piece(f" {self.age}" if self.age else "", ink)),
         ]
@@ -219,7 +219,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     """Frames a terminal view with a title and an exit bar; clicks post `Asked`."""
 
     DEFAULT_CSS = """
-    Pane { layout: vertical; background: ansi_default; color: ansi_default; }
+    Pane { layout: vertical; background: $pane-ground; color: $pane-ink; }
     Pane ExitBar { display: none; }
     Pane.-ended ExitBar { display: block; }
     """

@@ -37,6 +37,11 @@ class State(Mark):
     heading: str  # above the agents in this state
 
     @property
+    def short(self) -> str:
+        """The word where there is little room."""
+        return "held" if self.glyph == HELD else self.word
+
+    @property
     def calls(self) -> bool:
         """Whether the user should look."""
         return self.rank < HOLDS.rank

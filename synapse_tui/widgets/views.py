@@ -121,6 +121,14 @@ class AgentView:
         return f"{word}: {self.detail}" if self.detail else word
 
 
+def calling(agents: Sequence[AgentView], active: str) -> list[AgentView]:
+    """Return the other agents that need the user, most urgent first; of equals those after the active one."""
+    ordered = sorted(agents, key=lambda each: (each.mark.rank, each.since, each.number))
+    place = next((place for place, each in enumerate(ordered) if each.agent_id == active), -1)
+    others = [*ordered[place + 1 :], *ordered[: max(place, 0)]]
+    return sorted((each for each in others if each.needs_attention), key=lambda each: each.mark.rank)
+
+
 def still_title(title: str, known: Collection[str] = ()) -> str:
     """Return a window title without spinner symbols and words that the pane already shows."""
     words = {word.casefold() for word in (*known, *_STATE_WORDS)}

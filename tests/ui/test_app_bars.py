@@ -149,3 +149,12 @@ async def test_what_the_person_holds_does_not_call():
         hold(host, GEMINI, minutes=30, reason="held by you")
         await until(lambda: "║1" in text_of(app).splitlines()[0])
         assert "held" not in bottom(app)
+
+
+async def test_the_title_of_a_narrow_pane_keeps_the_word_of_held_messages():
+    host = three_agents()
+    async with running(host, (46, 24)) as (app, pilot):
+        host.agents[CODEX].become(AgentState.READY)
+        await pilot.press("f4")
+        hold(host, CODEX, minutes=0.1)
+        await until(lambda: "║ held" in text_of(app).splitlines()[1])

@@ -8,9 +8,9 @@ import pytest
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.errors import ProfileError, SynapseError
-from synapse_tui.events import AgentBell, ClipboardRequested, Notice
+from synapse_tui.events import AgentBell, AgentProcessExited, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
 from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import Offer, offers
 from synapse_tui.widgets.sidebar import MessageList
@@ -341,3 +341,15 @@ async def test_broken_profiles_are_told_and_can_be_read():
         app.perform("problems")
         await until(lambda: "bad.yaml:7:" in text_of(app))
         assert "[must]" in text_of(app)
+
+
+async def test_an_agent_that_was_closed_is_not_reported_by_its_id_as_killed():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await host.close(CODEX)
+        host.events.publish(AgentProcessExited(CODEX, ExitStatus(signal=1)))
+        await pilot.pause()
+        assert "SIGHUP" not in app.main.status_bar.notice
+        gemini = next(iter(session for session in host.agents.values() if session.name == "alice"))
+        gemini.end(ExitStatus(signal=1))
+        await until(lambda: app.main.status_bar.notice == "alice killed by SIGHUP")

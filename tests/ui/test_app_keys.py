@@ -144,6 +144,19 @@ async def test_next_agent_that_needs_a_person():
         assert active(app) == GEMINI
 
 
+async def test_the_next_agent_is_the_most_urgent_one_and_the_one_that_the_bar_names():
+    host = three_agents()
+    alice = next(agent_id for agent_id, session in host.agents.items() if session.name == "alice")
+    async with running(host) as (app, pilot):
+        host.agents[CODEX].become(AgentState.READY, unseen=True)
+        host.agents[alice].become(AgentState.WAITING, "permission: rm")
+        await until(lambda: "alice: rm" in text_of(app))
+        await pilot.press(LEADER, "a")
+        assert active(app) == alice, "codex is nearer, but has only finished"
+        await pilot.press(LEADER, "a")
+        assert active(app) == CODEX
+
+
 async def test_new_agent_is_asked_for_and_gets_the_focus():
     host = three_agents()
     async with running(host) as (app, pilot):

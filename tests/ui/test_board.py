@@ -345,6 +345,32 @@ async def test_a_refusal_is_shown_with_its_reason() -> None:
         await until(lambda: CHANGED in text_of(app))
 
 
+async def test_a_key_that_comes_too_soon_is_refused_with_its_reason() -> None:
+    host, session = asking()
+    async with on_the_board(host) as (app, pilot, clock):
+        ask(session, serial=2)
+        await pilot.pause()
+        await pilot.press("x")
+        assert "too soon" not in text_of(app), "x answers nothing"
+        await pilot.press("y")
+        assert not answers(host)
+        await until(lambda: "too soon" in text_of(app))
+        clock.forward(0.5)
+        await pilot.press("y")
+        await until(lambda: bool(answers(host)))
+        assert "too soon" not in text_of(app)
+
+
+async def test_a_notice_leaves_room_for_the_hints() -> None:
+    async with on_the_board(three_agents(), size=(80, 24)) as (app, pilot, _clock):
+        app.notice("alice: " + "what has happened to it is told in many words " * 3)
+        await pilot.pause()
+        last = text_of(app).splitlines()[-1]
+        assert "alice: what" in last
+        assert "Enter open" in last
+        assert "m message" in last
+
+
 async def test_a_dialog_that_does_not_fit_is_not_answered_here() -> None:
     host, session = asking()
     long = DIALOG.replace("  Remove", "".join(f"  line {number}\r\n" for number in range(12)) + "  Remove")
