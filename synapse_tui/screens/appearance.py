@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from textual.color import Color
+
 from synapse_tui.driver.outer import is_limited
-from synapse_tui.themes import CYCLE, choose_theme, with_terminal_ground
+from synapse_tui.terminal import Colors
+from synapse_tui.themes import CYCLE, choose_theme, with_own_panes, with_terminal_ground
 from synapse_tui.widgets.appearance import draw_plainly, suit_terminal
 
 from .shell import Shell
 
 if TYPE_CHECKING:
+    from textual.theme import Theme
+
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.driver import OuterTerminal
 
@@ -25,6 +30,7 @@ class Appearance:
         self._tried = ""
         self._fixed = theme  # a name of a setting's value, for tests and pictures
         self._outer: OuterTerminal | None = None
+        self._own: Theme | None = None  # whose colours the panes have in place of the terminal's
         self._limited = False  # whether the terminal has few glyphs
         self._suit()
 
@@ -42,19 +48,25 @@ class Appearance:
         self._outer = outer
         self.follow_signs()
         self._suit()
-        for session in self._app.host.agents.values():
-            self.set_colours(session)
 
     def _suit(self) -> None:
         name = self._tried or self._fixed or self._chosen or self._app.host.settings.text("tui.theme")
         theme = choose_theme(name, self._app.console.color_system, dark=self._dark)
-        if theme.dark is self._dark and self._fixed is None:
+        if theme.dark is not self._dark:
+            theme = with_own_panes(theme)
+        elif self._fixed is None:
             theme = with_terminal_ground(theme)
         if theme.name not in self._app.available_themes:
             self._app.register_theme(theme)
         if theme.name != self._app.theme and self._app.is_running:
             self._app.end_selections()
         self._app.theme = theme.name
+        before, self._own = self._own, theme if theme.dark is not self._dark else None
+        for session in self._app.host.agents.values():
+            if before is not None and self._own is None:  # the terminal may not have said its colours
+                usual = Colors()
+                session.set_colors(usual.foreground, usual.background, usual.cursor, dark=self._dark)
+            self.set_colours(session)
 
     def follow_signs(self) -> None:
         signs = self._app.host.settings.text("tui.signs")
@@ -62,8 +74,12 @@ class Appearance:
         draw_plainly(self._app, plain=signs == "plain" or (signs == "auto" and (wide or self._limited)))
 
     def set_colours(self, session: AgentSession) -> None:
-        outer = self._outer
-        if outer is not None:
+        """Tell the agent the colours of its pane (OSC 10, 11, 12)."""
+        outer, own = self._outer, self._own
+        ink, ground = (_rgb(own, name) if own is not None else None for name in ("pane-ink", "pane-ground"))
+        if own is not None and ink and ground:
+            session.set_colors(ink, ground, ink, dark=own.dark)
+        elif outer is not None:
             session.set_colors(outer.foreground, outer.background, outer.cursor, dark=outer.dark)
 
     def action_theme(self) -> None:
@@ -87,3 +103,9 @@ class Appearance:
     def follow_setting(self) -> None:
         self._chosen = self._fixed = None
         self._suit()
+
+
+def _rgb(theme: Theme, name: str) -> tuple[int, int, int] | None:
+    """Return a variable of a theme; None for a colour of the terminal's palette."""
+    color = Color.parse(theme.variables[name])
+    return color.rgb if color.ansi is None else None

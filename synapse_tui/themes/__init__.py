@@ -1,8 +1,8 @@
 """Themes: our own in true colour and 256 colours, the terminal's 16 colours, and Textual's themes.
 
 Colour is a claim on attention: only what needs the user, has ended, is done unseen or is held is coloured.
-One accent shows where the user is: the chosen row, the focused pane, keys. Panes always use the terminal's
-own background.
+One accent shows where the user is: the chosen row, the focused pane, keys. Panes have the terminal's own
+colours where the theme is as dark as the terminal, else the theme's.
 """
 
 from __future__ import annotations
@@ -183,10 +183,14 @@ AUTO = "auto"
 CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # order of "Next colours"
 
 
+_PANES = {"pane-ground": "ansi_default", "pane-ink": "ansi_default"}
+
+
 def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
     """A Textual theme in which every token is a variable (`$needs`)."""
     variables = dict(colours)
     variables |= {
+        **_PANES,
         "ansi-background": colours["raised"],
         "ansi-foreground": colours["ink"],
         "border": colours["line"],
@@ -238,7 +242,7 @@ _OWN = {
 
 def variable_defaults() -> dict[str, str]:
     """Return values of our variables for themes that do not define them."""
-    return dict(DARK)
+    return {**DARK, **_PANES}
 
 
 def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> Theme:
@@ -258,3 +262,9 @@ def with_terminal_ground(theme: Theme) -> Theme:
     """Return the theme with the terminal's own background behind rows, as behind the panes."""
     variables = theme.variables | {"ground": "ansi_default"}
     return replace(theme, name=f"{theme.name}-own", variables=variables)
+
+
+def with_own_panes(theme: Theme) -> Theme:
+    """Return the theme with its own default colours in the panes, for a terminal that is not as dark."""
+    own = {"pane-ground": theme.variables["ground"], "pane-ink": theme.variables["ink"]}
+    return replace(theme, name=f"{theme.name}-panes", variables=theme.variables | own)

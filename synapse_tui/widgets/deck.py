@@ -150,8 +150,8 @@ class Deck(FaultTolerant, Container):
     """Holds a pane per agent; layout, zoom and focus decide which are visible."""
 
     DEFAULT_CSS = """
-    Deck { width: 1fr; height: 1fr; background: ansi_default; color: $line; overflow: hidden; }
-    Deck > .deck--empty { background: ansi_default; color: $ink; }
+    Deck { width: 1fr; height: 1fr; background: $pane-ground; color: $line; overflow: hidden; }
+    Deck > .deck--empty { background: $pane-ground; color: $ink; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"deck--empty"}
 
@@ -268,7 +268,7 @@ LEAST_HEIGHT = 10
 class TooSmall(Widget, can_focus=False):
     DEFAULT_CSS = """
     TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center;
-               background: ansi_default; color: ansi_default; }
+               background: $pane-ground; color: $pane-ink; }
     """
 
     def render(self) -> Content:

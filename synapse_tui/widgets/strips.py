@@ -139,10 +139,12 @@ class Pens:
         *,
         no_color: bool = False,
         highlights: dict[Highlight, HighlightColors] | None = None,
+        defaults: tuple[int, int] = (DEFAULT_COLOR, DEFAULT_COLOR),
     ) -> None:
         self._system = _COLOR_SYSTEMS.get(color_system or "", ColorSystem.STANDARD)
         self.colorless = no_color or color_system is None
         self._highlights = dict(DEFAULT_HIGHLIGHTS if highlights is None else highlights)
+        self._ink, self._ground = defaults
         self._pens: dict[tuple[int, Highlight], tuple[Style, Pen]] = {}
         self._inverted = False
 
@@ -184,6 +186,9 @@ class Pens:
                 foreground, background, reverse = background, foreground, False
             foreground = foreground if colors.foreground is None else colors.foreground
             background = background if colors.background is None else colors.background
+        if not self.colorless:
+            foreground = self._ink if foreground == DEFAULT_COLOR else foreground
+            background = self._ground if background == DEFAULT_COLOR else background
         return Look(foreground, background, reverse, underline, link)
 
 

@@ -26,7 +26,7 @@ from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
 from .pane_keys import Interceptor, PaneKeys, key_event
 from .scroll_mode import ScrollMode, Selection, Unit
-from .strips import Highlight, Pens, Span, highlights_of
+from .strips import Highlight, Pens, Span, color_code, highlights_of
 from .text import one_line
 from .viewport import Point, Viewport, wide_end
 
@@ -206,7 +206,7 @@ class TerminalView(Widget, can_focus=True):
 
     DEFAULT_CSS = """
     TerminalView {
-        width: 1fr; height: 1fr; overflow: hidden; background: ansi_default; color: ansi_default;
+        width: 1fr; height: 1fr; overflow: hidden; background: $pane-ground; color: $pane-ink;
         & > .terminal--match { color: ansi_black; background: ansi_yellow; }
         & > .terminal--current-match { color: ansi_black; background: ansi_bright_yellow; }
         & > .terminal--selection { color: ansi_bright_white; background: ansi_blue; }
@@ -486,7 +486,8 @@ class TerminalView(Widget, can_focus=True):
 
     def _pens(self) -> Pens:
         system, no_color = self.app.console.color_system, self.app.no_color
-        return Pens(system, no_color=no_color, highlights=highlights_of(self))
+        defaults = color_code(self.styles.color), color_code(self.styles.background)
+        return Pens(system, no_color=no_color, highlights=highlights_of(self), defaults=defaults)
 
     def _spans(self, row: int) -> list[Span]:
         """Return the highlights of a row; where they overlap, the first wins."""

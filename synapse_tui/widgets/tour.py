@@ -83,7 +83,7 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
 
     DEFAULT_CSS = """
     TourPanel {
-        height: auto; width: 1fr; align: center middle; background: ansi_default; display: none;
+        height: auto; width: 1fr; align: center middle; background: $pane-ground; display: none;
         & > Vertical {
             width: 68; max-width: 100%; height: auto; padding: 0 2;
             background: $panel; border-left: outer $accent;

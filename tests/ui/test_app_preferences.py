@@ -9,6 +9,7 @@ import pytest
 from synapse_tui.app import SynapseApp
 from synapse_tui.events import SettingsChanged
 from synapse_tui.model import AgentState
+from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.settings_kit import Files
@@ -97,6 +98,28 @@ async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
         app.perform("keep_theme", "dark")
         await until(lambda: "is not valid JSON" in app.main.status_bar.notice)
         assert app.theme == "iris-dark-own", "for this session"
+
+
+@pytest.mark.usefixtures("same_everywhere")
+async def test_a_light_theme_is_light_in_the_panes_of_a_dark_terminal() -> None:
+    async with running(three_agents(), theme=None) as (app, pilot):
+        view = app.main.deck.panes[0].view
+        assert isinstance(view, TerminalView)
+        session = view.session
+        dark = session.terminal.colors.background
+        assert "48;2" not in view._painter.strip(0).pieces[-1].pen.sgr
+        app.perform("keep_theme", "light")
+        await until(lambda: app.theme == "iris-light-panes")
+        await pilot.pause()
+        assert view._painter.strip(0).pieces[-1].pen.sgr.endswith("38;2;30;26;44;48;2;255;255;255m")
+        assert view.styles.background.rgb == (255, 255, 255)
+        assert session.terminal.colors.background == (255, 255, 255), "the answer to OSC 11"
+        assert session.terminal.colors.foreground == (30, 26, 44)
+        app.perform("keep_theme", "dark")
+        await until(lambda: app.theme == "iris-dark-own")
+        await pilot.pause()
+        assert "48;2" not in view._painter.strip(0).pieces[-1].pen.sgr
+        assert session.terminal.colors.background == dark
 
 
 @pytest.fixture
