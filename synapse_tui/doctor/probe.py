@@ -386,6 +386,9 @@ class Probe:
         first = not self.evidence.typed
         deadline = self._examination.now + (_STARTS if first else 3 * _TAKES)
         while self._examination.now < deadline:
+            if first and looks_like_dialog(empty):
+                await self._questions()  # what seemed complete was a screen of its loading
+                empty = await self._rested(0.3)
             await self._write(text, Way(chunk=len(text) if first else 0))
             await self._examination.until(partial(self._changed, empty), _TAKES)
             shot = await self._rested(0.6)

@@ -282,7 +282,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._title.focused_pane = in_focus
 
     def watch_delivery(self, delivery: Delivery | None) -> None:
-        self._show_delivery()
+        self._title.delivery = delivery
         if self._forgetting is not None:
             self._forgetting.stop()
             self._forgetting = None
@@ -292,15 +292,11 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     def _forget_delivery(self) -> None:
         self.delivery = None
 
-    def _show_delivery(self) -> None:
-        """Leave a message that has succeeded to its answer, if there is one."""
-        settled = self.delivery is not None and self.delivery.settled
-        self._title.delivery = None if settled and self.answer is not None else self.delivery
-
     def show_answer(self, answer: AnswerView | None, keys: Sequence[CardKey], age: float) -> None:
         """Show an answer over the composer, or in the title while that would cover something."""
         self.answer = answer
-        self._show_delivery()
+        if answer is not None and self.delivery is not None and self.delivery.settled:
+            self.delivery = None  # the answer says it
         free = self.agent is not None and self.agent.exit is None and not self.agent.asks
         if isinstance(self.view, TerminalView):
             self.view.show_answer(answer if free else None, keys, age)

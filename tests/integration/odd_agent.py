@@ -1,8 +1,8 @@
 """An agent like no other: a box with sides, no title, no OSC, Ctrl+C stops, n denies.
 
-It does what the prompts of `synapse doctor` ask for. With `--typed SECONDS` it has no bracketed paste,
-forgets what is typed in its first seconds, takes Enter soon after a text for a line break, and puts words of
-its own around an answer.
+It does what the prompts of `synapse doctor` ask for. With `--typed SECONDS` it loads for a while,
+has no bracketed paste, forgets what is typed in the first seconds after its question, takes Enter soon after
+a text for a line break, stops at Escape too, and puts words of its own around an answer.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ class Agent:
         self.answer: list[str] = []  # what follows the work
         self.wants = ""  # the command that it asks for then
         self.typed = False  # whether it has no bracketed paste
-        self.deaf = 0.0  # until when it forgets what is typed
+        self.loads = 0.0  # seconds after its question in which it forgets what is typed
+        self.deaf = 0.0  # until when it does
         self.last = 0.0  # when the last character of a text came
 
     def key(self, key: str) -> None:
         if not self.trusted:
             self.trusted = key == "\r"
+            self.deaf = time.monotonic() + self.loads
         elif self.command:
             self.decide(key)
-        elif key == "\x03":
+        elif key == "\x03" or (self.typed and key == "\x1b"):
             self.working = 0.0
             self.text = ""
         elif key == "\r":
@@ -174,5 +176,9 @@ if __name__ == "__main__":
             time.sleep(float(sys.argv[2]))
         agent = Agent()
         if sys.argv[1:2] == ["--typed"]:
-            agent.typed, agent.deaf = True, time.monotonic() + float(sys.argv[2])
+            agent.typed, agent.loads = True, float(sys.argv[2])
+            tty.setraw(0)
+            sys.stdout.write("loading\r\n")
+            sys.stdout.flush()
+            time.sleep(3)  # longer than a screen rests that is complete, and it reads single keys
         agent.run()

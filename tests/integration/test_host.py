@@ -22,9 +22,10 @@ from synapse_tui.errors import (
     PortsExhausted,
     UnknownProfile,
 )
-from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event
+from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event, TaskChanged
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
+from synapse_tui.messages.service import by_person, reply_of
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Reply, ReplyState, Task, TaskState
 from synapse_tui.registry import Record, Registry
 from tests.integration.host_kit import make_host, open_published, open_ready, records, running
 from tests.waiting import PATIENCE, until
@@ -168,6 +169,38 @@ async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pyte
     (own,) = await host.send("alice", "from the person", priority=4)
     await until(lambda: alice.tasks.get(own.task_id).delivery is DeliveryState.DONE)
     assert alice.tasks.get(own.task_id).sender.verified
+
+
+async def test_answers_to_a_person_are_changes_of_the_task_and_are_never_typed(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    changes: list[Task] = []
+
+    def changed(event: Event) -> None:
+        assert isinstance(event, TaskChanged)
+        changes.append(event.task)
+
+    host.events.subscribe(changed, TaskChanged)
+    (receipt,) = await host.send("bob", "hello", sender=alice.agent_id)
+    await until(lambda: bob.tasks.get(receipt.task_id).state is TaskState.COMPLETED)
+    assert by_person(changes[-1])
+    assert "hello" in reply_of(changes[-1]).text
+    bob.service.reply(receipt.task_id, Reply("what I meant"))
+    assert reply_of(changes[-1]).text == "what I meant"
+    assert changes[-1].reply is ReplyState.NONE, "nobody types it"
+    assert not list(alice.tasks)
+
+
+async def test_an_agent_rests_only_before_an_empty_composer(host: Host) -> None:
+    (alice,) = await open_ready(host, "alice")
+    await until(lambda: alice.resting)
+    alice.user_input(b"a")
+    assert not alice.resting, "its screen may not show the key yet"
+    await until(lambda: alice.reading().draft == "a")
+    assert not alice.resting
+    alice.user_input(b"\x7f")
+    await until(lambda: alice.resting)
+    await alice.stop()
+    assert not alice.resting
 
 
 async def test_a_name_is_given_once(host: Host) -> None:

@@ -66,20 +66,23 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
     assert not (shell.home / ".synapse" / "doctor" / "odd").exists()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(300)
 async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(shell: Shell) -> None:
-    result = await shell.run("profile", "new", "--yes", "odd", "--typed", "6")
+    result = await shell.run("profile", "new", "--yes", "--no-doctor", "odd", "--typed", "4")
+    assert result.code == 0, result.err
     path = shell.home / ".synapse" / "profiles" / "odd.yaml"
     profile, faults = read_profile(path, path.read_bytes(), "user", {})
     assert profile is not None, faults
     assert (profile.submit.pause, profile.submit.multiline) == (1.0, False)
     assert not profile.interrupt.restores_draft
-    assert (profile.interrupt.keys, profile.deny) == ((b"\x03",), (b"n",))
+    assert (profile.interrupt.keys, profile.deny) == ((b"\x1b",), (b"n",))
+    assert profile.doctor.trust
     assert profile.composer is not None
     assert {pattern.pattern for pattern in profile.composer.hints} == {
         r"^odd\s+says:$",
         r"^That\s+took\s+\d+\s+beats\.$",
     }
+    result = await shell.run("doctor", "odd", "--yes", "--check", "answer")
     assert result.code == 0, result.out
 
 
