@@ -18,11 +18,14 @@ _MARKED = "option-list--option-highlighted"
 
 
 class Choices(OptionList):
-    """Shows the highlighted row in reverse if colours are disabled (NO_COLOR)."""
+    """Keeps the highlighted row in view when resized; reverses it if colours are disabled (NO_COLOR)."""
 
     def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
         style = super().get_visual_style(*component_classes, partial=partial)
         return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
+
+    def on_resize(self) -> None:
+        self.scroll_to_highlight()
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def test_without_agents_alice_and_bob_open_side_by_side_and_the_readme_example_w
     terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message to be submitted")
     (entry,) = dummy_log("submit")
     assert str(entry["text"]).endswith(f"synapse-{first}] hello")
-    terminal.wait_for("I have your message: hello", *(["→ bob: done"] if columns > 80 else []))
+    terminal.wait_for("I have your message: hello", *(["bob answers you"] if columns > 80 else []))
     terminal.wait_for("bob has answered")
     terminal.keys("C-]", ".")
     terminal.wait_gone("bob has answered")

@@ -189,10 +189,10 @@ def test_agents_live_through_detach_attach_and_resize(app: TmuxTerminal) -> None
         wait(lambda agent=agent: bool(submitted(f"unseen {mark} by {agent}")), "a message while detached")  # type: ignore[misc]
     app.resize(90, 30)
     app.keys("clear; synapse-tui", "Enter")
-    app.wait_for("F10")
+    app.wait_for("^] menu")
     for columns, lines in ((140, 45), (80, 24), (120, 40)):
         app.resize(columns, lines)
-        app.wait(lambda lines=lines: len(app.rows) == lines and "F10" in app.rows[-1], "the new size")  # type: ignore[misc]
+        app.wait(lambda lines=lines: len(app.rows) == lines and "^] menu" in app.rows[-1], "the new size")  # type: ignore[misc]
     for place, agent in enumerate(agents, 1):
         app.keys("C-]", str(place))
         wait(state_is(agent, "READY"), f"{agent} to be ready")

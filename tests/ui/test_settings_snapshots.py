@@ -51,6 +51,7 @@ def compare(
             screen.query_one("#query", Input).value = query
             await until(lambda: query in screen.query_one("#query", Input).value and screen.ready)
         await pilot.press(*keys.split())
+        await until(lambda: screen.editing == ("enter" in keys.split()))
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)

@@ -9,6 +9,7 @@ import pytest
 
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.screens import messages
 from synapse_tui.screens.messages import FAILED, Progress, detail_text, summary
 from synapse_tui.widgets.states import Mark, delivery_mark
 
@@ -50,7 +51,7 @@ def test_a_question_asks_the_sender_and_not_the_person() -> None:
 
 
 def test_the_conversation_and_what_is_no_text_are_shown() -> None:
-    shown = detail_text(
+    runs = messages.said(
         task(
             messages=(
                 said("user", Part(text="draw a plan")),
@@ -59,7 +60,8 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
             ),
             artifacts=(Artifact("done", parts=(Part(text="done"), Part("url", "https://example.org/x"))),),
         )
-    ).plain
+    )
+    shown = "".join(text for text, _style in runs)
     assert shown.endswith(
         "draw a plan\n\n↳ question\nwhich colour?"
         "\n\n→ follow-up\nas in this\nAttached file: /p/sky.png"
