@@ -17,6 +17,7 @@ from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
 from synapse_tui.messages.records import Change
 from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession
 
@@ -166,6 +167,15 @@ async def _read_answer(pilot: Pilot[None]) -> None:
     await press(LEADER, "v")(pilot)
 
 
+async def _splits(pilot: Pilot[None]) -> None:
+    """Split twice and arrange; each step is made when the programs have their new sizes, as they reflow."""
+    await _all_shown(pilot)
+    for keys in ((), (LEADER, "%"), (LEADER, '"'), (LEADER, "o", "left")):
+        await pilot.press(*keys)
+        await pilot.pause()
+        await until(lambda: all(view._settling is None for view in _app(pilot).main.query(TerminalView)))
+
+
 async def _why(pilot: Pilot[None]) -> None:
     host: FakeHost = _app(pilot).host  # type: ignore[assignment]
     claude = next(iter(host.agents.values()))
@@ -245,7 +255,7 @@ SCENES: dict[str, Run] = {
     "sidebar": press("f6"),
     "leader": press(LEADER),
     "help": press("f1"),
-    "splits": press(LEADER, "%", LEADER, '"', LEADER, "o", "left"),
+    "splits": _splits,
     "composer": press("f2", "a"),
     "interrupt": press("f8"),
     "palette": press("f10", *"agent"),
