@@ -12,7 +12,8 @@ from textual.timer import Timer
 from synapse_tui.agents.delivery.gate import VI_NORMAL
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
-from synapse_tui.widgets.answer_card import AnswerView, CardKey
+from synapse_tui.widgets.answer_card import AnswerView
+from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.states import DONE, ENDED, NEEDS_YOU, State
 from synapse_tui.widgets.terminal_view import TerminalView
 
@@ -105,12 +106,12 @@ class Answers:
         cards = self._cards.get(agent_id)
         return replace(cards[-1], earlier=len(cards) - 1) if cards else None
 
-    def _keys(self, *, plain: bool) -> list[CardKey]:
+    def _keys(self, *, plain: bool) -> list[Hint]:
         way = self._app.keymap.way
         return [
-            CardKey("Enter" if plain else way("take_answer"), "take", "take_answer"),
-            CardKey(way("last_message"), "read", "last"),
-            CardKey("Esc" if plain else way("let_go"), "let go", "let_go"),
+            Hint("Enter" if plain else way("take_answer"), "take", "take_answer"),
+            Hint(way("last_message"), "read", "last"),
+            Hint("Esc" if plain else way("let_go"), "let go", "let_go"),
         ]
 
     # Keys
@@ -121,6 +122,8 @@ class Answers:
         old = self._front is not None and self.clock() - self._front_at >= PLAIN_SECONDS
         return old and session is not None and session.resting and self._main.tour_panel.page is None
 
+    each_key = False
+
     def takes(self, event: events.Key) -> bool:
         """Whether a key without the leader is for the card: only one whose hints say so."""
         action = {"enter": self.action_take_answer, "escape": self.action_let_go}.get(event.key)
@@ -130,9 +133,6 @@ class Answers:
         if self._plain:
             action()
             return True
-        return False
-
-    def takes_text(self, text: str) -> bool:  # noqa: ARG002 - text is for the agent
         return False
 
     def action_take_answer(self, agent_id: str = "") -> None:

@@ -198,9 +198,8 @@ class WayBar(SegmentBar, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         event.stop()
         event.prevent_default()
-        piece = self.target_at(event.x)
-        if piece is not None:
-            self.value = int(piece.target)
+        if target := self.target_at(event.x):
+            self.value = int(target)
 
 
 class Chips(SegmentBar):

@@ -102,8 +102,9 @@ class Guide(Protocol):
 
     def takes(self, event: events.Key) -> bool: ...
 
-    def takes_text(self, text: str) -> bool:
-        """Whether text that was typed at once has such a key."""
+    @property
+    def each_key(self) -> bool:
+        """Whether text that was typed at once must come key by key."""
 
 
 class Keyboard:
@@ -198,7 +199,7 @@ class Keyboard:
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
-        if any(guide.takes_text(run.text) for guide in self.guides):
+        if any(guide.each_key for guide in self.guides):
             return False
         self._main.settle()
         view = self._main.focused

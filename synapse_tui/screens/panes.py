@@ -168,8 +168,8 @@ class PaneActions:
             self._app.perform(action.id, *((name,) if action.takes_key else ()))
         return True
 
-    def takes_text(self, text: str) -> bool:  # noqa: ARG002
-        """Whether text that was typed at once has such a key."""
+    @property
+    def each_key(self) -> bool:
         return self._main.status_bar.arranging
 
     # Scrolling

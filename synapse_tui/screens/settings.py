@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
@@ -34,9 +33,9 @@ from synapse_tui.settings.files import (
 from synapse_tui.settings.schema import AREAS, TABLES
 from synapse_tui.settings.watch import FileWatch
 from synapse_tui.widgets.agent_rows import BESIDE
-from synapse_tui.widgets.fit import Piece, line, pad, shorten, width_of
+from synapse_tui.widgets.fit import Hint, Piece, line, pad, shorten
 from synapse_tui.widgets.option_lists import Choices, SearchInput
-from synapse_tui.widgets.segment_bar import SegmentBar
+from synapse_tui.widgets.segment_bar import HintBar
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.theme_preview import ThemePreview
 
@@ -173,16 +172,17 @@ HINTS = {
     "number": "a whole number",
     "count": "a whole number, 0 or more",
 }
-Hint = tuple[str, str, str]  # a key, what it does, and the screen's action
-BROWSING: Sequence[Hint] = (
-    *(("↑↓", "choose", ""), ("Enter", "change", "change"), ("Del", "unset", "unset")),
-    *(("Tab", "next area", "area(1)"), ("/", "find", "find"), ("Esc", "close", "leave")),
+BROWSING = (
+    *(Hint("↑↓", "choose"), Hint("Enter", "change", "change"), Hint("Del", "unset", "unset")),
+    *(Hint("Tab", "next area", "area(1)"), Hint("/", "find", "find"), Hint("Esc", "close", "leave")),
 )
-EDITING: Sequence[Hint] = (
-    *(("Enter", "keep", "keep"), ("Tab", "where", "app.focus_next"), ("Esc", "as it was", "leave")),
+EDITING = (
+    Hint("Enter", "keep", "keep"),
+    Hint("Tab", "where", "app.focus_next"),
+    Hint("Esc", "as it was", "leave"),
 )
-LINES_EDITING: Sequence[Hint] = (("^S", "keep", "keep"), *EDITING[1:])
-FINDING: Sequence[Hint] = (("Enter", "choose", "change"), ("Esc", "show all", "leave"))
+LINES_EDITING = (Hint("^S", "keep", "keep"), *EDITING[1:])
+FINDING = (Hint("Enter", "choose", "change"), Hint("Esc", "show all", "leave"))
 
 
 class SettingsActions:
@@ -217,19 +217,8 @@ class SettingsActions:
         self._app.notice(f"colours: {name}, {kept}")
 
 
-class Hints(SegmentBar):
-    """Keys that may be pressed, and what they do; each can be clicked."""
-
-    shown: reactive[Sequence[Hint]] = reactive(())
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        row: list[Piece] = [Piece("  ")]
-        for key, what, action in self.shown:
-            hint = [Piece(key, "bold $accent", action), Piece(f" {what}", "$muted", action), Piece("  ")]
-            if width_of([*row, *hint]) > width:
-                break
-            row += hint
-        return row, ()
+class Hints(HintBar):
+    EDGE = 2
 
 
 class Areas(Choices, can_focus=False):
@@ -372,7 +361,8 @@ class SettingsScreen(Dialog[None]):
         for name, shown in (("areas", not (narrow and editing)), ("results", not (narrow and editing))):
             self.query_one(f"#{name}").display = shown
         self.query_one("#editor").display = editing or not narrow
-        keys, entry = BROWSING, self._entry
+        keys: Sequence[Hint] = BROWSING
+        entry = self._entry
         if self.focused is self.query_one("#query"):
             keys = FINDING
         elif editing:

@@ -20,10 +20,10 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.widgets.fit import pad
+from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line
-from synapse_tui.widgets.tour import ROOMY, Hint, Page, Runs
+from synapse_tui.widgets.tour import ROOMY, Page, Runs
 
 from .messages import MessageActions
 from .new_agent import Find, NewAgentActions
@@ -229,12 +229,9 @@ class Tour:
             self.typed()
         return False
 
-    def takes_text(self, text: str) -> bool:
-        """The same for text that was typed at once."""
-        if self._step is not None and text == _KEYS["space"] and self._is_free():
-            return True
-        self.typed()
-        return False
+    @property
+    def each_key(self) -> bool:
+        return self._step is not None
 
     def typed(self) -> None:
         self._typed_at = self.clock()
@@ -325,10 +322,10 @@ class Tour:
     def _leaving(self) -> list[Hint]:
         """The hints that every step has; without its keys where those would go to an agent."""
         if self._is_free():
-            return [("→", "next", "right"), ("Esc", "end the tour", "escape")]
+            return [Hint("→", "next", "right"), Hint("Esc", "end the tour", "escape")]
         keymap = self._app.keymap
         way = f"{key_label(keymap.leader)} {leader_label(keymap.find('tour'))}"
-        return [(way, "end the tour", "escape")]
+        return [Hint(way, "end the tour", "escape")]
 
     def _hello(self, step: Step) -> Page:
         title = "Let one write to the other"
@@ -363,7 +360,7 @@ class Tour:
                 ("your draft is in the composer.", _STRONG),
             ]
             why = "Press Enter: your line is sent, and the message follows by itself."
-            return Page(title, [about], why, [("Enter", "send your line", "enter")])
+            return Page(title, [about], why, [Hint("Enter", "send your line", "enter")])
         about = [("Type a few words into one of the panes, ", ""), ("without Enter.", _STRONG)]
         why = "Meanwhile the other agent writes to this one, and you see what happens."
         return Page(title, [about], why, self._doing("type it for me"))
@@ -395,7 +392,7 @@ class Tour:
             (" does not.", ""),
         ]
         why = "Keys typed before the dialog opened do not count, so no answer is given by accident."
-        return Page(title, [about], why, [("1", "Yes", "1"), ("3", "No", "3")])
+        return Page(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
 
     def _install(self) -> Page:
         profiles = [each for each in self._host.profiles.profiles.values() if each.install]
@@ -411,13 +408,13 @@ class Tour:
                 *about[1:],
             ]
         why = f"Then {way} opens it here, or run: synapse-tui claude codex"
-        return Page("Your own agents", about, why, [("Esc", "close", "escape")])
+        return Page("Your own agents", about, why, [Hint("Esc", "close", "escape")])
 
     def _doing(self, word: str) -> list[Hint]:
         session = self._host.agents.get(self._main.active)
         if session is None or session.report.state is AgentState.STARTING:
-            return [("", "in a moment: the agents are starting", "space")]
-        return [("Space", word, "space")] if self._is_free() else [("", word, "space")]
+            return [Hint("", "in a moment: the agents are starting", "space")]
+        return [Hint("Space" if self._is_free() else "", word, "space")]
 
     def _active_name(self) -> str:
         session = self._host.agents.get(self._main.active)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import events
-from textual.content import Content
-from textual.geometry import Size
-from textual.message import Message
-from textual.reactive import reactive
-from textual.widget import Widget
+from textual.geometry import Offset, Size
 
 from synapse_tui.dataclass import dataclass
 
-from .fit import Piece, fill, shorten, width_of
+from .fit import Hint, Piece, fill, hint_row, shorten, width_of
+from .segment_bar import PaneOverlay
 from .states import Mark
 from .text import markdown_line, one_line, since, wrapped
 
@@ -52,22 +47,15 @@ class AnswerView:
         return f"{self.name} {self.verb}" + (f" +{self.earlier}" if self.earlier else "")
 
 
-@dataclass(frozen=True, slots=True)
-class CardKey:
-    key: str
-    word: str
-    action: str
-
-
 def draw_card(
-    view: AnswerView, keys: Sequence[CardKey], room: Size, age: float
+    view: AnswerView, keys: Sequence[Hint], room: Size, age: float
 ) -> Sequence[tuple[Sequence[Piece], Sequence[Piece]]]:
     """Return the rows of a card, left and right sides, for the columns and rows over the composer."""
     width = min(room.width, WIDEST)
     most = min(TEXT_ROWS, max(1, room.height * 2 // 3 - 2))
     edge = Piece("▌", f"${view.mark.colour}")
     lines = wrapped(_plain(view.text, most), width - _INDENT - 1)
-    keys_row = [edge, *_key_pieces(keys, width - _EDGE)]
+    keys_row = [edge, Piece(" "), *_key_row(keys, width - _EDGE - 1)]
     right = [Piece(f" {since(age)} ", "$faint")]
     name = shorten(one_line(view.name), max(4, width - width_of(right) - cell_len(view.verb) - 9), "middle")
     head = [edge, Piece(f" {view.mark.glyph} ", f"${view.mark.colour}"), Piece(name, "bold $ink")]
@@ -101,93 +89,33 @@ def _plain(text: str, most: int) -> str:
     return "\n".join(kept)
 
 
-def _key_pieces(keys: Sequence[CardKey], width: int) -> list[Piece]:
-    """Return the hints that fit, whole ones only; the middle ones are left out first."""
+def _key_row(keys: Sequence[Hint], width: int) -> list[Piece]:
+    """Return the hints that fit; the middle ones are left out first."""
     wanted = list(keys)
-    while wanted and 1 + sum(cell_len(f"{each.key} {each.word}") + 2 for each in wanted) - 2 > width:
+    while wanted and len(hint_row(wanted, width)) < 3 * len(wanted) - 1:
         del wanted[len(wanted) // 2]
-    pieces = [Piece(" ")]
-    for each in wanted:
-        gap = [Piece("  ")] if len(pieces) > 1 else []
-        key = Piece(each.key, "bold $accent", each.action)
-        pieces += [*gap, key, Piece(f" {each.word}", "$muted", each.action)]
-    return pieces
+    return hint_row(wanted, width)
 
 
-class AnswerCard(Widget, can_focus=False):
+class AnswerCard(PaneOverlay):
     """Shows an answer over the composer's upper edge; its hints can be clicked. Never covers the composer."""
-
-    DEFAULT_CSS = """
-    AnswerCard {
-        position: absolute; display: none; width: 12; height: 3; overflow: hidden;
-        background: $panel; color: $ink; text-wrap: nowrap;
-    }
-    """
-    ALLOW_SELECT: ClassVar[bool] = False
-
-    hovered: reactive[str] = reactive("")  # action under the pointer
-
-    @dataclass
-    class Chosen(Message):
-        action: str
 
     def __init__(self) -> None:
         super().__init__()
         self.view: AnswerView | None = None
-        self._keys: Sequence[CardKey] = ()
+        self._keys: Sequence[Hint] = ()
         self._age = 0.0
         self._room = Size(0, 0)
-        self._rows: Sequence[Sequence[Piece]] = ()
 
-    def show(self, view: AnswerView | None, keys: Sequence[CardKey], age: float) -> None:
+    def show(self, view: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
         self.view, self._keys, self._age = view, keys, age
         self.place(self._room)
 
     def place(self, room: Size) -> None:
         """Draw the card for the columns and rows over the composer; hide it if there are too few."""
         self._room = room
-        if self.view is None or room.height < LEAST_ROWS:
-            self._rows, self.display = (), False
-            return
         width = min(room.width, WIDEST)
-        drawn = draw_card(self.view, self._keys, room, self._age)
-        rows = [fill(left, right, width) for left, right in drawn]
-        if rows != self._rows or not self.display:
-            self._rows = rows
-            self.refresh()
-        self.styles.width, self.styles.height = width, len(rows)
-        self.styles.offset = (0, room.height - len(rows))
-        self.display = True
-
-    def render(self) -> Content:
-        lines = (Content.assemble(*((piece.text, self._style(piece)) for piece in row)) for row in self._rows)
-        return Content("\n").join(lines)
-
-    def _style(self, piece: Piece) -> str:
-        return f"{piece.style} on $raised" if piece.target and piece.target == self.hovered else piece.style
-
-    def _action_at(self, x: int, y: int) -> str:
-        for piece in self._rows[y] if 0 <= y < len(self._rows) else ():
-            if x < piece.width:
-                return piece.target
-            x -= piece.width
-        return ""
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        event.stop()
-        self.hovered = self._action_at(event.x, event.y)
-
-    def on_leave(self) -> None:
-        self.hovered = ""
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        event.stop()
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        event.stop()
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        action = self._action_at(event.x, event.y)
-        if action:
-            self.post_message(self.Chosen(action))
+        rows: list[list[Piece]] = []
+        if self.view is not None and room.height >= LEAST_ROWS:
+            rows = [fill(*row, width) for row in draw_card(self.view, self._keys, room, self._age)]
+        self.lay(rows, width, Offset(0, room.height - len(rows)))

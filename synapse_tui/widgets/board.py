@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textual import events
 from textual.geometry import Region
-from textual.reactive import var
-from textual.strip import Strip
 from textual.timer import Timer
 
 from synapse_tui.actions import BOARD_KEYS
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
-from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Hint, Memo, Readiness, draw
+from .board_drawing import Asked, BoardView, Choice, Detail, Happening, Memo, Readiness, draw
 from .board_model import BoardModel, Row
-from .fit import Piece
+from .fit import Hint, Piece
 from .segment_bar import PieceWidget
 from .states import SPINNER_INTERVAL
 
@@ -109,9 +107,6 @@ class Board(PieceWidget, can_focus=True):
     """Draws the board and handles its keys; only cells that changed are drawn again."""
 
     DEFAULT_CSS = "Board { width: 1fr; height: 1fr; background: $ground; color: $ink; display: none; }"
-    ALLOW_SELECT: ClassVar[bool] = False
-
-    hovered: var[str] = var("")  # target under the pointer
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         super().__init__()
@@ -204,9 +199,6 @@ class Board(PieceWidget, can_focus=True):
         self._lines = []
         self.look()
 
-    def watch_hovered(self) -> None:
-        self._draw()
-
     def show_notice(self, notice: Sequence[Piece]) -> None:
         self.notice = notice
         self._draw()
@@ -227,8 +219,7 @@ class Board(PieceWidget, can_focus=True):
             self.answering.whole = drawing.whole or self._asked is None
             view = replace(view, readiness=self.answering.readiness(self.clock()))
             drawing = draw(view, self.size.width, self.size.height, self._memo)
-        lines = [self._hover(line) for line in drawing.lines] if self.hovered else drawing.lines
-        self._show_lines(lines)
+        self._show_lines(drawing.lines)
         self._plan()
 
     def _view(self) -> BoardView:
@@ -250,13 +241,11 @@ class Board(PieceWidget, can_focus=True):
             self._frame,
         )
 
-    def _hover(self, line: Line) -> Line:
-        return [
-            replace(piece, style=f"{piece.style} on $raised".strip())
-            if piece.target == self.hovered and "$select" not in piece.style
-            else piece
-            for piece in line
-        ]
+    def _style(self, piece: Piece) -> str:
+        return piece.style if "$select" in piece.style else super()._style(piece)
+
+    def lines(self) -> Sequence[Line]:
+        return self._lines
 
     def _show_lines(self, lines: list[Line]) -> None:
         before, self._lines = self._lines, lines
@@ -282,11 +271,6 @@ class Board(PieceWidget, can_focus=True):
         if timer is not None:
             timer.stop()
         return self.set_timer(max(seconds, 0.01), work) if seconds is not None else None
-
-    def render_line(self, y: int) -> Strip:
-        if y >= len(self._lines):
-            return Strip.blank(self.size.width)
-        return self.strip_of((piece.text, piece.style) for piece in self._lines[y])
 
     # Keys
 
@@ -395,19 +379,6 @@ class Board(PieceWidget, can_focus=True):
         self._look_at_chosen()
 
     # The mouse
-
-    def target_at(self, x: int, y: int) -> str:
-        for piece in self._lines[y] if 0 <= y < len(self._lines) else ():
-            if x < piece.width:
-                return piece.target
-            x -= piece.width
-        return ""
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self.hovered = self.target_at(event.x, event.y)
-
-    def on_leave(self) -> None:
-        self.hovered = ""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._pressed_on = self.target_at(event.x, event.y)

@@ -18,7 +18,7 @@ from synapse_tui.git_changes import FolderChange
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import Row
-from .fit import Piece, fill, shorten, width_of
+from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .states import HELD, State
 from .text import one_line, plural, since, wrap_words, wrapped_line
 
@@ -97,13 +97,6 @@ class Happening:
     colour: str
     who: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    key: str
-    word: str
-    target: str = ""  # the key that a click presses; the first one by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,18 +195,7 @@ def _foot(view: BoardView, width: int) -> Line:
             Piece("  "),
         ]
         room -= width_of(left) - EDGE
-    for number, hint in enumerate(view.hints):
-        target = f"key:{hint.target or hint.key}"
-        gap = "  " if number else ""
-        pieces = [
-            Piece(gap),
-            Piece(hint.key, "bold $accent", target),
-            Piece(f" {hint.word}", "$muted", target),
-        ]
-        if width_of(pieces) > room:
-            break
-        left += pieces
-        room -= width_of(pieces)
+    left += hint_row((hint._replace(target=f"key:{hint.target}") for hint in view.hints), room)
     return fill(left, [*view.notice, Piece(" " * EDGE)] if view.notice else [], width)
 
 

@@ -342,7 +342,7 @@ class Deck(FaultTolerant, Container):
 
     def _button_at(self, event: events.MouseEvent) -> bool:
         widget, region = self.screen.get_widget_at(event.screen_x, event.screen_y)
-        return isinstance(widget, SegmentBar) and widget.target_at(event.screen_x - region.x) is not None
+        return isinstance(widget, SegmentBar) and bool(widget.target_at(event.screen_x - region.x))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         rule = self.dragged

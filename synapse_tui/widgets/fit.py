@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
@@ -87,6 +87,29 @@ class Piece:
     def within(self, width: int) -> Piece:
         text = shorten(self.text, width, self.cut or "end")
         return self if text == self.text else Piece(text, self.style, self.target, self.tip, self.cut)
+
+
+class Hint(NamedTuple):
+    """A key that may be pressed, what it does, and the target of a click."""
+
+    key: str
+    word: str
+    target: str = ""
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [Piece(self.key, "bold $accent", self.target), Piece(f" {self.word}", "$muted", self.target)]
+
+
+def hint_row(hints: Iterable[Hint], width: int, gap: int = 2) -> list[Piece]:
+    """Return the hints that fit, whole ones only, beginning with the first."""
+    row: list[Piece] = []
+    for hint in hints:
+        added = [*([Piece(" " * gap)] if row else []), *hint.pieces]
+        if width_of([*row, *added]) > width:
+            break
+        row += added
+    return row
 
 
 def width_of(pieces: Iterable[Piece]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from textual import events
 from textual.content import Content
@@ -18,8 +18,8 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
 
 from .error_handling import FaultTolerant
-from .fit import Piece, pad, width_of
-from .segment_bar import SegmentBar
+from .fit import Hint, pad
+from .segment_bar import HintBar
 
 COLUMN = 26  # cells per entry
 KEY = 5  # cells for its key
@@ -107,44 +107,43 @@ def keys_of(app: object) -> Keymap:
     return app.keymap if isinstance(app, Keyed) else Keymap()
 
 
-# key, label, and the section's action
-Hint: TypeAlias = tuple[str, str, str]
 MESSAGES = "messages"  # the section shown before any had the focus
 # by section (the id of its list), in at most two rows
 HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
-    "agents": ((("Enter", "go to", "select"),),),
+    "agents": ([Hint("Enter", "go to", "select")],),
     MESSAGES: (
-        (
-            ("Enter", "open", "command('show')"),
-            ("c", "cancel", "command('cancel')"),
-            ("h", "hold/release", "command('hold')"),
-        ),
-        (
-            ("s", "send now", "command('send_now')"),
-            ("⇧↑", "earlier", "command('earlier')"),
-            ("⇧↓", "later", "command('later')"),
-        ),
+        [
+            Hint("Enter", "open", "command('show')"),
+            Hint("c", "cancel", "command('cancel')"),
+            Hint("h", "hold/release", "command('hold')"),
+        ],
+        [
+            Hint("s", "send now", "command('send_now')"),
+            Hint("⇧↑", "earlier", "command('earlier')"),
+            Hint("⇧↓", "later", "command('later')"),
+        ],
     ),
     "locks": (
-        (
-            ("Enter", "open", "choose('show_file')"),
-            ("r", "release", "choose('release_lock')"),
-            ("t", "take", "choose('take_lock')"),
-        ),
+        [
+            Hint("Enter", "open", "choose('show_file')"),
+            Hint("r", "release", "choose('release_lock')"),
+            Hint("t", "take", "choose('take_lock')"),
+        ],
     ),
     "externals": (
-        (
-            ("Enter", "open", "select"),
-            ("c", "card", "command('external_card')"),
-            ("x", "remove", "command('remove_external')"),
-        ),
+        [
+            Hint("Enter", "open", "select"),
+            Hint("c", "card", "command('external_card')"),
+            Hint("x", "remove", "command('remove_external')"),
+        ],
     ),
-    "peers": ((("Enter", "write", "select"),),),
+    "peers": ([Hint("Enter", "write", "select")],),
 }
 
 
-class SidebarKeys(SegmentBar):
+class SidebarKeys(HintBar):
     DEFAULT_CSS = "SidebarKeys { background: $panel; }"
+    EDGE = 1
 
     section: var[str] = var(MESSAGES)
 
@@ -153,12 +152,4 @@ class SidebarKeys(SegmentBar):
         self._place = row
 
     def watch_section(self) -> None:
-        self.refresh()
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        shown: list[Piece] = []
-        for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
-            hint = [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
-            if width_of(shown) + width_of(hint) <= width:
-                shown += hint
-        return shown, []
+        self.shown = next(iter(HINTS[self.section][self._place :]), ())

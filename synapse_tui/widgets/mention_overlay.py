@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
-from textual import events
-from textual.content import Content
 from textual.geometry import Offset, Size
-from textual.message import Message
-from textual.widget import Widget
+from textual.strip import Strip
 
-from synapse_tui.addresses import Address, Completion
+from synapse_tui.addresses import Address
 from synapse_tui.dataclass import dataclass
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 
-from .fit import shorten
+from .fit import Piece, fill, shorten
+from .segment_bar import PaneOverlay
 from .text import one_line, wrap_at_cursor, wrap_words
 
 WIDEST = 64
@@ -34,10 +31,9 @@ _PROBLEM_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class DrawnMention:
-    lines: tuple[Content, ...]  # including the frame, all equally wide
+    lines: Sequence[Sequence[Piece]]  # including the frame, all equally wide; a choice's target is its index
     size: Size  # in cells
     cursor: Offset  # position of the cursor inside
-    choices: dict[int, int]  # line number to index of the completion on it
 
 
 def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
@@ -45,7 +41,7 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     inner = width - _FRAME
     rest = max(1, height - 2)
     words = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
-    problem = [Content.styled(row, "$fail") for row in words]
+    problem = [[Piece(row, "$fail")] for row in words]
     rest -= len(problem)
     typed, style = (view.text, "$ink") if view.composing else (view.address, "bold $accent")
     rows, cursor = wrap_at_cursor(typed, view.cursor, inner)
@@ -53,18 +49,13 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
     first += max(0, cursor.y - first - len(shown) + 1)
     shown = rows[first : first + len(shown)]
-    body = [Content.styled(row, style) for row in shown]
+    body = [[Piece(row, style)] for row in shown]
     if view.composing and not typed:
-        body = [Content.styled(shorten("message…", inner), "$faint")]
+        body = [[Piece(shorten("message…", inner), "$faint")]]
     choices = _choices(view, rest - len(body), inner)
-    lines = [_top(view, width)]
-    lines += [_framed(row, inner) for row in (*body, *problem)]
-    numbers = {len(lines) + number: index for number, (index, _) in enumerate(choices)}
-    lines += [_framed(row, inner) for _, row in choices]
-    lines.append(_edge("╰", _keys(view), "╯", width, "$muted"))
-    return DrawnMention(
-        tuple(lines), Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first), numbers
-    )
+    framed = [_framed(row, inner) for row in (*body, *problem, *choices)]
+    lines = [_top(view, width), *framed, _edge("╰", _keys(view), "╯", width, "$muted")]
+    return DrawnMention(lines, Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first))
 
 
 def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
@@ -90,7 +81,7 @@ def _keys(view: MentionView) -> str:
     return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
 
 
-def _top(view: MentionView, width: int) -> Content:
+def _top(view: MentionView, width: int) -> list[Piece]:
     title = (
         "message an agent" if not view.composing else f"→ {view.target}" if view.target else "→ which one?"
     )
@@ -100,35 +91,33 @@ def _top(view: MentionView, width: int) -> Content:
     return _edge("╭", title, "╮", width, "bold $accent")
 
 
-def _edge(left: str, title: str, right: str, width: int, style: str) -> Content:
+def _edge(left: str, title: str, right: str, width: int, style: str) -> list[Piece]:
     title = shorten(one_line(title), width - 6)
-    fill = width - 5 - cell_len(title)
-    return Content.assemble((f"{left}─ ", "$accent"), (title, style), (f" {'─' * fill}{right}", "$accent"))
+    rule = "─" * (width - 5 - cell_len(title))
+    return [Piece(f"{left}─ ", "$accent"), Piece(title, style), Piece(f" {rule}{right}", "$accent")]
 
 
-def _framed(row: Content, inner: int) -> Content:
-    blank = " " * max(0, inner - row.cell_length)
-    return Content.assemble(("│ ", "$accent"), row, (f"{blank} │", "$accent"))
+def _framed(row: Sequence[Piece], inner: int) -> list[Piece]:
+    return [Piece("│ ", "$accent"), *fill(row, (), inner), Piece(" │", "$accent")]
 
 
-def _choices(view: MentionView, rows: int, inner: int) -> list[tuple[int, Content]]:
+def _choices(view: MentionView, rows: int, inner: int) -> list[list[Piece]]:
     count = min(rows, _CHOICES, len(view.completions))
     if count <= 0:
         return []
     first = max(0, min(view.selected - count // 2, len(view.completions) - count))
-    indices = range(first, first + count)
-    return [(index, _choice(view.completions[index], index == view.selected, inner)) for index in indices]
+    return [_choice(view, index, inner) for index in range(first, first + count)]
 
 
-def _choice(completion: Completion, selected: bool, inner: int) -> Content:
+def _choice(view: MentionView, index: int, inner: int) -> list[Piece]:
+    completion, selected = view.completions[index], index == view.selected
     name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
-    about = _targets_text(completion.targets)
     room = inner - cell_len(name) - 2
-    about = shorten(one_line(about), room) if room > 3 else ""
+    about = shorten(one_line(_targets_text(completion.targets)), room) if room > 3 else ""
     gap = " " * (inner - cell_len(name) - cell_len(about))
     if selected:
-        return Content.styled(f"{name}{gap}{about}", "bold $ink on $select")
-    return Content.assemble((name, "$ink"), gap, (about, "$faint"))
+        return [Piece(f"{name}{gap}{about}", "bold $ink on $select", str(index))]
+    return [Piece(name + gap, "$ink", str(index)), Piece(about, "$faint", str(index))]
 
 
 def _targets_text(targets: Sequence[Address]) -> str:
@@ -137,20 +126,8 @@ def _targets_text(targets: Sequence[Address]) -> str:
     return "external agent" if targets[0].external else targets[0].agent_id
 
 
-class MentionOverlay(Widget, can_focus=False):
-    """Shows the mention being typed at the pane's cursor; the pane keeps the focus."""
-
-    DEFAULT_CSS = """
-    MentionOverlay {
-        position: absolute; display: none; width: 12; height: 3; overflow: hidden;
-        background: $panel; color: $ink; text-wrap: nowrap;
-    }
-    """
-    ALLOW_SELECT: ClassVar[bool] = False
-
-    @dataclass
-    class Chosen(Message):
-        index: int
+class MentionOverlay(PaneOverlay):
+    """Shows the mention being typed at the pane's cursor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,16 +149,13 @@ class MentionOverlay(Widget, can_focus=False):
             self.stale = False
         if view is None or not pane:
             self.drawn = self._above = None
-            self.display = False
+            self.lay((), 0, self._place)
             return
         self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor))
         width, height = self.drawn.size
         row, self._above = place_mention(pane, anchor, height, above=self._above)
         self._place = Offset(max(0, min(anchor.x - 2, pane.width - width)), row)
-        self.styles.width, self.styles.height = width, height
-        self.styles.offset = (self._place.x, self._place.y)
-        self.display = True
-        self.refresh()
+        self.lay(self.drawn.lines, width, self._place)
 
     def place_again(self, pane: Size, anchor: Offset) -> None:
         """Reposition the overlay after a resize; it is stale until painted."""
@@ -190,12 +164,6 @@ class MentionOverlay(Widget, can_focus=False):
             self._above = None
             self.show(self._view, pane, anchor)
 
-    def render(self) -> Content:
+    def render_line(self, y: int) -> Strip:
         self.stale = False
-        return Content("\n").join(self.drawn.lines) if self.drawn is not None else Content("")
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        event.stop()
-        index = self.drawn.choices.get(event.y) if self.drawn is not None else None
-        if index is not None:
-            self.post_message(self.Chosen(index))
+        return super().render_line(y)

@@ -17,10 +17,10 @@ from textual.widget import Widget
 from synapse_tui.dataclass import dataclass
 from synapse_tui.model import ExitStatus
 
-from .answer_card import AnswerCard, AnswerView, CardKey
+from .answer_card import AnswerView
 from .error_handling import FaultTolerant
-from .fit import Piece, shorten, width_of
-from .segment_bar import SegmentBar
+from .fit import Hint, Piece, shorten, width_of
+from .segment_bar import PaneOverlay, SegmentBar
 from .states import ENDED, HELD, READY, STARTING, Mark
 from .terminal_view import TerminalView
 from .text import one_line, since
@@ -292,7 +292,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     def _forget_delivery(self) -> None:
         self.delivery = None
 
-    def show_answer(self, answer: AnswerView | None, keys: Sequence[CardKey], age: float) -> None:
+    def show_answer(self, answer: AnswerView | None, keys: Sequence[Hint], age: float) -> None:
         """Show an answer over the composer, or in the title while that would cover something."""
         self.answer = answer
         if answer is not None and self.delivery is not None and self.delivery.settled:
@@ -308,18 +308,15 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     def watch_zoomed(self, zoomed: bool) -> None:
         self._title.zoomed = zoomed
 
+    @on(PaneOverlay.Pressed)
     @on(SegmentBar.Pressed)
-    def _pressed(self, event: SegmentBar.Pressed) -> None:
+    def _pressed(self, event: SegmentBar.Pressed | PaneOverlay.Pressed) -> None:
         event.stop()
         target = event.target
         if target.startswith("task:"):
             self.post_message(self.Asked(self.agent_id, "show", target.removeprefix("task:")))
         else:
             self.post_message(self.Asked(self.agent_id, target))  # type: ignore[arg-type]
-
-    def on_answer_card_chosen(self, event: AnswerCard.Chosen) -> None:
-        event.stop()
-        self.post_message(self.Asked(self.agent_id, event.action))  # type: ignore[arg-type]
 
     def on_click(self, event: events.Click) -> None:
         event.stop()

@@ -1,14 +1,15 @@
-"""Rows of clickable pieces of text: the base of tabs, titles and the status bar."""
+"""Rows of clickable pieces of text: the base of tabs, titles, the status bar, the board and overlays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
 from textual.content import Content
+from textual.geometry import Offset
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
@@ -18,21 +19,36 @@ from textual.widget import Widget
 from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
-from .fit import Piece, fill
+from .fit import Hint, Piece, fill, hint_row
 
 
 class PieceWidget(FaultTolerant, Widget):
-    """Draws lines of pieces, whose styles are computed once."""
+    """Draws lines of pieces, whose styles are computed once, and marks the one under the pointer."""
 
+    HOVER: ClassVar[str] = "on $raised"
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    hovered: reactive[str] = reactive("")  # target under the pointer
     _base: Style | None = None  # the style for which `_looks` was computed
     _looks: dict[str, RichStyle]
 
-    def strip_of(self, pieces: Iterable[tuple[str, str]]) -> Strip:
-        """Draw a line of texts and their styles, as in Textual's markup."""
+    def lines(self) -> Sequence[Sequence[Piece]]:
+        raise NotImplementedError
+
+    def render(self) -> Content:
+        lines = (
+            Content.assemble(*((each.text, self._style(each)) for each in line)) for line in self.lines()
+        )
+        return Content("\n").join(lines)
+
+    def render_line(self, y: int) -> Strip:
+        lines = self.lines()
+        if y >= len(lines):
+            return Strip.blank(self.size.width)
         base = self.visual_style
         if base != self._base:
             self._base, self._looks = base, {}
-        return Strip(Segment(text, self._look(base, style)) for text, style in pieces)
+        return Strip(Segment(each.text, self._look(base, self._style(each))) for each in lines[y])
 
     def _look(self, base: Style, style: str) -> RichStyle:
         look = self._looks.get(style)
@@ -40,9 +56,33 @@ class PieceWidget(FaultTolerant, Widget):
             look = self._looks[style] = (base + self._get_style(style)).rich_style
         return look
 
+    def _style(self, piece: Piece) -> str:
+        if piece.target and piece.target == self.hovered:
+            return f"{piece.style} {self.HOVER}".strip()
+        return piece.style
+
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._base = None
+
+    def piece_at(self, x: int, y: int = 0) -> Piece | None:
+        """Return the piece there, if it can be clicked."""
+        lines = self.lines()
+        for piece in lines[y] if 0 <= y < len(lines) else ():
+            if x < piece.width:
+                return piece if piece.target else None
+            x -= piece.width
+        return None
+
+    def target_at(self, x: int, y: int = 0) -> str:
+        piece = self.piece_at(x, y)
+        return piece.target if piece is not None else ""
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self.hovered = self.target_at(event.x, event.y)
+
+    def on_leave(self) -> None:
+        self.hovered = ""
 
 
 class SegmentBar(PieceWidget, can_focus=False):
@@ -53,7 +93,7 @@ class SegmentBar(PieceWidget, can_focus=False):
         height: 1; width: 1fr; background: $ground; color: $ink; text-wrap: nowrap; text-overflow: clip;
     }
     """
-    ALLOW_SELECT: ClassVar[bool] = False
+    HOVER = "underline"
 
     @dataclass
     class Pressed(Message):
@@ -65,48 +105,85 @@ class SegmentBar(PieceWidget, can_focus=False):
         def control(self) -> SegmentBar:
             return self.bar
 
-    hovered: reactive[str] = reactive("")  # target under the pointer
-
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         raise NotImplementedError
 
-    def render(self) -> Content:
-        return Content.assemble(*((piece.text, self._style(piece)) for piece in self._row()))
-
-    def render_line(self, y: int) -> Strip:
-        if y:
-            return Strip.blank(self.size.width)
-        return self.strip_of((piece.text, self._style(piece)) for piece in self._row())
-
-    def _row(self) -> list[Piece]:
+    def lines(self) -> Sequence[Sequence[Piece]]:
         width = self.size.width
-        return fill(*self.pieces(width), width)
-
-    def _style(self, piece: Piece) -> str:
-        if piece.target and piece.target == self.hovered:
-            return f"{piece.style} underline".strip()
-        return piece.style
-
-    def target_at(self, x: int) -> Piece | None:
-        for piece in self._row():
-            if x < piece.width:
-                return piece if piece.target else None
-            x -= piece.width
-        return None
+        return [fill(*self.pieces(width), width)]
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        piece = self.target_at(event.x)
-        self.hovered = piece.target if piece else ""
+        piece = self.piece_at(event.x)
         self.tooltip = Content(piece.tip) if piece and piece.tip else None
 
-    def on_leave(self) -> None:
-        self.hovered = ""
+    def on_click(self, event: events.Click) -> None:
+        target = self.target_at(event.x)
+        if target:
+            event.stop()
+            self.post_message(self.Pressed(self, target, event.button))
+
+
+class HintBar(SegmentBar):
+    """Keys that may be pressed, and what they do; each can be clicked."""
+
+    shown: reactive[Sequence[Hint]] = reactive(())
+    GAP: ClassVar[int] = 2
+    EDGE: ClassVar[int] = 0
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        return [Piece(" " * self.EDGE), *hint_row(self.shown, width - self.EDGE, self.GAP)], ()
+
+
+class PaneOverlay(PieceWidget, can_focus=False):
+    """Lies over a part of a pane; the pane keeps the focus. A click posts `Pressed` with its target."""
+
+    DEFAULT_CSS = """
+    PaneOverlay {
+        position: absolute; display: none; width: 12; height: 3; overflow: hidden;
+        background: $panel; color: $ink; text-wrap: nowrap;
+    }
+    """
+
+    @dataclass
+    class Pressed(Message):
+        overlay: PaneOverlay
+        target: str
+
+        @property
+        def control(self) -> PaneOverlay:
+            return self.overlay
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: Sequence[Sequence[Piece]] = ()
+
+    def lines(self) -> Sequence[Sequence[Piece]]:
+        return self._lines
+
+    def lay(self, lines: Sequence[Sequence[Piece]], width: int, at: Offset) -> None:
+        """Show lines at a place of the pane; none hide the overlay."""
+        if lines != self._lines or not self.display:
+            self._lines = lines
+            self.refresh()
+        if lines:
+            self.styles.width, self.styles.height = width, len(lines)
+            self.styles.offset = (at.x, at.y)
+        self.display = bool(lines)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        event.stop()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        event.stop()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        event.stop()
 
     def on_click(self, event: events.Click) -> None:
-        piece = self.target_at(event.x)
-        if piece is not None:
-            event.stop()
-            self.post_message(self.Pressed(self, piece.target, event.button))
+        event.stop()
+        target = self.target_at(event.x, event.y)
+        if target:
+            self.post_message(self.Pressed(self, target))
 
 
 class Section(SegmentBar):

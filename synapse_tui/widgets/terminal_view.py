@@ -21,11 +21,13 @@ from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
 
-from .answer_card import AnswerCard, AnswerView, CardKey
+from .answer_card import AnswerCard, AnswerView
+from .fit import Hint
 from .mention_overlay import MentionOverlay
 from .painting import DEFAULT_SHAPE, HIDDEN, PaneOutput, Placement, RowPainter
 from .pane_keys import Interceptor, PaneKeys, key_event
 from .scroll_mode import ScrollMode, Selection, Unit
+from .segment_bar import PaneOverlay
 from .strips import Highlight, Pens, Span, color_code, highlights_of
 from .text import one_line
 from .viewport import Point, Viewport, wide_end
@@ -455,7 +457,7 @@ class TerminalView(Widget, can_focus=True):
         self._place_answer()
         self.request_frame()
 
-    def show_answer(self, view: AnswerView | None, keys: Sequence[CardKey] = (), age: float = 0.0) -> None:
+    def show_answer(self, view: AnswerView | None, keys: Sequence[Hint] = (), age: float = 0.0) -> None:
         self.answer.show(view, keys, age)
         self._place_answer()
 
@@ -604,9 +606,10 @@ class TerminalView(Widget, can_focus=True):
         """Whether a message to another agent is being typed here."""
         return self._keys.mentioning
 
-    def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
-        event.stop()
-        self._keys.choose(event.index)
+    def on_pane_overlay_pressed(self, event: PaneOverlay.Pressed) -> None:
+        if event.overlay is self.mention:
+            event.stop()
+            self._keys.choose(int(event.target))
 
     # Keys and pastes
 

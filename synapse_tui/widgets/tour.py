@@ -14,15 +14,13 @@ from textual.widgets import Static
 from synapse_tui.dataclass import dataclass
 
 from .error_handling import FaultTolerant
-from .fit import Piece
-from .segment_bar import SegmentBar
+from .fit import Hint, Piece
+from .segment_bar import HintBar, SegmentBar
 
 ROOMY = 32  # rows of the window from which nothing is left out
 SIGN = "●━ ━●"
 Runs: TypeAlias = Sequence[tuple[str, str]]
 """Text and its style."""
-Hint: TypeAlias = tuple[str, str, str]
-"""Key, what it does, and the target of a click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +59,11 @@ class TourHead(SegmentBar):
         return left, [Piece(dots, "$accent" if page.step else "$faint")]
 
 
-class TourKeys(SegmentBar):
-    """The keys that work now; targets are `tour('KEY')`, pressed with the mouse."""
+class TourKeys(HintBar):
+    """The keys that work now; targets are what `Tour.press` takes."""
 
     DEFAULT_CSS = "TourKeys { background: $panel; margin-top: 1; }"
-
-    page: var[Page | None] = var(None)
-
-    def watch_page(self) -> None:
-        self.refresh()
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:  # noqa: ARG002
-        found: list[Piece] = []
-        for key, word, target in self.page.hints if self.page is not None else ():
-            found += [Piece(key, "bold $accent", target), Piece(f" {word}", "$muted", target), Piece("   ")]
-        return found, []
+    GAP = 3
 
 
 class TourPanel(FaultTolerant, Horizontal, can_focus=False):
@@ -90,7 +78,6 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
         }
         & Static { height: auto; width: 1fr; margin-top: 1; background: $panel; color: $muted; }
         & #tour-why { color: $muted; }
-        &.-shown { display: block; }
         &.-shown { display: block; layout: horizontal; }
         &.-low #tour-why { display: none; }
         &.-roomy > Vertical { padding: 1 3; }
@@ -122,8 +109,9 @@ class TourPanel(FaultTolerant, Horizontal, can_focus=False):
 
     def watch_page(self, page: Page | None) -> None:
         self.set_class(page is not None, "-shown")
-        self._head.page = self._keys.page = page
+        self._head.page = page
         if page is not None:
+            self._keys.shown = page.hints
             paragraphs = [Content.assemble(*runs) for runs in page.about]
             self._about.update(Content("\n").join(paragraphs))
             self._why.update(Content(page.why))

@@ -13,7 +13,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.content import Artifact
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.messages import MessageDetail
-from synapse_tui.widgets.answer_card import AnswerView, CardKey, draw_card
+from synapse_tui.widgets.answer_card import AnswerView, draw_card
 from synapse_tui.widgets.fit import width_of
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.states import DONE
@@ -305,7 +305,7 @@ async def test_in_the_lowest_window_the_title_says_what_does_not_fit():
 @pytest.mark.parametrize("height", [2, 3, 5, 20])
 @pytest.mark.parametrize("text", ["Yes.", ANSWER * 9, "翻訳" * 80, "x" * 300, "a\n\n\nb"])
 def test_a_card_fits_its_room(width, height, text):
-    keys = [CardKey("^] y", "take", "t"), CardKey("^] v", "read", "r"), CardKey("^] Esc", "let go", "g")]
+    keys = [Hint("^] y", "take", "t"), Hint("^] v", "read", "r"), Hint("^] Esc", "let go", "g")]
     view = AnswerView("1", DONE, "翻訳エージェント", "answers you", text, 0.0, 12)
     rows = draw_card(view, keys, Size(width, height), 8)
     assert 2 <= len(rows) <= max(3, height)

@@ -140,7 +140,7 @@ async def test_settings_are_changed_with_the_mouse(files: Files) -> None:
         await until(lambda: files.read(files.user) == {"env": {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}})
         await until(lambda: not screen.editing)
         hints = screen.query_one(Hints)
-        x = "".join(piece.text for piece in hints._row()).index("Esc")
+        x = "".join(piece.text for piece in hints.lines()[0]).index("Esc")
         await pilot.click(Hints, offset=(x, 0))
         await until(lambda: at_main(app))
 

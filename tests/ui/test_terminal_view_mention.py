@@ -12,6 +12,7 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionInterceptor, MentionView
+from synapse_tui.widgets.fit import width_of
 from synapse_tui.widgets.mention_overlay import (
     draw_mention,
     place_mention,
@@ -221,7 +222,7 @@ def test_every_line_is_as_wide_as_the_frame_and_the_cursor_is_in_it(width, heigh
         names = [f"agent-{number}" for number in range(9)]
         changes = changes | {"completions": tuple(Completion(name, (AGENTS[0],)) for name in names)}
     picture = draw_mention(view(**changes), width, height)
-    assert {line.cell_length for line in picture.lines} == {picture.size.width}
+    assert {width_of(line) for line in picture.lines} == {picture.size.width}
     assert picture.size.height == len(picture.lines) <= max(3, height)
     assert picture.size.region.shrink((1, 2, 1, 2)).grow((0, 1, 0, 0)).contains_point(picture.cursor)
 
