@@ -14,7 +14,7 @@ from synapse_tui.content import Artifact
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.widgets.answer_card import AnswerView, draw_card
-from synapse_tui.widgets.fit import width_of
+from synapse_tui.widgets.fit import Hint, width_of
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.states import DONE
 from synapse_tui.widgets.terminal_view import TerminalView
