@@ -304,12 +304,12 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
     if not seen.answer:
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
         return failed("no answer was seen: the task has no artifact", where)
-    if seen.answer == seen.own_words:  # its own record contains no frame, whatever it repeats
-        return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
-    if after_echo(seen.answer.split("\n"), seen.typed) is not None:
+    # The agent's own record contains no frame, whatever it repeats from earlier answers.
+    shown = "" if seen.answer == seen.own_words else seen.answer
+    if after_echo(shown.split("\n"), seen.typed) is not None:
         prompt = Advice("composer.row", "what stands before the message there", brief(seen.answer))
         return failed(f"the artifact holds the message itself: {brief(seen.answer)}", prompt)
-    if row := _frame_in(seen.answer, frame, profile):
+    if row := _frame_in(shown, frame, profile):
         hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
         return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
     return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
