@@ -22,7 +22,7 @@ from .access import Access
 from .bodies import LargeBodies
 from .external.service import ExternalAgents
 from .network import LOOPBACK, Network
-from .push import PushService
+from .push.service import PushService
 
 
 class HostedAgent(Protocol):
@@ -32,56 +32,43 @@ class HostedAgent(Protocol):
     """
 
     @property
-    def agent_id(self) -> str:
-        """`synapse-{type}-{port}`."""
+    def agent_id(self) -> str: ...
 
     @property
-    def agent_type(self) -> str:
-        """Name of its profile."""
+    def agent_type(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """Name given by the user; may be empty."""
+    def name(self) -> str: ...
 
     @property
-    def port(self) -> int:
-        """The port of its server."""
+    def port(self) -> int: ...
 
     @property
-    def endpoint(self) -> str:
-        """URL of its server, such as `http://127.0.0.1:8100`."""
+    def endpoint(self) -> str: ...
 
     @property
-    def context_id(self) -> str:
-        """UUID of the session: one conversation of the agent."""
+    def context_id(self) -> str: ...
 
     @property
-    def report(self) -> StateReport:
-        """Its state, and the rule that decided it."""
+    def report(self) -> StateReport: ...
 
     @property
-    def cwd(self) -> Path:
-        """Working folder; files of messages are written there."""
+    def cwd(self) -> Path: ...
 
     @property
-    def tasks(self) -> TaskStore:
-        """Tasks in memory, and their changes."""
+    def tasks(self) -> TaskStore: ...
 
     @property
-    def control(self) -> OutboxControl:
-        """Its outbox: messages waiting to be typed."""
+    def control(self) -> OutboxControl: ...
 
     @property
-    def service(self) -> TaskService:
-        """Operations on its tasks: waiting, replies, outgoing tasks."""
+    def service(self) -> TaskService: ...
 
     @property
-    def briefing(self) -> Briefing:
-        """Its instructions about the other agents."""
+    def briefing(self) -> Briefing: ...
 
     @property
-    def watcher(self) -> Watcher:
-        """The watch over it."""
+    def watcher(self) -> Watcher: ...
 
     def explain(self) -> Explanation:
         """Explain its state, and what holds its messages."""

@@ -6,8 +6,7 @@ affect other senders. Unsigned requests are the person's own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -69,7 +68,7 @@ async def act(
     chosen = _chosen(control, task_id, action, sender_id)
     if chosen and not sender_id and action in ("release", "retry", "now"):
         control.allow()
-    tasks = [await _ACTIONS[action](control, message.task.id, place or 1) for message in chosen]
+    tasks = [await _apply(control, action, message.task.id, place or 1) for message in chosen]
     # Answer after the commit: a canceled message must not come back after a crash.
     return {"tasks": [task_json(await control.saved(task)) for task in tasks]}
 
@@ -105,33 +104,20 @@ def _fits(message: WaitingMessage, action: Action) -> bool:
     return action == "cancel" or not message.entry.parked
 
 
-async def _hold(control: OutboxControl, task_id: str, _place: int) -> Task:
-    return control.hold(task_id)
-
-
-async def _release(control: OutboxControl, task_id: str, _place: int) -> Task:
-    return control.release(task_id)
-
-
-async def _retry(control: OutboxControl, task_id: str, _place: int) -> Task:
-    return control.retry(task_id)
-
-
-async def _now(control: OutboxControl, task_id: str, _place: int) -> Task:
-    return control.send_now(task_id)
-
-
-async def _move(control: OutboxControl, task_id: str, place: int) -> Task:
-    return control.move(task_id, place)
-
-
-async def _cancel(control: OutboxControl, task_id: str, _place: int) -> Task:
-    return await control.cancel(task_id)
-
-
-_ACTIONS: Mapping[Action, Callable[[OutboxControl, str, int], Awaitable[Task]]] = MappingProxyType(
-    {"cancel": _cancel, "hold": _hold, "release": _release, "retry": _retry, "now": _now, "move": _move}
-)
+async def _apply(control: OutboxControl, action: Action, task_id: str, place: int) -> Task:
+    match action:
+        case "cancel":
+            return await control.cancel(task_id)
+        case "hold":
+            return control.hold(task_id)
+        case "release":
+            return control.release(task_id)
+        case "retry":
+            return control.retry(task_id)
+        case "now":
+            return control.send_now(task_id)
+        case "move":
+            return control.move(task_id, place)
 
 
 def waiting_json(message: WaitingMessage) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, 
 from .access import Principal
 from .agent import HostedAgent, Services
 from .bodies import BodyFiles
+from .event_stream import hung_up
 from .external.untrusted import clean_line
 from .problems import HttpProblem
 from .wire import WireSender
@@ -243,7 +244,7 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[
     """Run `work` until the server stops or the caller disconnects."""
     wanted = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(request.state.stopping.wait())
-    left = asyncio.ensure_future(_left(request))
+    left = asyncio.ensure_future(hung_up(request.receive))
     every = (wanted, stopping, left)
     try:
         await asyncio.wait(every, return_when=asyncio.FIRST_COMPLETED)
@@ -252,11 +253,6 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[
         for each in every:
             each.cancel()
         await asyncio.gather(*every, return_exceptions=True)
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _collect(agent: HostedAgent, task: Task, caller: str) -> None:

@@ -18,8 +18,8 @@ from synapse_tui.model import USER, Sender
 from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted
 from .problems import HttpProblem
-from .push import PushService
-from .push.subscriptions import shown_url
+from .push.policy import shown_url
+from .push.service import PushService
 from .wire import check_unicode
 
 watch_router = APIRouter()

@@ -70,6 +70,7 @@ _AWAY = 0.6  # Seconds that it must be gone
 _ANSWERS = 5  # Maximum questions at the start
 _WATCH = 6.0  # Seconds of a turn that are recorded before it is interrupted
 _PERIOD = 0.15
+_BRIEF, _BRIEF_PERIOD = 1.0, 0.02  # At first more often: a short turn may last no longer
 _STOPS = 6.0  # Seconds for a turn to stop
 _ENDED = 2.5  # Seconds without a change after which a turn has ended, with an empty composer
 _RESTED = 15.0  # The same with anything else on the screen, or an agent that is never idle
@@ -549,8 +550,11 @@ class Probe:
     def _record(self, shot: Shot) -> None:
         """Record a screen of a turn's first seconds."""
         last = self._shots[-1].at if self._shots else self._begun
-        if last + _PERIOD <= shot.at < self._begun + _WATCH:
+        if last + self._period(shot.at) <= shot.at < self._begun + _WATCH:
             self._shots.append(shot)
+
+    def _period(self, at: float) -> float:
+        return _BRIEF_PERIOD if at < self._begun + _BRIEF else _PERIOD
 
     async def _slow_turn(self) -> None:
         """Watch a turn and interrupt it; asks for another message if the turn was too short."""
@@ -583,11 +587,14 @@ class Probe:
         """Record the screens of a turn until it is over, and return whether it still goes on."""
         examination = self._examination
         while not until() and examination.now - self._begun < seconds and not await self._at_end():
-            await asyncio.sleep(_PERIOD)
+            await asyncio.sleep(self._period(examination.now))
             self._record(self._take())
         over = self._over()
         end = examination.now - (examination.recorder.take().quiet if over else 0.0)
         shots = tuple(shot for shot in self._shots if shot.at < end and self._works(shot))
+        if shots and shots[-1].at >= self._begun + _BRIEF:  # its beginning counts no more than the rest
+            slots = {int((shot.at - self._begun) / _PERIOD): shot for shot in reversed(shots)}
+            shots = tuple(reversed(slots.values()))
         self.evidence.turns.append(Turn(text, self._begun, shots))
         return bool(shots) and not over
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from synapse_tui.agents.answers import after_echo
 from synapse_tui.agents.delivery.gate import DIALOGS, DRAFT, NO_COMPOSER, STATE_UNKNOWN, UNREAD
 from synapse_tui.agents.delivery.typist import NO_ENTER, NO_PROOF, NO_TEXT, NOT_SHOWN
 from synapse_tui.agents.profiles.profile import Profile, key_names
@@ -304,8 +305,11 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
         return failed("no answer was seen: the task has no artifact", where)
     # The agent's own record contains no frame, whatever it repeats from earlier answers.
-    row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
-    if row:
+    shown = "" if seen.answer == seen.own_words else seen.answer
+    if after_echo(shown.split("\n"), seen.typed) is not None:
+        prompt = Advice("composer.row", "what stands before the message there", brief(seen.answer))
+        return failed(f"the artifact holds the message itself: {brief(seen.answer)}", prompt)
+    if row := _frame_in(shown, frame, profile):
         hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
         return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
     return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict

@@ -18,8 +18,8 @@ from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, Network, adopted_sockets, bind_loopback, free_port
-from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
+from synapse_tui.a2a.push.service import PushService
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import AdoptedSession, read_handover, spec_of
 from synapse_tui.agents.console import Past

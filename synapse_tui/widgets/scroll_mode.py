@@ -218,6 +218,14 @@ class ScrollMode:
         line = min(max(self.pointer.line, top), top + self._viewport.height - 1)
         self._place(self.pointer._replace(line=line))
 
+    def rewrapped(self) -> None:
+        """Point at the top row of the view, after lines were rewrapped."""
+        self.selection = None
+        if self.search is not None:
+            self.search.refresh()
+        self._origin = Point(self._viewport.top, 0)
+        self._place(self._origin)
+
     def point_at(self, point: Point) -> None:
         self.selection = None
         self._place(point)

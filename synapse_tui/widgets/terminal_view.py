@@ -342,7 +342,8 @@ class TerminalView(Widget, can_focus=True):
     def _resize_terminal(self) -> None:
         terminal = self.session.terminal
         if self._wanted_size is not None and self._wanted_size != (terminal.columns, terminal.lines):
-            self.session.resize(*self._wanted_size)
+            self.viewport.resize(*self._wanted_size, self.session.resize)
+            self._lines_rewrapped()
 
     # Frames
 
@@ -407,18 +408,23 @@ class TerminalView(Widget, can_focus=True):
     def _absorb(self) -> Iterable[int]:
         if self.session.terminal is not self.viewport.terminal:
             self.viewport = Viewport(self.session.terminal)
-            self._lines_moved()
+            self.scroll_mode = None
+            self._drop_selection()
             self.measure_cells()
             self._resize_terminal()
             return range(self.size.height)
         if self.viewport.resized():
-            self._lines_moved()
-            self._place_mention_again()
+            self._lines_rewrapped()
         return self.viewport.absorb()
 
-    def _lines_moved(self) -> None:
-        """Reset positions after lines were rewrapped or replaced."""
-        self.selection = self.scroll_mode = None
+    def _lines_rewrapped(self) -> None:
+        self._drop_selection()
+        if self.scroll_mode is not None:
+            self.scroll_mode.rewrapped()
+        self._place_mention_again()
+
+    def _drop_selection(self) -> None:
+        self.selection = None
         self._mouse.cancel()
 
     def _drop_changed_selection(self) -> set[int]:

@@ -6,7 +6,7 @@ number while new output pushes it up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from synapse_tui.terminal import Line, Scroll, Terminal
@@ -70,6 +70,26 @@ class Viewport:
             return self.scroll_to(self.offset - row)
         return self.scroll_to(self.offset - max(0, row - self.height + 1))
 
+    def resize(self, columns: int, lines: int, resize: Callable[[int, int], object]) -> None:
+        """Resize the terminal by `resize`; a scrolled view keeps the logical line at its top."""
+        self._follow_output()
+        below = self._starts_below_top() if self.offset else 0
+        resize(columns, lines)
+        if not self.resized() or not below:
+            return
+        found = self._starts_below_top()
+        while self.top > self.first and (found < below or not self._starts(self.top)):
+            found += self._starts(self.top)
+            self.offset += 1
+
+    def _starts_below_top(self) -> int:
+        """Count the logical lines that start below the top row of the view."""
+        return sum(map(self._starts, range(self.top + 1, self.last + 1)))
+
+    def _starts(self, number: int) -> bool:
+        line = self.line(number)
+        return line is not None and not line.wrapped
+
     def resized(self) -> bool:
         """Whether the terminal's size has changed since the last call; if so, show the live screen."""
         size = (self.terminal.columns, self.terminal.lines)
@@ -83,18 +103,24 @@ class Viewport:
     def absorb(self) -> Iterable[int]:
         """Consume the terminal's damage and return the changed rows; a scrolled view stays on its lines."""
         damage = self.terminal.take_damage()
-        pushed = self.terminal.scrolled_total - self._total
-        self._total += pushed
+        before = self.offset
+        pushed = self._follow_output()
         self.scroll = None if self.offset else damage.scroll
         if not self.offset:
             return range(self.height) if damage.full else damage.rows
-        before = self.offset
-        self.scroll_to(before + pushed)
         if self.offset - before != pushed:
             return range(self.height)
         if damage.full or pushed:
             return range(before, self.height)
         return [row + before for row in damage.rows if row + before < self.height]
+
+    def _follow_output(self) -> int:
+        """Follow the rows that were pushed into the scrollback, and return their number."""
+        pushed = self.terminal.scrolled_total - self._total
+        self._total += pushed
+        if self.offset:
+            self.scroll_to(self.offset + pushed)
+        return pushed
 
 
 MAX_WRAPPED_ROWS = 200  # maximum rows of a logical line that are read in each direction

@@ -512,6 +512,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(
     terminal.keys("y")
     agents(terminal, 2)
     terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
+    terminal.wait(lambda: "╮│╭" in terminal.rows[2], "both programs at their new width, which ends scrolling")
     terminal.keys("F7")
     terminal.keys("PageUp")
     terminal.wait(lambda: "scroll" in terminal.rows[1], "the older rows")

@@ -12,9 +12,9 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
-from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
+from synapse_tui.a2a.push.service import PushService
 from synapse_tui.backoff import Backoff
 from synapse_tui.events import AgentAdded
 from synapse_tui.messages.history import History, PushJournal

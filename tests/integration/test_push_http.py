@@ -15,7 +15,8 @@ import pytest
 
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.network import bind_loopback
-from synapse_tui.a2a.push import PushService, service
+from synapse_tui.a2a.push import service
+from synapse_tui.a2a.push.service import PushService
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.errors import HistoryError
 from synapse_tui.messages.history import READING, PushJournal

@@ -65,7 +65,7 @@ async def test_an_unknown_agent_works_within_ten_minutes(
         lab.send(RUN.format(marker))
         await lab.state(AgentState.WAITING)
         waiting = lab.send(ONE.format("K2VZS", "H8GFY"))
-        assert "dialog open" in waiting.reason
+        await lab.until(lambda: "dialog open" in lab.session.tasks.get(waiting.id).reason, "a held message")
         await asyncio.sleep(4)
         assert lab.session.report.state is AgentState.WAITING, lab.screen()
         assert not lab.model.requests("K2VZS")

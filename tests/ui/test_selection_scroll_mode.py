@@ -76,6 +76,27 @@ def test_new_output_does_not_move_the_view(reader):
     assert shown.text == before
 
 
+@pytest.mark.parametrize(("columns", "lines"), [(20, 6), (20, 14), (9, 10), (35, 10), (33, 30), (7, 4)])
+def test_a_new_size_keeps_the_line_at_the_top(columns, lines):
+    reader = Reader([f"{number}: of twenty-five characters"[: 12 + number % 15] for number in range(60)])
+    reader.keys("/", *"39:", "enter", "v", *["down"] * 3, *["pageup"] * 3)
+    reader.terminal.feed(b"\r\nmore" * 3)
+    reader.viewport.absorb()
+    shown = reader.viewport.shown(0)
+    assert shown is not None
+    number = shown.text.partition(":")[0]
+    assert number.isdecimal()
+    reader.terminal.feed(b"\r\nmore")  # not yet absorbed
+    reader.viewport.resize(columns, lines, reader.terminal.resize)
+    reader.mode.rewrapped()
+    assert reader.viewport.offset
+    assert reader.here.startswith(f"{number}: "), reader.here
+    assert reader.viewport.row(reader.mode.pointer.line) == 0
+    assert reader.mode.selection is None
+    reader.keys("n")
+    assert reader.here.startswith("39: ")
+
+
 def test_the_search_is_incremental_and_goes_back_from_the_pointer(reader):
     reader.keys("/")
     reader.type("line 1")

@@ -188,6 +188,23 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
         assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
 
 
+async def test_scrolling_goes_on_in_a_pane_of_another_size():
+    async with pane() as (app, session, pilot):
+        session.output("\r\n".join(f"line {number} of a hundred that wrap" for number in range(100)))
+        await settle(pilot)
+        app.view.enter_scroll_mode()
+        await pilot.press("pageup", "pageup")
+        await settle(pilot)
+        first = app.picture().line(0).text
+        await pilot.resize_terminal(30, 8)
+        await until(lambda: (30, 8) in session.sizes)
+        await settle(pilot)
+        assert app.view.scroll_mode is not None
+        session.output("more")
+        await settle(pilot)
+        assert app.picture().line(0).text.rstrip() == first.rstrip()
+
+
 async def test_no_color_leaves_attributes_and_marks_without_colours():
     async with pane(no_color=True) as (app, session, pilot):
         session.output("\x1b[1;31;44mloud\x1b[0m \x1b[38;2;1;2;3mquiet")

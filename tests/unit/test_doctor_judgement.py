@@ -205,5 +205,8 @@ def test_an_artifact_with_a_row_of_the_frame() -> None:
     assert judge_answer(seen(answer=f"AB-CD\n{'─' * 40}"), (), DUMMY).outcome is FAILED
     own = seen(answer="AB-CD\n      ? for help", own_words="AB-CD\n      ? for help")
     assert judge_answer(own, {"? for help"}, DUMMY).outcome is OK
+    echoed = judge_answer(seen(answer=f"You said:\n> {seen().typed}\nAB-CD"), (), DUMMY)
+    assert echoed.outcome is FAILED
+    assert "holds the message itself" in echoed.evidence
     missing = judge_answer(seen(answer="", proof=""), (), DUMMY)
     assert (missing.outcome, missing.advice[0].key) == (FAILED, "composer.above")

@@ -29,7 +29,7 @@ from google.protobuf.message import Message
 
 from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.context import Visitor, check_ring
-from synapse_tui.a2a.push import PushService
+from synapse_tui.a2a.push.service import PushService
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PushNotFound, TaskEnded
 from synapse_tui.messages.changes import Chunk, Reader, TaskEvent

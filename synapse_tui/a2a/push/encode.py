@@ -19,7 +19,7 @@ from synapse_tui.a2a.protocol.convert import (
 from synapse_tui.a2a.wire import task_json
 from synapse_tui.messages.records import PushProtocol
 
-from .notifier import Change
+from .subscriptions import Change
 
 
 async def encode_with_files(change: Change, protocol: PushProtocol) -> Mapping[str, object]:

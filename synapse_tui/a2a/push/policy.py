@@ -74,6 +74,18 @@ def destination_of(url: str) -> Destination:
     return Destination(parts.scheme, host, port or _PORTS[parts.scheme], target)
 
 
+def shown_url(url: str) -> str:
+    """A URL without possible secrets; a query is only indicated."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        where = f"[{host}]" if ":" in host else host
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(invalid URL)"
+    return f"{parts.scheme}://{where}{port}{parts.path}{'?…' if parts.query else ''}"
+
+
 def _ascii_host(host: str, *, bracketed: bool) -> str:
     if bracketed:
         return str(IPv6Address(host))

@@ -20,9 +20,8 @@ from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice
 from synapse_tui.messages.history import PushJournal
 from synapse_tui.messages.records import Delivery, PushLeft, PushSubscription
 
-from .notifier import Notifier, load_encoder
 from .policy import Allowed, TargetPolicy
-from .subscriptions import Subscriptions, completed
+from .subscriptions import Notifier, Subscriptions, completed, load_encoder
 from .worker import RETRY, Attempt, PushWorker, Send
 
 log = logging.getLogger(__name__)

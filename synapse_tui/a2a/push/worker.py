@@ -13,7 +13,7 @@ from synapse_tui.backoff import Backoff
 from synapse_tui.dataclass import dataclass
 from synapse_tui.messages.records import Delivery, PushState, PushSubscription
 
-from .subscriptions import shown_url
+from .policy import shown_url
 
 log = logging.getLogger(__name__)
 
