@@ -21,7 +21,7 @@ from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.states import delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
-from synapse_tui.widgets.text import markdown_line, one_line, since
+from synapse_tui.widgets.text import markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
 
 from .shell import Shell
@@ -164,9 +164,10 @@ class BoardActions:
             for agent in self._main.agents
             if agent.cwd == row.agent.cwd and agent.agent_id != row.agent_id and not agent.external
         )
+        about = (session.agent_type, short_path(session.cwd), row.agent.watch, _tokens(session.tokens))
         return Detail(
             row,
-            about=tuple(filter(None, (session.agent_type, short_path(session.cwd), row.agent.watch))),
+            about=tuple(filter(None, about)),
             screen=tuple(_drawn(lines)),
             asked=asked,
             waiting=tuple(self._waiting(session)),
@@ -240,6 +241,15 @@ def _passage(passage: Passage, who: str) -> Happening:
     word = "done" if passage.state is AgentState.READY else mark.word
     text = f"{word}: {about}" if about else word
     return Happening(f"{passage.at.astimezone():%H:%M}", mark.glyph, mark.colour, who, text)
+
+
+def _tokens(count: int | None) -> str:
+    """Return `950 tokens`, `41k tokens` or `1.2M tokens`; empty if it is not known."""
+    if count is None:
+        return ""
+    if count < 1000:
+        return plural(count, "token")
+    return f"{count / 1e6:.1f}M tokens" if count >= 999_500 else f"{count / 1000:.0f}k tokens"
 
 
 def _asked(agent_id: str, dialog: Dialog) -> Asked:

@@ -117,15 +117,15 @@ class StatusBar(SegmentBar):
             name, what = shorten(first.label, 16, "middle"), first.call
             glyph = state_mark(first.state).glyph
             return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
+        if done:
+            text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
+            return self._label(width, text, 0, "bold $done")
         if held:
             first = held[0]
             name = shorten(first.label, 16, "middle")
             text = f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}"
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
             return self._label(width, text, len(held) - 1, "bold $needs", action)
-        if done:
-            text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
-            return self._label(width, text, 0, "bold $done")
         return [Piece(f" {self.progress} ", "$muted")] if self.progress else []
 
     def _label(

@@ -229,6 +229,7 @@ class FakeSession:
         self.sizes: list[tuple[int, int]] = []
         self.tasks: list[Task] = []
         self.dialog: Dialog | None = None
+        self.tokens: int | None = None
 
     def list_tasks(self) -> list[Task]:
         return list(self.tasks)

@@ -143,6 +143,17 @@ async def test_a_message_that_is_held_for_more_than_two_minutes_is_named_with_th
         assert bottom(app).rstrip().endswith("F6")
 
 
+async def test_the_bottom_bar_names_the_agent_to_which_its_key_goes():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        hold(host, GEMINI, minutes=3)
+        host.agents[CODEX].become(AgentState.READY, unseen=True)
+        await until(lambda: "◆ codex: done" in bottom(app))
+        await pilot.press(LEADER, "a")
+        await until(lambda: app.main.active == CODEX)
+        await until(lambda: "║ alice: held" in bottom(app))
+
+
 async def test_what_the_person_holds_does_not_call():
     host = three_agents()
     async with running(host) as (app, _pilot):

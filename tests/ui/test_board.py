@@ -393,6 +393,17 @@ async def test_an_agent_that_asks_nothing_has_no_keys_to_answer() -> None:
         assert not answers(host)
 
 
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, ""), (1, "1 token"), (41_300, "41k tokens"), (999_700, "1.0M tokens")]
+)
+async def test_tokens_are_shown_where_an_agent_states_them(count: int | None, text: str) -> None:
+    host, session = asking()
+    session.tokens = count
+    async with on_the_board(host) as (app, _pilot, _clock):
+        shown = text_of(app)
+        assert f" · {text}" in shown if text else "token" not in shown
+
+
 # The mouse
 
 
