@@ -231,8 +231,9 @@ def after_echo(
     if not found:
         return None
     chosen = found[0][1]
-    for (_, first), (_, second) in pairwise(found):
-        if chosen == first and _begins_alike(rows[first:], rows[second:]):
+    for (above, first), (again, second) in pairwise(found):
+        reprinted = _begins_alike(rows[first:], rows[second:]) or _ends_alike(rows[:above], rows[:again])
+        if chosen == first and reprinted:
             chosen = second
     return list(rows[chosen:])
 
@@ -400,8 +401,13 @@ def _echo_skeletons_untimed(row: str) -> Iterator[str]:
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
-    one, two = (next((row for row in rows if row.strip()), "") for rows in (first, second))
+    one, two = (next(filter(str.strip, rows), "") for rows in (first, second))
     return one == two
+
+
+def _ends_alike(first: Sequence[str], second: Sequence[str]) -> bool:
+    one, two = (next(filter(str.strip, reversed(rows)), "") for rows in (first, second))
+    return bool(one) and one == two
 
 
 _BARS = frozenset("┃│▐█▌░▒▓|")

@@ -113,6 +113,11 @@ def test_a_conversation_that_is_printed_anew_counts_once():
     assert after_echo([*rows, "half", *rows, "and sunny"], TEXT) == ["", "fine", "and sunny"]
 
 
+def test_a_conversation_that_is_printed_anew_before_the_answer_counts_once():
+    old = ["v1.5.47", " an older question", "● an older answer", "", f" {TEXT}"]
+    assert after_echo([*old, "", *old, "", "● fine"], TEXT) == ["", "● fine"]
+
+
 def test_a_message_quoted_in_the_answer_is_no_echo():
     rows = [f"> {TEXT}", "you wrote:", TEXT, "and I say: fine"]
     assert after_echo(rows, TEXT) == rows[1:]
