@@ -39,6 +39,8 @@ class Bench:
         profiles.mkdir(parents=True)
         shipped = (shipped_profiles() / "dummy.yaml").read_text()
         (profiles / "dummy.yaml").write_text(re.sub(r"(?m)^ports:.*$", "ports: 28190-28250", shipped))
+        # Panes are measured, not the board.
+        (folder / ".synapse" / "settings.json").write_text('{"tui": {"board": 0}}')
         bin_folder = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.environ = {
             "HOME": str(folder),
@@ -55,6 +57,11 @@ class Bench:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def end(self) -> None:
+        """End a host that still runs."""
+        command = ("synapse-tui", "kill")
+        subprocess.run(command, env=self.environ, cwd=self.project, capture_output=True, check=False)
 
     def client(self, *words: str) -> PtyClient:
         """Start a client."""
@@ -100,46 +107,54 @@ def bare_python() -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main() -> None:
+def measure(bench: Bench, rounds: int) -> None:
     """Measure and print."""
+    starts, attaches = [], []
+    host_cpu, client_cpu, bare = [], [], []
+    for _ in range(rounds):
+        bare.append(statistics.median(bare_python() for _ in range(5)))
+        client = bench.client("dummy", "dummy", "dummy")
+        starts.append(client.wait(lambda: "F10" in client.text, "the first frame"))  # noqa: B023
+        started = psutil.Process(client.pid)
+        host_cpu.append(used(started.children()[0]))
+        client_cpu.append(used(started))
+        client.wait(lambda: "❯" in client.text, "the agents")  # noqa: B023
+        for _ in range(4):
+            leave(client)
+            client = bench.client()
+            shown = client.wait(lambda: "F10" in client.text and "❯" in client.text, "all")  # noqa: B023
+            attaches.append(shown)
+        leave(client)
+        bench.run("synapse-tui", "kill")
+    print(f"first start to first frame: median {statistics.median(starts) * 1000:.0f} ms")
+    ratio = statistics.median((a + b) / c for a, b, c in zip(host_cpu, client_cpu, bare, strict=True))
+    host_ms, client_ms = (1000 * statistics.median(each) for each in (host_cpu, client_cpu))
+    print(f"CPU until then: host {host_ms:.0f} ms (best {1000 * min(host_cpu):.0f}), ", end="")
+    print(f"client {client_ms:.0f} ms, together {ratio:.0f} times `python -c pass`")
+    print(f"attach to full frame: median {statistics.median(attaches) * 1000:.0f} ms")
+    for _ in range(AGENTS):
+        bench.run("synapse", "start", "dummy")
+    time.sleep(8)  # what they began with is over
+    host = bench.host()
+    print(f"{AGENTS} idle agents, nobody attached: {cpu(host):.2f} % CPU, ", end="")
+    print(f"{host.memory_info().rss / 1e6:.0f} MB RSS")
+    client = bench.client()
+    client.wait(lambda: "F10" in client.text, "the screen")
+    client.read(2)
+    print(f"attached and idle: {cpu(host, client):.2f} % CPU")
+    leave(client)
+    bench.run("synapse-tui", "kill")
+
+
+def main() -> None:
+    """Measure in a scratch home."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     with tempfile.TemporaryDirectory(prefix="syn-") as name:
         bench = Bench(Path(name))
-        starts, attaches = [], []
-        host_cpu, client_cpu, bare = [], [], []
-        for _ in range(rounds):
-            bare.append(statistics.median(bare_python() for _ in range(5)))
-            client = bench.client("dummy", "dummy", "dummy")
-            starts.append(client.wait(lambda: "F10" in client.text, "the first frame"))  # noqa: B023
-            started = psutil.Process(client.pid)
-            host_cpu.append(used(started.children()[0]))
-            client_cpu.append(used(started))
-            client.wait(lambda: "❯" in client.text, "the agents")  # noqa: B023
-            for _ in range(4):
-                leave(client)
-                client = bench.client()
-                shown = client.wait(lambda: "F10" in client.text and "❯" in client.text, "all")  # noqa: B023
-                attaches.append(shown)
-            leave(client)
-            bench.run("synapse-tui", "kill")
-        print(f"first start to first frame: median {statistics.median(starts) * 1000:.0f} ms")
-        ratio = statistics.median((a + b) / c for a, b, c in zip(host_cpu, client_cpu, bare, strict=True))
-        host_ms, client_ms = (1000 * statistics.median(each) for each in (host_cpu, client_cpu))
-        print(f"CPU until then: host {host_ms:.0f} ms (best {1000 * min(host_cpu):.0f}), ", end="")
-        print(f"client {client_ms:.0f} ms, together {ratio:.0f} times `python -c pass`")
-        print(f"attach to full frame: median {statistics.median(attaches) * 1000:.0f} ms")
-        for _ in range(AGENTS):
-            bench.run("synapse", "start", "dummy")
-        time.sleep(8)  # what they began with is over
-        host = bench.host()
-        print(f"{AGENTS} idle agents, nobody attached: {cpu(host):.2f} % CPU, ", end="")
-        print(f"{host.memory_info().rss / 1e6:.0f} MB RSS")
-        client = bench.client()
-        client.wait(lambda: "F10" in client.text, "the screen")
-        client.read(2)
-        print(f"attached and idle: {cpu(host, client):.2f} % CPU")
-        leave(client)
-        bench.run("synapse-tui", "kill")
+        try:
+            measure(bench, rounds)
+        finally:
+            bench.end()
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Soak:
         fields = yaml.safe_load(profile.read_text())
         fields["args"] = [*fields["args"], "--word-delay", "0", "--reply", "{text}"]
         profile.write_text(yaml.safe_dump(fields))
-        settings = {"tui": {"scrollback": scrollback}}
+        settings = {"tui": {"board": 0, "scrollback": scrollback}}
         (folder / ".synapse" / "settings.json").write_text(json.dumps(settings))
         for _ in range(AGENTS):
             self.bench.run("synapse", "start", "dummy")
