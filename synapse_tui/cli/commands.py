@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from .output import want_json
+from synapse_tui.language import language, tr
+
+from .output import cells, want_json
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
@@ -17,11 +20,61 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Flag: TypeAlias = tuple[str, str | bool, str]
 """The names of an option (`--yes -y`), the value it stands for, and its help."""
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_UNIT = re.compile(r"[!-~]+\s*|[「『（]?.[、。，．」』）？！ー…・]*\s*")
+"""What a line is not broken within: a word, or a wide character with the signs that belong to it."""
 _WHOLE = 1000  # in characters: longer than any first sentence
+
+
+class _Formatter(click.HelpFormatter):
+    """Formats help in the language of the person; lines are measured in cells, and broken where it allows."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, prefix or f"{tr('Usage')}: ")
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(tr(heading))
+
+    def write_text(self, text: str) -> None:
+        if language() == "en":
+            return super().write_text(text)
+        indent = " " * self.current_indent
+        said = [_said(each, self.width - self.current_indent) for each in text.split("\n\n")]
+        return self.write("\n\n".join("\n".join(indent + line for line in lines) for lines in said) + "\n")
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        if language() == "en":
+            return super().write_dl(rows, col_max, col_spacing)
+        table = list(rows)
+        first = min(max(cells(term) for term, _text in table), col_max) + col_spacing
+        indent = " " * self.current_indent
+        for term, text in table:
+            lines = _said(text, self.width - self.current_indent - first)
+            if cells(term) > first - col_spacing:
+                lines = ["", *lines]
+            self.write(f"{indent}{term}{' ' * (first - cells(term))}{lines[0]}".rstrip() + "\n")
+            self.write("".join(f"{indent}{' ' * first}{line}\n" for line in lines[1:]))
+        return None
+
+
+def _said(paragraph: str, width: int) -> list[str]:
+    if paragraph.startswith("\b\n"):  # click's mark of lines that stay as they are
+        return [tr(line) for line in paragraph.splitlines()[1:]]
+    lines = [""]
+    for unit in _UNIT.findall(tr(" ".join(paragraph.split()))):
+        if lines[-1] and cells(lines[-1]) + cells(unit.rstrip()) > width:
+            lines.append("")
+        lines[-1] += unit if lines[-1] else unit.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
 
 
 class Command(click.Command):
     """A command whose docstring may end with `Examples:`, one per line; these are never wrapped."""
+
+    context_class = _Context
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["context_settings"] = _SETTINGS | (kwargs.get("context_settings") or {})

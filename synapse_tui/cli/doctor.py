@@ -23,6 +23,7 @@ from .output import (
     ExitCode,
     cells,
     columns,
+    confirm,
     cut,
     is_interactive,
     note,
@@ -178,7 +179,7 @@ def confirm_turns(profiles: Sequence[Profile], order: Order) -> None:
         note("It is allowed to run 'synapse reply'; everything else is denied.")
     if not is_interactive():
         raise InvalidValue(f"{who} would use turns of your model", "--yes confirms")
-    if not click.confirm("Continue?", err=True):
+    if not confirm("Continue?"):
         note("nothing was started")
         click.get_current_context().exit(int(ExitCode.FAILED))
 

@@ -13,7 +13,7 @@ from synapse_tui.errors import ConfigError, ProfileError
 from synapse_tui.files import private_folder, write_advice, write_private
 from synapse_tui.paths import UserPaths
 
-from .output import note
+from .output import confirm, note
 
 
 def edited(
@@ -80,7 +80,7 @@ def _run(editor: list[str], copy: Path) -> None:
 
 def _again() -> bool:
     try:
-        return click.confirm("Edit it again? Otherwise the file stays unchanged", default=True, err=True)
+        return confirm("Edit it again? Otherwise the file stays unchanged", default=True)
     except click.Abort:  # not interactive
         click.echo(err=True)
         return False

@@ -21,7 +21,7 @@ from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option, stacked
 from .completion import complete_agents, complete_tasks
 from .config import Layers
-from .output import is_interactive, note, one_line, plain, show, show_json, show_table
+from .output import confirm, is_interactive, note, one_line, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
@@ -229,7 +229,7 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
                     raise InvalidValue(
                         "nothing is removed without confirmation", "--yes confirms, --dry-run only counts"
                     )
-                click.confirm(f"Permanently remove {count} tasks?", abort=True, err=True)
+                confirm(f"Permanently remove {count} tasks?", abort=True)
             count = archive.clean(before)
     if as_json:
         show_json({"removed": 0 if dry_run else count, "found": count})

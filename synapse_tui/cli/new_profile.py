@@ -20,12 +20,13 @@ from synapse_tui.agents.profiles.writer import flow
 from synapse_tui.doctor.probe import ProbeFailed, Proposal, Subject, propose
 from synapse_tui.doctor.report import Outcome
 from synapse_tui.errors import ConfigError, InvalidValue
+from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.spawn import find_command
 
 from .doctor import confirm_turns, examine_profile, run_until_interrupted
 from .editor import save
-from .output import ExitCode, is_interactive, note, plain, show, show_json
+from .output import ExitCode, confirm, is_interactive, note, plain, show, show_json
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
@@ -83,7 +84,7 @@ def _proof(profile: Profile, order: Order, *, as_json: bool) -> Report | None:
 
 def _confirm_unproved(path: Path, *, asks: bool) -> None:
     question = f"Not everything could be proved. Write it to {path} all the same?"
-    if asks and not click.confirm(question, default=True, err=True):
+    if asks and not confirm(question, default=True):
         note("synapse: nothing was written")
         click.get_current_context().exit(int(ExitCode.UNPROVED))
 
@@ -110,7 +111,7 @@ def _check_free(path: Path, name: str, *, force: bool, asks: bool, own: bool) ->
         return
     if not (asks and is_interactive()):
         raise ConfigError(taken, "--force replaces it, --name gives another name, --output another place")
-    if not click.confirm(f"{taken}. Replace it?", err=True):
+    if not confirm(f"{taken}. Replace it?"):
         note("synapse: nothing was started")
         click.get_current_context().exit(int(ExitCode.FAILED))
 
@@ -140,7 +141,7 @@ class Terminal:
         if not self.asks:
             return ""
         self.show(rows)
-        click.echo(f"{question} ", err=True, nl=False)
+        click.echo(f"{tr(question)} ", err=True, nl=False)
         return (await _line()).strip()
 
 

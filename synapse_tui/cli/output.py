@@ -1,4 +1,7 @@
-"""Output and exit codes of commands: stdout is data, stderr is narration; all exit codes are set here."""
+"""Output and exit codes of commands: stdout is data, stderr is narration; all exit codes are set here.
+
+Data is the same everywhere; narration is in the language of the person.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from synapse_tui import content, errors
+from synapse_tui.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,7 +172,12 @@ def _misused(error: click.ClickException, words: Sequence[str]) -> int:
     if "--json" in words[: words.index("--") if "--" in words else None]:
         message = error.format_message()
         show_json({"error": {"type": type(error).__name__, "message": message, "hint": "see --help"}})
-    error.show()
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        note(context.get_usage())
+        note(f"Try '{context.command_path} --help' for help.")
+        note("")
+    note(f"{tr('Error')}: {tr(error.format_message())}")
     return error.exit_code
 
 
@@ -187,7 +196,7 @@ def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> Non
     """Report an error on stderr and, if the output is JSON, on stdout too."""
     if as_json:
         show_json({"error": error_json(error)})
-    note(f"{name}: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+    note(f"{name}: {tr(error.message)}" + (f"\n  {tr(error.hint)}" if error.hint else ""))
 
 
 def error_json(error: errors.SynapseError) -> dict[str, str]:
@@ -200,7 +209,12 @@ def want_json(context: click.Context) -> None:
 
 def note(text: str) -> None:
     """Print a line on stderr, without control sequences."""
-    click.echo(plain(_encodable(text)), err=True)
+    click.echo(plain(_encodable(tr(text))), err=True)
+
+
+def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
+    """Ask a question on stderr; `abort` ends the command if the answer is no."""
+    return click.confirm(tr(question), default=default, abort=abort, err=True)
 
 
 def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Path]) -> None:

@@ -21,7 +21,7 @@ from synapse_tui.settings.layers import check_file, entries_of
 
 from .caller import Caller
 from .commands import Command, json_option, one_of
-from .output import is_interactive, note, plain, show, show_json, show_table
+from .output import confirm, is_interactive, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
@@ -226,7 +226,7 @@ def reset_command(*, scope: str | None, dry_run: bool, yes: bool, as_json: bool)
         if as_json or not is_interactive():
             raise ConfigError("nothing is reset without confirmation", "--yes confirms, --dry-run only shows")
         scaffold.show(steps, as_json=False, dry_run=True)
-        if not click.confirm("Reset these files?", err=True):
+        if not confirm("Reset these files?"):
             note("synapse: nothing was changed")
             return
     scaffold.carry_out(steps)
@@ -337,7 +337,7 @@ def _agrees(files: Sequence[UntrustedFile], *, as_json: bool) -> bool:
     for file in files:
         show(f"== {file.path}{_changed(file)} ==\n{plain(file.content).rstrip()}\n")
     count = "this file" if len(files) == 1 else f"these {len(files)} files"
-    return click.confirm(f"Trust {count}? They can start programs and instruct agents", err=True)
+    return confirm(f"Trust {count}? They can start programs and instruct agents")
 
 
 def _show_files(files: Sequence[UntrustedFile], *, trusted: bool, as_json: bool) -> None:

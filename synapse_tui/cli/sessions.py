@@ -42,7 +42,7 @@ from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .commands import Command, json_option
 from .completion import offering
-from .output import end_with, error_json, fail, is_interactive, note, show, show_json, show_list
+from .output import confirm, end_with, error_json, fail, is_interactive, note, show, show_json, show_list
 
 if TYPE_CHECKING:
     from synapse_tui.pty.guardian_process import ProcessKey
@@ -267,7 +267,7 @@ def _agreed(found: Sequence[RunningSession]) -> bool:
     for session in attached:
         note(f"{session.place.name} ({session.place.project}) is attached; agents: {_agents(session)}")
     sessions = "1 session" if len(found) == 1 else f"all {len(found)} sessions"
-    return click.confirm(f"Stop {sessions} and all agents?", default=False, err=True)
+    return confirm(f"Stop {sessions} and all agents?")
 
 
 def _ended_json(end: SessionEnd) -> dict[str, object]:
@@ -363,9 +363,7 @@ def _check_version(place: SessionPlace, info: dict[str, Any]) -> None:
         return
     note(f"session '{place.name}' runs synapse-tui {build}, this is {__version__}")
     newer = _numbers(__version__) > _numbers(build)
-    if newer and click.confirm(
-        "Hand its agents over to this version? They keep running", default=True, err=True
-    ):
+    if newer and confirm("Hand its agents over to this version? They keep running", default=True):
         hand_over(place)
     elif wire != VERSION:
         raise SessionError(

@@ -1,0 +1,142 @@
+"""The language of what people read: the code says everything in English, `tr` says it in theirs.
+
+`tr` stands where a sentence is shown: around a text of the application, in the functions that print a note
+or an error. What is typed, written or sent by people, agents and other programs never goes through it, nor
+do logs, JSON and HTTP. A catalogue (`languages/ja.json`) maps English to the other language. What differs
+from time to time stands in both as `{0}`, `{1}`; so an error that another process reported in English is
+found as well:
+
+    "no agent is named '{0}'": "「{0}」という名前のエージェントはありません"
+
+`{0:t}` says that what stands there is a sentence of ours too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from string import Formatter
+from typing import NamedTuple
+
+VARIABLE = "SYNAPSE_LANGUAGE"
+LANGUAGES = ("en", "ja")
+_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+_WORD = re.compile(r"\w+")
+
+
+def tr(text: str) -> str:
+    """Return a text of ours in the language of the person; unknown ones as they are."""
+    return _translated(text) if text and language() != "en" else text
+
+
+@lru_cache(maxsize=1)
+def language() -> str:
+    """Return the language of this process: as set for synapse-tui, else as the locale says, else English."""
+    wanted = os.environ.get(VARIABLE) or _setting()
+    if wanted not in LANGUAGES:
+        wanted = next((value for name in _LOCALE if (value := os.environ.get(name, ""))), "")[:2].lower()
+    return wanted if wanted in LANGUAGES else LANGUAGES[0]
+
+
+def _setting() -> str:
+    # Every command asks this, so the settings are read only if they speak of it.
+    try:
+        with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
+            content = file.read()
+    except OSError:
+        return ""
+    found = re.search(rb'"%b"\s*:\s*"(\w+)"' % VARIABLE.encode(), content)
+    return found.group(1).decode() if found else ""
+
+
+@lru_cache(maxsize=4096)
+def _translated(text: str) -> str:
+    return catalogue(language()).translate(text)
+
+
+@lru_cache(maxsize=1)
+def catalogue(name: str) -> Catalogue:
+    import json  # noqa: PLC0415 - not for English
+    from pathlib import Path  # noqa: PLC0415
+
+    path = Path(__file__).parent / "languages" / f"{name}.json"
+    return Catalogue(json.loads(path.read_text(encoding="utf-8")))
+
+
+class Template(NamedTuple):
+    """An English text with places for values, and the other language's."""
+
+    parts: tuple[str, ...]
+    said: str
+
+    @property
+    def weight(self) -> int:
+        """The number of characters that it knows: of two that fit, the one that knows more is meant."""
+        return sum(map(len, self.parts))
+
+    def fill(self, text: str) -> str | None:
+        pattern = "(.*?)".join(map(re.escape, self.parts))
+        found = re.fullmatch(pattern, text, re.DOTALL)
+        return self.said.format(*map(_Value, found.groups())) if found is not None else None
+
+
+class _Value(str):
+    """What stands at a place of a template; `{0:t}` translates it."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return tr(str(self)) if spec == "t" else str(self)
+
+
+class Catalogue:
+    """Texts of another language, by the English ones."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts: dict[str, str] = {}
+        self._templates: dict[str, list[Template]] = {}
+        for english, said in texts.items():
+            parts = tuple(parts_of(english))
+            if len(parts) == 1:
+                self._texts[parts[0]] = said.format()
+            else:
+                self._templates.setdefault(_key(parts), []).append(Template(parts, said))
+        for templates in self._templates.values():
+            templates.sort(key=lambda each: -each.weight)
+
+    def translate(self, text: str) -> str:
+        exact = self._texts.get(text)
+        if exact is not None:
+            return exact
+        words = {"", *_WORD.findall(text)}
+        fitting = (each for word in words for each in self._templates.get(word, ()))
+        for template in sorted(fitting, key=lambda each: -each.weight):
+            filled = template.fill(text)
+            if filled is not None:
+                return filled
+        return text
+
+
+def parts_of(template: str) -> Iterator[str]:
+    """Return the fixed texts between the places of a template: one more than there are places."""
+    part = ""
+    for fixed, field, _spec, _conversion in Formatter().parse(template):
+        part += fixed
+        if field is not None:
+            yield part
+            part = ""
+    yield part
+
+
+def _key(parts: tuple[str, ...]) -> str:
+    """Return the longest word that every text of a template holds as a word of its own; it is filed there."""
+    words = [
+        found.group()
+        for at, part in enumerate(parts)
+        for found in _WORD.finditer(part)
+        # A value may continue a word that touches it.
+        if (at == 0 or found.start() > 0) and (at == len(parts) - 1 or found.end() < len(part))
+    ]
+    return max(words, key=len, default="")

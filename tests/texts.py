@@ -1,0 +1,236 @@
+"""The texts that a person reads, found in the source: what a catalogue of `synapse_tui/languages` must hold.
+
+python -m tests.texts          # what `ja.json` lacks, as JSON to be filled in; and what nothing says any more
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import synapse_tui
+
+PRODUCT = Path(synapse_tui.__file__).parent
+CATALOGUES = PRODUCT / "languages"
+
+SPOKEN = {  # the functions that translate, and which of their arguments (None: all)
+    "tr": (0,),
+    "note": (0,),
+    "notice": (0,),
+    "refuse": (1,),
+    "show_error": (0,),
+    "plural": (),
+    "Hint": (1,),
+    "UsageError": (0,),
+    "BadParameter": (0,),
+    "confirm": (0,),
+    "show_list": (3,),
+    "write_text": (0,),
+    "section": (0,),
+    "ClickException": (0,),
+}
+FROM_CLICK = (
+    "Usage",
+    "Options",
+    "Commands",
+    "Arguments",
+    "Examples:",
+    "Show this message and exit.",
+    "Show the version and exit.",
+    "{0}  [default: {1}]",
+    "{0}  [required]",
+    "No such option: {0}",
+    "No such option: {0} Did you mean {1}?",
+    "No such option: {0} (Possible options: {1})",
+    "Missing argument '{0}'.",
+    "Missing option '{0}'.",
+    "Missing command.",
+    "Got unexpected extra argument ({0})",
+    "Got unexpected extra arguments ({0})",
+    "Option '{0}' requires an argument.",
+    "Option '{0}' does not take a value.",
+    "Invalid value for {0}: {1}",
+    "Invalid value: {0}",
+)
+"""What the library of the command line says."""
+ATTRIBUTES = {"TITLE_TEXT", "SUBTITLE", "VERB", "KEYS", "TITLE", "SUB_TITLE"}
+_SAYS = re.compile(r"[A-Za-z]{2}")
+
+
+def texts() -> dict[str, str]:
+    """Return every text, with values as `{0}`, and the file that says it first."""
+    found: dict[str, str] = {}
+    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if path.relative_to(PRODUCT).parts[0] != "tools"]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    errors = error_classes(trees.values())
+    for path, tree in trees.items():
+        for text in _Reader(errors).read(tree):
+            if _SAYS.search(re.sub(r"\{\d+\}", "", text)):
+                found.setdefault(text, str(path.relative_to(PRODUCT)))
+    for text in FROM_CLICK:
+        found.setdefault(text, "click")
+    for text in tables():
+        found.setdefault(_template([text]), "tables")
+    return {text: where for text, where in found.items() if text}
+
+
+def error_classes(trees: Iterable[ast.Module]) -> set[str]:
+    """Return the names of SynapseError and of all classes derived from it."""
+    bases = {
+        node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    known = {"SynapseError"}
+    while more := {name for name, of in bases.items() if of & known} - known:
+        known |= more
+    return known - {"HttpProblem"}  # HTTP speaks English
+
+
+class _Reader:
+    """Reads the texts of one module."""
+
+    def __init__(self, errors: set[str]) -> None:
+        self._errors = errors
+        self._constants: dict[str, ast.expr] = {}
+
+    def read(self, tree: ast.Module) -> Iterator[str]:
+        self._constants = dict(_assigned(tree.body))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                for argument in self._said(node):
+                    yield from self.templates(argument)
+            elif isinstance(node, ast.ClassDef):
+                yield from self._of_class(node)
+            elif isinstance(node, ast.FunctionDef) and _is_command(node):
+                yield from paragraphs(ast.get_docstring(node) or "")
+
+    def _said(self, call: ast.Call) -> Iterator[ast.expr]:
+        name = ast.unparse(call.func).rpartition(".")[2]
+        if name in self._errors:
+            yield from call.args
+            yield from (each.value for each in call.keywords if each.arg in ("message", "hint"))
+        elif name in SPOKEN:
+            yield from (call.args[at] for at in SPOKEN[name] if at < len(call.args))
+        elif name == "one_of":
+            yield from (flag.elts[2] for flag in call.args if isinstance(flag, ast.Tuple))
+        if name != "add_argument":  # of the dummy agent
+            yield from (each.value for each in call.keywords if each.arg == "help")
+
+    def _of_class(self, node: ast.ClassDef) -> Iterator[str]:
+        for name, value in _assigned(node.body):
+            if name in ATTRIBUTES:
+                yield from self.templates(value)
+        if node.name in self._errors:
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "super().__init__":
+                    for argument in call.args:
+                        yield from self.templates(argument)
+
+    def templates(self, expression: ast.expr) -> Iterator[str]:
+        """Return the texts that an expression may be; values that are not known here are numbered."""
+        for parts in self._alternatives(expression):
+            if any(part is not None for part in parts):
+                yield _template(parts)
+
+    def _alternatives(self, node: ast.expr) -> list[list[str | None]]:  # noqa: C901, PLR0911 - a case each
+        match node:
+            case ast.Constant(value=str(text)):
+                return [[text]]
+            case ast.JoinedStr(values=values):
+                return self._product(values)
+            case ast.FormattedValue(value=ast.Name(id=name)) if name in self._constants:
+                return self._alternatives(self._constants[name])
+            case ast.IfExp(body=body, orelse=orelse):
+                return [*self._alternatives(body), *self._alternatives(orelse)]
+            case ast.BoolOp(values=values):
+                return [each for value in values for each in self._alternatives(value)]
+            case ast.BinOp(op=ast.Add(), left=left, right=right):
+                return self._product([left, right])
+            case ast.Name(id=name) if name in self._constants:
+                return self._alternatives(self._constants[name])
+            case ast.Dict(values=values) | ast.Tuple(elts=values) | ast.List(elts=values):
+                return [each for value in values for each in self._alternatives(value)]
+            case ast.Subscript(value=ast.Name() as value):
+                return self._alternatives(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name() as value, attr="get")):
+                return self._alternatives(value)
+            case ast.Call(func=ast.Name(id="MappingProxyType"), args=[value]):
+                return self._alternatives(value)
+        return [[None]]
+
+    def _product(self, values: Iterable[ast.expr]) -> list[list[str | None]]:
+        found: list[list[str | None]] = [[]]
+        for value in values:
+            found = [[*before, *each] for before in found for each in self._alternatives(value)]
+        return found
+
+
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Return the names to which a body assigns, and the values."""
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+
+
+def _template(parts: Iterable[str | None]) -> str:
+    text, at = "", 0
+    for part in parts:
+        if part is None:
+            text += f"{{{at}}}"
+            at += 1
+        else:
+            text += part.replace("{", "{{").replace("}", "}}")
+    return text
+
+
+def _is_command(node: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(each, ast.Call) and ast.unparse(each.func).rpartition(".")[2] in ("command", "group")
+        for each in node.decorator_list
+    )
+
+
+def paragraphs(docstring: str) -> Iterator[str]:
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        if paragraph and not paragraph.startswith("Examples:"):
+            text = " ".join(paragraph.split())
+            yield from (_template([text]), _template([text.partition(". ")[0].removesuffix(".") + "."]))
+
+
+def tables() -> Iterator[str]:
+    """Return the texts of the tables that are read at run time."""
+    from synapse_tui.actions import ACTIONS, GROUPS
+    from synapse_tui.cli.group import TOPICS
+    from synapse_tui.settings.schema import AREAS, SCHEMA
+
+    for action in ACTIONS:
+        yield from (action.title, action.help, action.hint)
+    for setting in SCHEMA.values():
+        yield from (setting.sentence, setting.help)
+    for topic, commands in TOPICS.items():
+        yield from (topic, *commands.values())
+    yield from (*GROUPS, *AREAS)
+
+
+def main() -> None:
+    found = texts()
+    said: Mapping[str, str] = json.loads((CATALOGUES / "ja.json").read_text(encoding="utf-8"))
+    lacking = {text: where for text, where in found.items() if text not in said}
+    print(json.dumps(lacking, ensure_ascii=False, indent=1))
+    print(
+        f"{len(found)} texts, {len(lacking)} lacking, {len(said.keys() - found.keys())} said nowhere",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()
