@@ -26,6 +26,7 @@ from synapse_tui.agents.watch import (
     seconds_text,
 )
 from synapse_tui.errors import InvalidValue
+from synapse_tui.language import tr
 from synapse_tui.messages.recovery import kept_text
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.fit import pad, shorten
@@ -101,7 +102,7 @@ class AgentActions:
         _session, agent = found
         text = ""
         if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
-            text = f"{agent.label}: {agent.state_text}\nClosing ends it; unfinished work is lost."
+            text = tr(f"{agent.label}: {agent.state_text}\nClosing ends it; unfinished work is lost.")
         if waiting := self.waiting_text(agent.agent_id):
             text = f"{text}\n{waiting}.".strip()
 
@@ -109,7 +110,7 @@ class AgentActions:
             self._app.spawn(self._host.close(agent.agent_id))
 
         if text:
-            question = Confirm(f"Close {agent.label}?", text, "Close it")
+            question = Confirm(tr(f"Close {agent.label}?"), text, tr("Close it"))
             self._app.ask(question, lambda yes: close() if yes else None)
         else:
             close()
@@ -124,8 +125,8 @@ class AgentActions:
             self._app.spawn(self._host.restart(agent.agent_id))
 
         if agent.exit is None:
-            text = f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation."
-            question = Confirm(f"Restart {agent.label}?", text, "Restart it")
+            text = tr(f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation.")
+            question = Confirm(tr(f"Restart {agent.label}?"), text, tr("Restart it"))
             self._app.ask(question, lambda yes: restart() if yes else None)
         else:
             restart()
@@ -140,7 +141,7 @@ class AgentActions:
         if found := self._find(agent_id):
             session, agent = found
             text = explanation(session, self._app.today())
-            self._app.ask(Report(f"{agent.label}: why {agent.mark.word}", text))
+            self._app.ask(Report(tr(f"{agent.label}: why {agent.mark.word}"), text))
 
     def action_watch_agent(self, agent_id: str = "") -> None:
         found = self._find(agent_id)
@@ -181,14 +182,14 @@ class AgentActions:
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
             key = self._app.keymap.way("interrupt_all")
-            denied = f"; {plural(asking, 'open question')} will be denied" if asking else ""
+            denied = tr(f"; {plural(asking, 'open question')} will be denied") if asking else ""
             self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
 
 
 def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
     """Return a renderer of the agent's current state with its reason, and its past states, newest first."""
     found = session.explain()
-    process = session.exit.words if session.exit else f"runs, pid {session.pid}"
+    process = session.exit.words if session.exit else tr(f"runs, pid {session.pid}")
     about = [
         ("process", process),
         ("folder", str(session.cwd)),
@@ -211,28 +212,28 @@ def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
         (f"{mark.glyph} {report.state}", f"bold ${mark.colour}"),
         (since, "$muted"),
         _row("rule", report.rule, width),
-        _row("matched", one_line(report.matched) or "nothing on the screen", width),
+        _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
         _row("detail", one_line(report.detail) or "none", width),
     ]
 
 
 def _messages(found: Explanation, width: int) -> list[Part]:
     parts = [_row("task", _task(found.task), width)] if found.task is not None else []
-    waiting = f"{len(found.waiting)}: {one_line(found.held_by)}" if found.waiting else "no message"
+    waiting = f"{len(found.waiting)}: {one_line(found.held_by)}" if found.waiting else tr("no message")
     parts.append(_row("waiting", waiting, width))
     if found.next is not None:
         parts.append(_row("next", _task(found.next.task), width))
     if found.unread:
-        parts.append(_row("inbox", f"{plural(found.unread, 'message')} unread", width))
+        parts.append(_row("inbox", tr(f"{plural(found.unread, 'message')} unread"), width))
     return parts
 
 
 def _task(task: Task) -> str:
-    return f"{task.short_id} from {task.sender.sender_id}: {one_line(task.text[:500])}"
+    return tr(f"{task.short_id} from {task.sender.sender_id}: {one_line(task.text[:500])}")
 
 
 def _timeline(found: Explanation, now: datetime, width: int) -> list[Part]:
-    parts: list[Part] = [("\nTimeline\n", "bold $accent")]
+    parts: list[Part] = [(tr("\nTimeline\n"), "bold $accent")]
     for passage, seconds in found.past[-SHOWN:][::-1]:
         parts += _passage(passage, seconds, now, width)
     return parts
@@ -270,12 +271,12 @@ class Rename(Form[str]):
     SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
 
     def __init__(self, agent: str, name: str, rename: Callable[[str], None]) -> None:
-        super().__init__(f"Rename {agent}")
+        super().__init__(tr(f"Rename {agent}"))
         self._name_before = name
         self._rename = rename
 
     def body(self) -> ComposeResult:
-        yield label("Name, for @name messages; empty for none")
+        yield label(tr("Name, for @name messages; empty for none"))
         yield Input(self._name_before, id="name", compact=True)
 
     def submit(self) -> None:
@@ -297,14 +298,14 @@ class InterruptDialog(Form[bool]):
     def __init__(
         self, main: MainScreen, agent: AgentView, interrupt: Callable[[str], Awaitable[None]]
     ) -> None:
-        super().__init__(f"Interrupt {agent.label}")
+        super().__init__(tr(f"Interrupt {agent.label}"))
         self._main = main
         self._agent = agent
         self._interrupt = interrupt
 
     def body(self) -> ComposeResult:
         yield label("", "text")
-        yield label("Message afterwards (optional)")
+        yield label(tr("Message afterwards (optional)"))
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
@@ -313,10 +314,10 @@ class InterruptDialog(Form[bool]):
 
     def _show_state(self) -> None:
         agent = self._main.find(self._agent.agent_id) or self._agent
-        effect = "This stops the turn; the agent keeps running."
+        effect = tr("This stops the turn; the agent keeps running.")
         if agent.asks:
-            effect = f"It asks a question: interrupting denies it. {effect}"
-        self.query_one("Label.text", Label).update(Content(f"Now: {agent.state_text}\n{effect}"))
+            effect = tr(f"It asks a question: interrupting denies it. {effect}")
+        self.query_one("Label.text", Label).update(Content(tr(f"Now: {agent.state_text}\n{effect}")))
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
@@ -336,22 +337,22 @@ class WatchForm(Form[str]):
     SUBTITLE: ClassVar[str] = "Tab next field · Enter starts · Esc cancels"
 
     def __init__(self, agent: str, watcher: Watcher) -> None:
-        super().__init__(f"Watch {agent}")
+        super().__init__(tr(f"Watch {agent}"))
         self._agent = agent
         self._watcher = watcher
 
     def body(self) -> ComposeResult:
-        yield label("Keeps the agent working until it says that its task is done.", "faint")
+        yield label(tr("Keeps the agent working until it says that its task is done."), "faint")
         with Horizontal(classes="row"):
             with Vertical():
-                yield label("Nudge after idle seconds")
+                yield label(tr("Nudge after idle seconds"))
                 yield Input(f"{DEFAULT_EVERY:g}", id="every", max_length=8, compact=True)
             with Vertical(classes="-last"):
-                yield label("Maximum number of nudges")
+                yield label(tr("Maximum number of nudges"))
                 yield Input(str(DEFAULT_TIMES), id="times", max_length=3, compact=True)
-        yield label("Text of a nudge")
+        yield label(tr("Text of a nudge"))
         yield Input(id="nudge", placeholder=CONTINUE_OR_REPLY, compact=True)
-        yield label("Also done when an answer matches this regular expression")
+        yield label(tr("Also done when an answer matches this regular expression"))
         yield Input(id="until", placeholder="none", compact=True)
 
     def submit(self) -> None:
@@ -364,7 +365,7 @@ class WatchForm(Form[str]):
             )
             self._watcher.begin(order)
             rest = seconds_text(order.every)
-            return f"{self._agent} is watched: nudged after {rest} idle, at most {order.times} times"
+            return tr(f"{self._agent} is watched: nudged after {rest} idle, at most {order.times} times")
 
         self.attempt(work)
 
@@ -378,7 +379,7 @@ class WatchView(Dialog[str]):
     BINDINGS: ClassVar = [("s", "stop"), ("q,enter", "leave")]
 
     def __init__(self, agent_id: str, agent: str, watcher: Watcher) -> None:
-        super().__init__(f"Watch over {agent}")
+        super().__init__(tr(f"Watch over {agent}"))
         self.agent_id = agent_id
         self._agent = agent
         self._watcher = watcher
@@ -388,7 +389,7 @@ class WatchView(Dialog[str]):
             yield Static(self._text(), id="watch", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Stop watching (s)", id="stop", compact=True)
+        yield Button(tr("Stop watching (s)"), id="stop", compact=True)
         yield from super().buttons()
 
     def on_mount(self) -> None:
@@ -400,8 +401,8 @@ class WatchView(Dialog[str]):
 
     def action_stop(self) -> None:
         if self._watcher.on:
-            self._watcher.stop("stopped by you")
-            self.dismiss(f"{self._agent} is no longer watched")
+            self._watcher.stop(tr("stopped by you"))
+            self.dismiss(tr(f"{self._agent} is no longer watched"))
 
     def pressed(self, button: str) -> None:
         if button == "stop":
@@ -415,13 +416,13 @@ class WatchView(Dialog[str]):
 
 
 def watch_text(report: WatchReport) -> Content:
-    head = f"watched {report.count}" if report.on else f"{report.state.value} {report.count}"
-    helped = f", {report.helped} helped" if report.helped else ""
+    head = tr(f"watched {report.count}") if report.on else f"{report.state.value} {report.count}"
+    helped = tr(f", {report.helped} helped") if report.helped else ""
     parts: list[tuple[str, str]] = [
         (f"{head}{helped}", "bold $accent"),
         (f"  {printable(report.waits_for)}\n" if report.waits_for else "\n", "$ink"),
-        (f"task {report.task_id[:8]}", "$muted"),
-        (f" · until '{printable(report.order.until)}'" if report.order.until else "", "$muted"),
+        (tr(f"task {report.task_id[:8]}"), "$muted"),
+        (tr(f" · until '{printable(report.order.until)}'") if report.order.until else "", "$muted"),
         ("\n\n", ""),
     ]
     for step in report.steps:
@@ -436,5 +437,5 @@ def _number(text: str, kind: type[Number]) -> Number:
     try:
         return kind(text)
     except ValueError:
-        whole = "a whole number" if kind is int else "a number"
+        whole = tr("a whole number") if kind is int else "a number"
         raise InvalidValue(f"'{text}' is not {whole}", f"enter {whole}") from None

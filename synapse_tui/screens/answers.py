@@ -10,6 +10,7 @@ from textual import events
 from textual.timer import Timer
 
 from synapse_tui.agents.delivery.gate import VI_NORMAL
+from synapse_tui.language import tr
 from synapse_tui.messages.service import by_person, reply_of
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.answer_card import AnswerView
@@ -24,10 +25,10 @@ LOOK_SECONDS = 0.5
 PLAIN_SECONDS = 1.0  # how long a card must have been in view before plain keys are for it
 MOST_KNOWN = 500  # messages whose shown answer is remembered
 _VERBS: dict[TaskState, tuple[State, str]] = {
-    TaskState.COMPLETED: (DONE, "answers you"),
-    TaskState.INPUT_REQUIRED: (NEEDS_YOU, "asks you"),
-    TaskState.FAILED: (ENDED, "could not do it"),
-    TaskState.REJECTED: (ENDED, "refuses"),
+    TaskState.COMPLETED: (DONE, tr("answers you")),
+    TaskState.INPUT_REQUIRED: (NEEDS_YOU, tr("asks you")),
+    TaskState.FAILED: (ENDED, tr("could not do it")),
+    TaskState.REJECTED: (ENDED, tr("refuses")),
 }
 
 
@@ -145,11 +146,11 @@ class Answers:
             return
         reading = session.reading()
         if session.report.state is AgentState.WAITING or reading.dialog is not None:
-            why = "it asks something: answer that first"
+            why = tr("it asks something: answer that first")
         elif session.exit is not None or not reading.visible:
-            why = "its composer is not visible"
+            why = tr("its composer is not visible")
         elif pane.view.mentioning:
-            why = "finish your message first"
+            why = tr("finish your message first")
         else:
             why = VI_NORMAL if reading.vi_normal else ""
         if why:

@@ -14,6 +14,7 @@ from textual.widgets import Button, Static
 
 from synapse_tui.actions import GROUPS, Action
 from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.states import state_mark
@@ -33,18 +34,18 @@ WHAT = 27
 LEAST = 30  # minimum cells of an explanation beside its key
 
 MENTIONS = (
-    ("@gemini review this", "in an empty composer, sends this to Gemini instead of the focused agent"),
-    ("@alice …  @claude-8101 …", "by name, or by type and port if a type runs twice"),
-    ("@all …", "to all other agents of this project"),
-    ("@gemini !5 stop that", "with a priority: 1 information … 5 interrupts"),
-    ("Tab", "completes the name; Enter sends; Esc gives what you typed to the agent"),
-    ("@README.md", "is not an agent, so it goes to the focused agent as a file mention"),
+    ("@gemini review this", tr("in an empty composer, sends this to Gemini instead of the focused agent")),
+    ("@alice …  @claude-8101 …", tr("by name, or by type and port if a type runs twice")),
+    ("@all …", tr("to all other agents of this project")),
+    ("@gemini !5 stop that", tr("with a priority: 1 information … 5 interrupts")),
+    ("Tab", tr("completes the name; Enter sends; Esc gives what you typed to the agent")),
+    ("@README.md", tr("is not an agent, so it goes to the focused agent as a file mention")),
 )
 MOUSE = (
-    ("click", "focuses a pane, opens a tab, presses an underlined button"),
-    ("middle click", "on a tab closes its agent"),
-    ("double click", "on a pane's title zooms it"),
-    ("wheel", "scrolls through the output; dragging selects and copies"),
+    (tr("click"), tr("focuses a pane, opens a tab, presses an underlined button")),
+    (tr("middle click"), tr("on a tab closes its agent")),
+    (tr("double click"), tr("on a pane's title zooms it")),
+    (tr("wheel"), tr("scrolls through the output; dragging selects and copies")),
 )
 
 
@@ -77,7 +78,7 @@ class ApplicationActions:
         self._read_again = read_again
 
     def action_help(self) -> None:
-        self._app.ask(Report("Help", partial(help_text, self._app.keymap), action="help"))
+        self._app.ask(Report(tr("Help"), partial(help_text, self._app.keymap), action="help"))
 
     def action_palette(self) -> None:
         def chosen(offer: Offer) -> None:
@@ -91,7 +92,7 @@ class ApplicationActions:
             self._app.notice("all profiles are valid")
             return
         text = "\n\n".join(describe(problem) for problem in problems)
-        self._app.ask(Report("Profile problems", Content(text)))
+        self._app.ask(Report(tr("Profile problems"), Content(text)))
 
     # Files of the project
 
@@ -171,14 +172,14 @@ class ApplicationActions:
             return
         working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
         count, names = plural(len(live), "agent"), ", ".join(agent.label for agent in live)
-        lines = [f"This stops {count}: {names}." if live else "No agents are running."]
+        lines = [tr(f"This stops {count}: {names}.") if live else tr("No agents are running.")]
         if working:
-            lines.append(f"{working} of them {'is' if working == 1 else 'are'} still working.")
+            lines.append(tr(f"{working} of them {'is' if working == 1 else 'are'} still working."))
         if waiting:
             lines.append(f"{waiting}.")
-        text, yes = "\n".join(lines), f"Stop {count} and quit" if live else "Quit"
+        text, yes = "\n".join(lines), tr(f"Stop {count} and quit") if live else tr("Quit")
         if self._app.session is None:
-            question = Confirm("Quit synapse-tui?", text, yes)
+            question = Confirm(tr("Quit synapse-tui?"), text, yes)
             self._app.ask(question, lambda sure: self._app.exit() if sure else None)
         else:
             self._app.ask(Quit(text, yes), self._leave)
@@ -209,13 +210,15 @@ class Quit(Dialog[Leave]):
         self._stop = stop
 
     def body(self) -> ComposeResult:
-        yield Static(Content("Detaching keeps all agents running; synapse-tui attaches again."), markup=False)
+        yield Static(
+            Content(tr("Detaching keeps all agents running; synapse-tui attaches again.")), markup=False
+        )
         yield Static(Content(f"\n{self._text}"), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Detach", id="detach", variant="primary", compact=True)
+        yield Button(tr("Detach"), id="detach", variant="primary", compact=True)
         yield Button(Content(self._stop), id="stop", variant="error", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+        yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def action_leave_by(self, how: Leave) -> None:
         self.dismiss(how)
@@ -227,9 +230,9 @@ class Quit(Dialog[Leave]):
 def help_text(keymap: Keymap, width: int) -> Content:
     label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
-        ("All keys go to the focused agent, except function keys and ", "$ink"),
+        (tr("All keys go to the focused agent, except function keys and "), "$ink"),
         (label, "bold $accent"),
-        (f". Press {label} first to send one of these.\n", "$ink"),
+        (tr(f". Press {label} first to send one of these.\n"), "$ink"),
     ]
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
@@ -237,18 +240,18 @@ def help_text(keymap: Keymap, width: int) -> Content:
         parts.append((f"\n{group}\n", "bold $ink"))
         for action in keymap.in_group(group):
             parts += rows[action.id]
-    parts.append(("\nMessages to other agents\n", "bold $ink"))
+    parts.append((tr("\nMessages to other agents\n"), "bold $ink"))
     parts += _pairs(MENTIONS, width)
-    parts.append(("\nMouse\n", "bold $ink"))
+    parts.append((tr("\nMouse\n"), "bold $ink"))
     parts += _pairs(MOUSE, width)
-    parts.append(("\nMarks\n", "bold $ink"))
+    parts.append((tr("\nMarks\n"), "bold $ink"))
     for state in AgentState:
         mark = state_mark(state)
         parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]
     unseen = state_mark(AgentState.READY, unseen=True)
     parts += [
         (f"  {unseen.glyph} ", f"bold ${unseen.colour}"),
-        ("finished while you looked elsewhere", "$ink"),
+        (tr("finished while you looked elsewhere"), "$ink"),
     ]
     return Content.assemble(*parts).rstrip()
 

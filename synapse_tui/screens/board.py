@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.git_changes import ChangeCounter, count
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.terminal.render import parts
 from synapse_tui.widgets.agent_rows import Line
@@ -37,7 +38,7 @@ HAPPENINGS = 60
 ANSWERED_SECONDS = 10.0  # an answer this much older than the state belongs to an earlier turn
 CALLING = (AgentState.WAITING, AgentState.ERROR)
 CALM_SECONDS, CALM_STEP = 60.0, 10.0
-NEVER_ASKED = "has not been asked for anything yet"
+NEVER_ASKED = tr("has not been asked for anything yet")
 
 
 class BoardActions:
@@ -213,7 +214,7 @@ def _task_line(session: AgentSession, labels: dict[str, str]) -> str:
     working = [task for task in session.tasks if task.state is TaskState.WORKING]
     if not working:
         return ""
-    return f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}"
+    return tr(f"for {party(working[-1].sender.sender_id, labels)}: {one_line(working[-1].text)}")
 
 
 def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:

@@ -21,6 +21,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue
+from synapse_tui.language import tr
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY, AgentState
 from synapse_tui.widgets.fit import Piece, distinct, line, pad, shorten, width_of
 from synapse_tui.widgets.option_lists import Choices
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from synapse_tui.model import Task
 
 ALL = "all"
-NO_RECIPIENT = "enter a receiver: a name, an id, or all"
+NO_RECIPIENT = tr("enter a receiver: a name, an id, or all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,16 @@ class Recipient:
             return self.note
         state = self.agent.state
         if priority == INTERRUPT_PRIORITY:
-            return "interrupts it, which denies what it asks" if self.agent.asks else "interrupts it"
+            return tr("interrupts it, which denies what it asks") if self.agent.asks else tr("interrupts it")
         if self.agent.asks:
-            return "holds it until you have answered it"
+            return tr("holds it until you have answered it")
         if self.draft:
-            return "holds it while you write there"
+            return tr("holds it while you write there")
         if state is AgentState.STARTING:
-            return "takes it when it is ready"
+            return tr("takes it when it is ready")
         if state is AgentState.PROCESSING:
-            return "takes it after this turn"
-        return "takes it now" if state is AgentState.READY else f"holds it: {self.note}"
+            return tr("takes it after this turn")
+        return tr("takes it now") if state is AgentState.READY else tr(f"holds it: {self.note}")
 
     def row(self) -> Content:
         mark = self.agent.mark if self.agent is not None else None
@@ -101,13 +102,13 @@ def recipients(
     types = Counter(address.agent_type for address in addresses if address.local)
     found = [_local(address, agents[address.agent_id], types, drafts) for address in here]
     if len(here) > 1:
-        found.append(Recipient(ALL, "", "", f"all {len(here)} agents here"))
+        found.append(Recipient(ALL, "", "", tr(f"all {len(here)} agents here")))
     for address in elsewhere:
         if address.external:
-            note = f"external · {shorten(address.endpoint, 60)}"
+            note = tr(f"external · {shorten(address.endpoint, 60)}")
             found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, note))
             continue
-        folder = short_path(Path(address.working_dir)) if address.working_dir else "another process"
+        folder = short_path(Path(address.working_dir)) if address.working_dir else tr("another process")
         found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, folder))
     return found
 
@@ -136,11 +137,11 @@ def matching(found: Sequence[Recipient], typed: str) -> list[Recipient]:
 
 
 WAYS = {
-    1: ("for information", "after all others; it may wait unread in an inbox"),
-    2: ("when convenient", "after messages sent as next"),
-    3: ("next", "after this turn, in the order of sending"),
-    4: ("soon", "before others; during a turn where the agent takes it"),
-    5: ("interrupt", "stops the turn first, and denies what it asks"),
+    1: (tr("for information"), tr("after all others; it may wait unread in an inbox")),
+    2: (tr("when convenient"), tr("after messages sent as next")),
+    3: (tr("next"), tr("after this turn, in the order of sending")),
+    4: (tr("soon"), tr("before others; during a turn where the agent takes it")),
+    5: (tr("interrupt"), tr("stops the turn first, and denies what it asks")),
 }
 """Name and meaning of each priority."""
 LEAST_WIDTH = 40  # cells of a line before the layout is known
@@ -171,7 +172,7 @@ class WayBar(SegmentBar, can_focus=True):
         ways = [piece for number in WAYS for piece in self._way(number)]
         if width_of(ways) + LABEL > width:
             ways = self._way(self.value)
-        return [Piece(pad("How", LABEL), "$faint"), *ways], []
+        return [Piece(pad(tr("How"), LABEL), "$faint"), *ways], []
 
     def _way(self, number: int) -> list[Piece]:
         chosen = number == self.value
@@ -215,11 +216,11 @@ class Chips(SegmentBar):
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
         room = max(CHIP, width // max(1, len(self.names)) - 5) if width else NAME
-        row = [Piece(pad("To", LABEL), "$faint")]
+        row = [Piece(pad(tr("To"), LABEL), "$faint")]
         for name, shown in zip(self.names, distinct(self.names, room), strict=True):
             row += [
                 Piece(f" {shown} ", "bold $ink on $raised"),
-                Piece("× ", "$faint on $raised", name, "Remove"),
+                Piece("× ", "$faint on $raised", name, tr("Remove")),
             ]
             row.append(Piece(" "))
         return row, []
@@ -365,7 +366,7 @@ class Composer(Form[str]):
             compact=True,
             show_line_numbers=False,
             tab_behavior="focus",
-            placeholder="Message",
+            placeholder=tr("Message"),
         )
         yield Choices(id="files", compact=True)
         way = WayBar(id="way")
@@ -376,7 +377,7 @@ class Composer(Form[str]):
 
     def buttons(self) -> ComposeResult:
         yield Button(self.VERB, id="send", variant="primary", compact=True)
-        yield Button("Keep as draft", id="cancel", compact=True)
+        yield Button(tr("Keep as draft"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         for name in ("#recipients", "#files"):
@@ -413,8 +414,8 @@ class Composer(Form[str]):
     def _set_receivers(self, names: Sequence[str]) -> None:
         self.query_one(Chips).names = tuple(names)
         field = self.query_one("#to", Input)
-        field.placeholder = "+ add" if names else "name, id or all"
-        self.query_one("#send", Button).label = f"Send to {len(names)}" if len(names) > 1 else self.VERB
+        field.placeholder = tr("+ add") if names else tr("name, id or all")
+        self.query_one("#send", Button).label = tr(f"Send to {len(names)}") if len(names) > 1 else self.VERB
         self._show_outlook()
 
     @on(WayBar.Changed)
@@ -550,7 +551,7 @@ class Composer(Form[str]):
             self.show_error(f"no templates yet: put texts into {short_path(self._source.templates)}, NAME.md")
             return
         self.app.push_screen(
-            Pick("Template", {name: name for name in names}, names[0]), self._insert_template
+            Pick(tr("Template"), {name: name for name in names}, names[0]), self._insert_template
         )
 
     def _template_names(self) -> list[str]:
@@ -606,7 +607,7 @@ def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now
         why = f": {one_line(task.reason)}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
         fate = f"  {shorten(word + why, width // 3)} {moment(task.updated_at, now)}"
-        head = Piece(pad("" if number else "Last", LABEL), "$faint")
+        head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")
         left = [head, Piece(f"{mark.glyph} ", f"${mark.colour}"), Piece(f"{name}  ", "$ink")]
         left.append(Piece(one_line(task.text), "$muted", cut="end"))
         rows.append(line(width, left, [Piece(fate, f"${mark.colour}")]))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.tour import Page, Runs
@@ -35,53 +36,64 @@ class Demo:
         self._main = app.main
 
     async def play(self) -> None:
-        quits = f"{self._app.keymap.way('quit')} quits."
+        quits = tr(f"{self._app.keymap.way('quit')} quits.")
         await self._until(lambda: not self._opening())
         missing = [name for name in TEAM if self._session(name) is None]
         if missing and not self._opening():
-            about = f"No agent was opened for {', '.join(missing)}."
-            self._caption("The demo cannot begin", [(about, "bold $ink")], quits)
+            about = tr(f"No agent was opened for {', '.join(missing)}.")
+            self._caption(tr("The demo cannot begin"), [(about, "bold $ink")], quits)
             return
         await self._until(lambda: all(self._is(name, AgentState.READY) for name in TEAM))
         for scene in (self._team, self._message, self._locks, self._draft, self._dialog, self._overview):
             await scene()
-        self._caption("That was all", [("They are real processes: write to them.", "")], quits)
+        self._caption(tr("That was all"), [(tr("They are real processes: write to them."), "")], quits)
 
     # Scenes
 
     async def _team(self) -> None:
-        about = "Each agent runs unmodified in its own pane. These four are scripts; yours think."
-        self._caption("Four agents work on one project", [(about, "")])
+        about = tr("Each agent runs unmodified in its own pane. These four are scripts; yours think.")
+        self._caption(tr("Four agents work on one project"), [(about, "")])
         await self._read()
 
     async def _message(self) -> None:
-        about: Runs = [("Type to the agent in focus as in a bare terminal: it gets to work, ", "")]
-        self._caption("They write to one another", [*about, ("and asks another one.", "bold $ink")])
-        await self._type("mia", "add totals to the cart", enter=True)
+        about: Runs = [(tr("Type to the agent in focus as in a bare terminal: it gets to work, "), "")]
+        self._caption(tr("They write to one another"), [*about, (tr("and asks another one."), "bold $ink")])
+        await self._type("mia", tr("add totals to the cart"), enter=True)
         await self._until(lambda: self._done("mia", "leo"))
         await self._read()
 
     async def _locks(self) -> None:
-        about: Runs = [("mia has locked src/cart.py, to write it: ", ""), ("leo is refused.", "bold $ink")]
-        self._caption("One writer for each file", about)
+        about: Runs = [
+            (tr("mia has locked src/cart.py, to write it: "), ""),
+            (tr("leo is refused."), "bold $ink"),
+        ]
+        self._caption(tr("One writer for each file"), about)
         await self._type("ada", "@leo test the totals", enter=True)
-        await self._type("ada", "mention the new")  # meanwhile, so that the next scene can begin
+        await self._type("ada", tr("mention the new"))  # meanwhile, so that the next scene can begin
         await self._until(lambda: self._done("ada", "leo"))
         await self._read()
 
     async def _draft(self) -> None:
-        about: Runs = [("leo wrote to ada. It is held, ", ""), ("because you are typing there.", "bold $ink")]
-        self._caption("Your draft is safe", about)
+        about: Runs = [
+            (tr("leo wrote to ada. It is held, "), ""),
+            (tr("because you are typing there."), "bold $ink"),
+        ]
+        self._caption(tr("Your draft is safe"), about)
         await self._until(lambda: self._delivery("leo", "ada") is DeliveryState.HELD)
         await self._read()
-        self._caption("Your draft is safe", [("Your line goes first, and the message right after it.", "")])
+        self._caption(
+            tr("Your draft is safe"), [(tr("Your line goes first, and the message right after it."), "")]
+        )
         await self._type("ada", " totals", enter=True)
         await self._until(lambda: self._done("leo", "ada"))
         await self._read()
 
     async def _dialog(self) -> None:
-        about: Runs = [("tom wants to delete a folder. ", ""), ("No message answers a dialog.", "bold $ink")]
-        self._caption("Only you give permission", about)
+        about: Runs = [
+            (tr("tom wants to delete a folder. "), ""),
+            (tr("No message answers a dialog."), "bold $ink"),
+        ]
+        self._caption(tr("Only you give permission"), about)
         await self._type("mia", "@tom clean up", enter=True)
         await self._until(lambda: self._is("tom", AgentState.WAITING))
         await self._read()
@@ -93,12 +105,12 @@ class Demo:
         if self._is_active("tom"):
             self._press("3")
         await self._until(lambda: self._is("tom", AgentState.READY))
-        self._caption("Only you give permission", [("Denied, by you.", "bold $ink")])
+        self._caption(tr("Only you give permission"), [(tr("Denied, by you."), "bold $ink")])
         await self._read()
 
     async def _overview(self) -> None:
         self._caption(
-            "All of it at a glance", [("Who works, who needs you, what became of each message.", "")]
+            tr("All of it at a glance"), [(tr("Who works, who needs you, what became of each message."), "")]
         )
         self._app.perform("board")
         await self._read()

@@ -19,6 +19,7 @@ from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import SynapseError
+from synapse_tui.language import tr
 from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.key_hints import keys_of
 from synapse_tui.widgets.option_lists import Choices
@@ -28,7 +29,7 @@ Result = TypeVar("Result")
 Row = tuple[str, Content]
 """Key and content of a list row."""
 
-BUSY = "one moment…"
+BUSY = tr("one moment…")
 READY_SECONDS = 2.0  # a dialog accepts keys again after this, even if the last one is still being handled
 KEY_ROUNDS = 2  # passes through the message queues for one key: the key itself, then what its action posts
 LEAST_ROWS = 3
@@ -71,7 +72,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
         raise NotImplementedError
 
     def buttons(self) -> ComposeResult:
-        yield Button("Close", id="close", compact=True)
+        yield Button(tr("Close"), id="close", compact=True)
 
     def pressed(self, button: str) -> None:  # noqa: ARG002 - for those with more than one
         self.dismiss(None)
@@ -188,7 +189,7 @@ class Form(Dialog[Result]):
 
     def buttons(self) -> ComposeResult:
         yield Button(self.VERB, id=self.VERB.lower(), variant=self.VARIANT, compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+        yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def submit(self) -> None:
         raise NotImplementedError
@@ -225,7 +226,7 @@ class Confirm(Dialog[bool]):
 
     def buttons(self) -> ComposeResult:
         yield Button(Content(self._yes), id="yes", variant="error", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+        yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "yes")
@@ -378,7 +379,7 @@ class Report(Dialog[None]):
 def describe(error: Exception) -> str:
     if isinstance(error, SynapseError):
         return f"{error.message}\n{error.hint}" if error.hint else error.message
-    return f"unexpected: {error!r}"
+    return tr(f"unexpected: {error!r}")
 
 
 def label(text: str, classes: str = "label", name: str | None = None) -> Label:

@@ -27,6 +27,7 @@ from synapse_tui.events import (
     TaskChanged,
     WatchChanged,
 )
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.text import plural
 
@@ -42,7 +43,7 @@ from .main import Throttle
 from .messages import MessageActions, MessageDetail
 from .shell import Shell
 
-CALLS = {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
+CALLS = {AgentState.WAITING: tr("waits for you"), AgentState.ERROR: tr("has failed")}
 """States that need the user, and the text if the agent gives none."""
 FINISHED_SECONDS = 1.5  # idle time before the user is notified; some agents only fetch the next message
 Pending = Awaitable[None] | None
@@ -136,7 +137,7 @@ class EventReader:
         """Notify the user if an agent is still idle and has not been looked at."""
         session = self._host.agents.get(agent_id)
         if session is not None and session.report.state is AgentState.READY and session.unseen:
-            self._call(agent_id, "has finished")
+            self._call(agent_id, tr("has finished"))
 
     @_read.register
     def _exited(self, event: AgentProcessExited) -> Pending:
@@ -157,7 +158,7 @@ class EventReader:
     def _rang(self, event: AgentBell) -> Pending:
         if not self._looked_at(event.agent_id):
             self._main.ring(event.agent_id)
-            self._call(event.agent_id, event.text or "rang the bell")
+            self._call(event.agent_id, event.text or tr("rang the bell"))
             if event.text:
                 self._app.notice(f"{self._app.label(event.agent_id)}: {event.text}")
         return None
@@ -178,7 +179,7 @@ class EventReader:
         self._main.show_agents()
         agent = self._main.find(event.agent_id)
         if agent is not None and agent.gave_up:
-            self._call(event.agent_id, "is idle: its watch gave up")
+            self._call(event.agent_id, tr("is idle: its watch gave up"))
         for screen in self._open(WatchView):
             if screen.agent_id == event.agent_id:
                 screen.show_news()
@@ -190,7 +191,7 @@ class EventReader:
     def _task_changed(self, event: TaskChanged) -> Pending:
         task, looked_at = event.task, self._looked_at(event.task.target)
         if is_external(task) and self._main.conversations.answered(task, looked_at=looked_at):
-            self._attention.call(self._app.label(task.target), "has answered")
+            self._attention.call(self._app.label(task.target), tr("has answered"))
         self._main.show_news()
         self._messages.task_changed(task)
         self._answers.task_changed(task)

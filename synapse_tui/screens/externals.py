@@ -16,6 +16,7 @@ from textual.widgets import Button, Input, Static
 
 from synapse_tui.a2a.external.registry import AddRequest, Candidate, ExternalAgent, read_header
 from synapse_tui.errors import AddressError, InvalidValue, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from synapse_tui.widgets.fit import shorten
@@ -78,7 +79,7 @@ class ExternalActions:
             self._app.notice(f"no messages to @{alias} yet")
         else:
             dialog = ListDialog(
-                f"Tasks of @{alias}", lambda width: task_rows(conversation, width, self._app.today())
+                tr(f"Tasks of @{alias}"), lambda width: task_rows(conversation, width, self._app.today())
             )
             self._app.ask(dialog, self._messages.action_show)
 
@@ -111,8 +112,10 @@ class ExternalActions:
         )
 
     def action_remove_external(self, alias: str) -> None:
-        text = f"The conversation with @{alias} in this project is deleted. The agent itself is not notified."
-        question = Confirm(f"Remove @{alias}?", text, "Remove it")
+        text = tr(
+            f"The conversation with @{alias} in this project is deleted. The agent itself is not notified."
+        )
+        question = Confirm(tr(f"Remove @{alias}?"), text, tr("Remove it"))
         self._app.ask(question, lambda yes: self._app.spawn(self._remove(alias)) if yes else None)
 
     async def _remove(self, alias: str) -> None:
@@ -166,22 +169,22 @@ class AddExternal(Form[str]):
         self._offer: Candidate | None = None
 
     def body(self) -> ComposeResult:
-        yield label("URL of the agent, or of its card", "label -first")
+        yield label(tr("URL of the agent, or of its card"), "label -first")
         yield Input(id="url", placeholder="https://agent.example.com", max_length=2000, compact=True)
-        yield label("Alias")
-        yield Input(id="alias", placeholder="from its name", compact=True)
-        yield label("Environment variable with a bearer token")
+        yield label(tr("Alias"))
+        yield Input(id="alias", placeholder=tr("from its name"), compact=True)
+        yield label(tr("Environment variable with a bearer token"))
         yield Input(id="token", placeholder="none", max_length=100, compact=True)
-        yield label("Header")
+        yield label(tr("Header"))
         yield Input(
-            id="header", placeholder="none, or NAME: VALUE", max_length=4000, compact=True, password=True
+            id="header", placeholder=tr("none, or NAME: VALUE"), max_length=4000, compact=True, password=True
         )
         with VerticalScroll(id="found", classes="body"):
             yield Static("", id="card", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Show its card", id="look", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+        yield Button(tr("Show its card"), id="look", variant="primary", compact=True)
+        yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#found").display = False
@@ -224,8 +227,8 @@ class AddExternal(Form[str]):
     def _show(self, offer: Candidate | None) -> None:
         self._offer = offer
         self.query_one("#found").display = offer is not None
-        self.query_one("#look", Button).label = "Add it" if offer is not None else "Show its card"
-        self._subtitle("Enter adds it · Esc cancels" if offer is not None else self.SUBTITLE)
+        self.query_one("#look", Button).label = tr("Add it") if offer is not None else tr("Show its card")
+        self._subtitle(tr("Enter adds it · Esc cancels") if offer is not None else self.SUBTITLE)
         if offer is not None:
             self.query_one("#card", Static).update(offer_text(offer))
 
@@ -250,7 +253,7 @@ def offer_text(offer: Candidate) -> Content:
 
 
 def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
-    left_out = ("card hash", "added", "last seen", "card") if brief else ()
+    left_out = (tr("card hash"), "added", tr("last seen"), "card") if brief else ()
     parts: list[tuple[str, str]] = []
     for name, value in agent.facts():
         if name not in left_out:
@@ -263,7 +266,7 @@ def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
     for name, about in skills[: 3 if brief else None]:
         parts += [(f"  {name}", "bold $ink"), (f"  {about}\n" if about else "\n", "$muted")]
     if brief and len(skills) > 3:
-        parts.append((f"  and {len(skills) - 3} more\n", "$muted"))
+        parts.append((tr(f"  and {len(skills) - 3} more\n"), "$muted"))
     return Content.assemble(*parts).rstrip()
 
 

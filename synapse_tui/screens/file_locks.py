@@ -14,6 +14,7 @@ from textual.widgets import Button, Static
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.hooks.install import Consent
+from synapse_tui.language import tr
 from synapse_tui.model import USER
 from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
 from synapse_tui.widgets.fit import shorten
@@ -28,11 +29,11 @@ from .shell import Shell
 SHOWN = 200  # maximum changes listed
 NOTICE_CELLS = 32  # maximum length of a path in a notice
 TITLE_CELLS = 50
-OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
+OFF = tr("file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true")
 _WORDS = {
-    ChangeType.CREATE: ("created", "$calm"),
-    ChangeType.MODIFY: ("changed", "$work"),
-    ChangeType.DELETE: ("deleted", "$fail"),
+    ChangeType.CREATE: (tr("created"), "$calm"),
+    ChangeType.MODIFY: (tr("changed"), "$work"),
+    ChangeType.DELETE: (tr("deleted"), "$fail"),
 }
 _WORD_CELLS = max(len(word) for word, _ in _WORDS.values())
 
@@ -86,11 +87,11 @@ class LockActions:
 
     def action_release_lock(self, file: str) -> None:
         name = shorten(one_line(file), TITLE_CELLS, "start")
-        text = (
+        text = tr(
             "This does not stop the holder: a write in progress continues, and others may write the file "
             "from now on."
         )
-        question = Confirm(f"Release {name}?", text, "Release it")
+        question = Confirm(tr(f"Release {name}?"), text, tr("Release it"))
         self._app.ask(question, lambda yes: self._app.spawn(self._release(file)) if yes else None)
 
     async def _release(self, file: str) -> None:
@@ -110,16 +111,16 @@ class LockActions:
             await self._take(file)
             return
         name = shorten(one_line(file), TITLE_CELLS, "start")
-        text = (
+        text = tr(
             f"{self._app.label(held.agent_id)} holds it and is not stopped: a write in progress "
             "continues. Until you release it, for at most 5 minutes, other agents have to wait."
         )
-        question = Confirm(f"Lock {name} yourself?", text, "Lock it")
+        question = Confirm(tr(f"Lock {name} yourself?"), text, tr("Lock it"))
         self._app.ask(question, lambda yes: self._app.spawn(self._take(file)) if yes else None)
 
     async def _take(self, file: str) -> None:
         before = await self._safety.take_lock(file)
-        whose = f"; {self._app.label(before.agent_id)} held it" if before is not None else ""
+        whose = tr(f"; {self._app.label(before.agent_id)} held it") if before is not None else ""
         name = shorten(one_line(file), NOTICE_CELLS, "start")
         self._app.notice(f"{name} is locked by you for 5 minutes{whose}")
 
@@ -186,9 +187,9 @@ class FileDialog(Dialog[str]):
 
     def buttons(self) -> ComposeResult:
         yield Button("Release (r)", id="release_lock", compact=True)
-        yield Button("Lock it myself (t)", id="take_lock", compact=True)
-        yield Button("Copy path (c)", id="copy_path", compact=True)
-        yield Button("Close", id="close", compact=True)
+        yield Button(tr("Lock it myself (t)"), id="take_lock", compact=True)
+        yield Button(tr("Copy path (c)"), id="copy_path", compact=True)
+        yield Button(tr("Close"), id="close", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#release_lock", Button).display = False
@@ -228,7 +229,7 @@ class FileDialog(Dialog[str]):
         if self._changes is None:
             return Content.styled("…", "$faint")
         if not self._changes:
-            return Content.styled("no known changes", "$faint")
+            return Content.styled(tr("no known changes"), "$faint")
         rows = [change_row(change, self._labels, width, now) for change in self._changes]
         return Content("\n").join(rows)
 
@@ -247,7 +248,7 @@ class RecentChanges(ListDialog):
     """Lists changes of files, newest first; closes with the chosen file."""
 
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows the file · Esc closes"
-    NOTHING: ClassVar[str] = " no known file changes"
+    NOTHING: ClassVar[str] = tr(" no known file changes")
 
     def __init__(
         self,
@@ -255,7 +256,7 @@ class RecentChanges(ListDialog):
         labels: Mapping[str, str],
         now: Callable[[], datetime],
     ) -> None:
-        super().__init__("Recent file changes", self._rows)
+        super().__init__(tr("Recent file changes"), self._rows)
         self._find_changes = changes
         self._labels = labels
         self._now = now
@@ -286,18 +287,18 @@ class RecentChanges(ListDialog):
 
 def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Content:
     if lock is None:
-        return Content.styled("not locked", "$muted")
+        return Content.styled(tr("not locked"), "$muted")
     left = int((lock.expires_at - now).total_seconds())
     holder = party(lock.agent_id, labels)
     parts: list[tuple[str, str]] = [
-        ("locked by ", "$muted"),
+        (tr("locked by "), "$muted"),
         (holder, "bold $ink"),
         (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$faint"),
         ("\nsince ", "$muted"),
         (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
-        (", ends in ", "$muted"),
+        (tr(", ends in "), "$muted"),
         (f"{duration(left) if left >= 10 else f'{left}s'}", "$ink"),
-        (" unless it is renewed" if lock.call else "", "$muted"),
+        (tr(" unless it is renewed") if lock.call else "", "$muted"),
     ]
     if lock.intent:
         parts += [("\nfor ", "$muted"), (one_line(lock.intent), "$ink")]
@@ -313,7 +314,7 @@ def change_row(
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)
-    about = f"lines {change.lines}" if change.lines else ""
+    about = tr(f"lines {change.lines}") if change.lines else ""
     room = width - cell_len(when) - _WORD_CELLS - cell_len(who) - 7
     file = shorten(one_line(change.file), max(8, room - min(len(about), 18) - 2), "start") if named else ""
     gap = "  " if file and about else ""

@@ -20,6 +20,7 @@ from textual.widgets import Button, Input, Static
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
@@ -41,23 +42,23 @@ WIDE = 110  # width from which a task is shown beside the list
 TYPING = 0.06  # delay before searching for the typed text
 # seconds after a change at which to look for new tasks; the latest may not be written yet
 NEWS = (0.4, 3.0)
-OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks are dropped once they ended and were reported"
+OFF = tr("history is off (env.SYNAPSE_HISTORY_ENABLED): tasks are dropped once they ended and were reported")
 MOST = 40_000  # maximum characters shown of a task; copy and export are complete
 _NAME = 10
 ANY = ""
 STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
-    ANY: ("any state", ()),
-    "open": ("open", (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
-    "completed": ("completed", (TaskState.COMPLETED,)),
-    "failed": ("failed", (TaskState.FAILED, TaskState.REJECTED)),
-    "canceled": ("canceled", (TaskState.CANCELED,)),
+    ANY: (tr("any state"), ()),
+    "open": (tr("open"), (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
+    "completed": (tr("completed"), (TaskState.COMPLETED,)),
+    "failed": (tr("failed"), (TaskState.FAILED, TaskState.REJECTED)),
+    "canceled": (tr("canceled"), (TaskState.CANCELED,)),
 }
 SPANS: Mapping[str, tuple[str, timedelta | None]] = {
-    ANY: ("any time", None),
-    "hour": ("the last hour", timedelta(hours=1)),
-    "day": ("the last day", timedelta(days=1)),
-    "week": ("the last 7 days", timedelta(days=7)),
-    "month": ("the last 30 days", timedelta(days=30)),
+    ANY: (tr("any time"), None),
+    "hour": (tr("the last hour"), timedelta(hours=1)),
+    "day": (tr("the last day"), timedelta(days=1)),
+    "week": (tr("the last 7 days"), timedelta(days=7)),
+    "month": (tr("the last 30 days"), timedelta(days=30)),
 }
 
 
@@ -77,7 +78,7 @@ class HistoryActions:
         return self._app.host.settings.flag("env.SYNAPSE_HISTORY_ENABLED")
 
     def agent_types(self) -> dict[str, str]:
-        return {agent.agent_type: f"every {agent.agent_type}" for agent in self._app.main.agents}
+        return {agent.agent_type: tr(f"every {agent.agent_type}") for agent in self._app.main.agents}
 
     def action_history(self) -> None:
         self._app.ask(HistoryView(self))
@@ -93,7 +94,7 @@ class HistoryActions:
     def export(self, wanted: TaskQuery) -> None:
         async def write(form: str, path: Path) -> str:
             count = await self.reader.export(wanted, form, path)
-            return f"{plural(count, 'task')} in {path}"
+            return tr(f"{plural(count, 'task')} in {path}")
 
         self._app.ask(HistoryExport(self.project, self.now(), write), self._notice)
 
@@ -137,7 +138,7 @@ class HistoryView(Dialog[None]):
 
     def body(self) -> ComposeResult:
         with Horizontal(id="search"):
-            yield SearchInput(id="query", placeholder="words in messages and answers", compact=True)
+            yield SearchInput(id="query", placeholder=tr("words in messages and answers"), compact=True)
             yield Static("", id="count", markup=False)
         with Horizontal(id="filters"):
             for name in ("project", "agent", "state", "span"):
@@ -149,10 +150,10 @@ class HistoryView(Dialog[None]):
 
     def buttons(self) -> ComposeResult:
         yield Button("Again (r)", id="again", compact=True)
-        yield Button("Copy answer (c)", id="copy-answer", compact=True)
+        yield Button(tr("Copy answer (c)"), id="copy-answer", compact=True)
         yield Button("Message (m)", id="copy-message", compact=True)
         yield Button("Export (e)", id="export", compact=True)
-        yield Button("Close", id="close", compact=True)
+        yield Button(tr("Close"), id="close", compact=True)
 
     def on_mount(self) -> None:
         self._label()
@@ -319,11 +320,11 @@ class HistoryView(Dialog[None]):
         seen = {row.task.target: one_line(row.task.target) for row in self.list.rows if row.task.target}
         title, options = {
             "agent": (
-                "Agent",
-                {ANY: "any agent", **self._actions.agent_types(), **seen, **self._actions.labels()},
+                tr("Agent"),
+                {ANY: tr("any agent"), **self._actions.agent_types(), **seen, **self._actions.labels()},
             ),
-            "state": ("State", {key: word for key, (word, _) in STATES.items()}),
-            "span": ("Created in", {key: word for key, (word, _) in SPANS.items()}),
+            "state": (tr("State"), {key: word for key, (word, _) in STATES.items()}),
+            "span": (tr("Created in"), {key: word for key, (word, _) in SPANS.items()}),
         }[name]
 
         def picked(key: str | None) -> None:
@@ -343,7 +344,7 @@ class HistoryView(Dialog[None]):
         text = copied(record.task, what) if record is not None else ""
         if text:
             self.app.copy_to_clipboard(text)
-        self._notice = f"copied {plural(len(text), 'character')}" if text else f"no {what} to copy"
+        self._notice = tr(f"copied {plural(len(text), 'character')}") if text else tr(f"no {what} to copy")
         self._show_count()
 
     def action_export(self) -> None:
@@ -379,20 +380,20 @@ class HistoryView(Dialog[None]):
 
     def _nothing(self) -> str:
         if self.filters.narrow:
-            return "nothing found" + ("" if self.filters.everywhere else "; p searches all projects")
-        return "no messages yet" if self._actions.kept else OFF
+            return tr("nothing found") + ("" if self.filters.everywhere else tr("; p searches all projects"))
+        return tr("no messages yet") if self._actions.kept else OFF
 
     def _show_count(self) -> None:
         rows: Sequence[Record] = self.list.rows
         count = f"{len(rows)}+" if self._after else str(len(rows))
         words = [self._notice] if self._notice else []
         if self._is_loading:
-            words.append("searching…")
+            words.append(tr("searching…"))
         elif self._left:
-            words.append(f"{self._left} not indexed yet")
+            words.append(tr(f"{self._left} not indexed yet"))
         if not self._actions.kept and rows and not self._notice:
-            words.append("history is off")
-        words.append(plural(len(rows), "task") if count == str(len(rows)) else f"{count} tasks")
+            words.append(tr("history is off"))
+        words.append(plural(len(rows), "task") if count == str(len(rows)) else tr(f"{count} tasks"))
         self.query_one("#count", Static).update(Content(" · ".join(words)))
 
 
@@ -438,8 +439,8 @@ class Filters:
 
     def labels(self, project: str) -> dict[str, str]:
         return {
-            "project": "all projects" if self.everywhere else project,
-            "agent": self.agent.removeprefix("synapse-") or "any agent",
+            "project": tr("all projects") if self.everywhere else project,
+            "agent": self.agent.removeprefix("synapse-") or tr("any agent"),
             "state": STATES[self.state][0],
             "span": SPANS[self.span][0],
         }
@@ -461,7 +462,7 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
         text = Content.assemble(text, timeline_text(story.steps, now))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
-        text = Content.assemble(text, ("\n\nMetadata\n", "bold $accent"), (printable(words), "$muted"))
+        text = Content.assemble(text, (tr("\n\nMetadata\n"), "bold $accent"), (printable(words), "$muted"))
     return text
 
 
@@ -481,13 +482,13 @@ def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
     ]
     if record.submitted_at is not None:
         waited = (record.submitted_at - task.created_at).total_seconds()
-        facts.append(("submitted", f"{moment(record.submitted_at, now)}  after {duration(waited)}"))
+        facts.append(("submitted", tr(f"{moment(record.submitted_at, now)}  after {duration(waited)}")))
     if record.finished_at is not None:
         took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
-        facts.append(("ended", f"{moment(record.finished_at, now)}  after {duration(took)}"))
+        facts.append(("ended", tr(f"{moment(record.finished_at, now)}  after {duration(took)}")))
     facts.append(("priority", str(task.priority)))
     if task.follows:
-        facts.append(("continues", f"task {task.follows[:8]}"))
+        facts.append(("continues", tr(f"task {task.follows[:8]}")))
     return facts
 
 
@@ -496,7 +497,7 @@ def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
     for text, style in parts:
         shown.append((text[:left], style))
         if len(text) > left:
-            shown.append((f"\n… {len(text) - left} more characters", "$faint"))
+            shown.append((tr(f"\n… {len(text) - left} more characters"), "$faint"))
         left = max(0, left - len(text))
     return shown
 
@@ -516,9 +517,9 @@ class HistoryExport(Form[str]):
         self._write = write
 
     def body(self) -> ComposeResult:
-        yield label(f"New file, in {self._folder} unless you give a folder", "label -first")
+        yield label(tr(f"New file, in {self._folder} unless you give a folder"), "label -first")
         yield Input(self._name, id="path", select_on_focus=False, compact=True)
-        yield label("Its ending selects the format: .md, .json, .jsonl or .csv")
+        yield label(tr("Its ending selects the format: .md, .json, .jsonl or .csv"))
 
     def submit(self) -> None:
         try:

@@ -12,6 +12,7 @@ from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.keymap import Keymap, is_function_key, key_label, textual_key
+from synapse_tui.language import tr
 from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.input import MODIFIER_KEYS
@@ -318,7 +319,7 @@ class Keyboard:
         if not self._agents:
             early = [kept for kept in self._kept if not kept.for_dialog]
             self._kept = [kept for kept in self._kept if kept.for_dialog]
-            self._report_dropped(early, "dropped: typed before an agent was open")
+            self._report_dropped(early, tr("dropped: typed before an agent was open"))
 
     def _report_dropped(self, dropped: Sequence[Kept], what: str) -> None:
         count = sum(not isinstance(kept.event, TerminalKeyRelease) for kept in dropped) + self._too_many
@@ -369,7 +370,9 @@ class Keyboard:
                 self._enter_at = self._questions.clock()
         self._kept = left
         if not any(kept.early for kept in left) and self._too_many:
-            self._report_dropped((), f"dropped: at most {MOST_EARLY} can be typed before the agent is ready")
+            self._report_dropped(
+                (), tr(f"dropped: at most {MOST_EARLY} can be typed before the agent is ready")
+            )
         if any(kept.early and kept.agent_id for kept in left):
             self._look_again()
         return given
@@ -399,16 +402,16 @@ class Keyboard:
         for agent_id, since in self._since.items():
             session = self._agents.get(agent_id)
             if session is None:
-                why = "it was closed"
+                why = tr("it was closed")
             elif session.exit is not None:
-                why = "it has ended"
+                why = tr("it has ended")
             elif now - since >= READY_SECONDS:
-                why = f"it accepted none for {READY_SECONDS:.0f} s"
+                why = tr(f"it accepted none for {READY_SECONDS:.0f} s")
             else:
                 continue
             late = [kept for kept in self._kept if kept.early and kept.agent_id == agent_id]
             self._kept = [kept for kept in self._kept if kept not in late]
-            self._report_dropped(late, f"dropped: typed before {agent_id} was ready, and {why}")
+            self._report_dropped(late, tr(f"dropped: typed before {agent_id} was ready, and {why}"))
 
     def _look_again(self) -> None:
         if not self._looking:

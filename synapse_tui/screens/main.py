@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState, Task, TaskState
 from synapse_tui.widgets.bars import StatusBar, TabBar
 from synapse_tui.widgets.board import Board
@@ -44,7 +45,7 @@ HELD_SECONDS = 5.0  # how often to check how long messages have been held
 CLOCK_SECONDS = 1.0  # how often the times in the titles of visible panes are updated
 TITLE_SECONDS = 0.25  # minimum interval between updates for titles
 REFRESH_SECONDS = 0.1  # minimum interval between updates for messages
-QUESTION_WAITS = "a question is waiting: pause typing for a second to see it"
+QUESTION_WAITS = tr("a question is waiting: pause typing for a second to see it")
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
@@ -124,12 +125,12 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
         if self._question_waits:
             self.deck.empty = "\n\n".join((*reasons, QUESTION_WAITS))
         elif self._expected:
-            names = (f"○ {one_line(spec.name or spec.profile)} starting" for spec in self._expected)
+            names = (tr(f"○ {one_line(spec.name or spec.profile)} starting") for spec in self._expected)
             self.deck.empty = "\n".join((plural(len(self._expected), "agent"), "", *names))
         elif reasons:
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
-            self.deck.empty = f"no agents here yet: {self._empty_hint}"
+            self.deck.empty = tr(f"no agents here yet: {self._empty_hint}")
         self.board.empty = self.deck.empty
 
     def show_question_waits(self, *, waits: bool) -> None:
@@ -140,7 +141,7 @@ class MainScreen(FaultTolerant, Screen[None], inherit_bindings=False):
     def show_keys(self, keymap: Keymap) -> None:
         self.status_bar.keymap = keymap
         self.which_key.keymap = keymap
-        self._empty_hint = f"{keymap.way('new_agent')} opens one"
+        self._empty_hint = tr(f"{keymap.way('new_agent')} opens one")
         if self.is_mounted and not self.agents:
             self.show_reasons(())
 
@@ -553,7 +554,7 @@ class ConversationTabs:
             state=state,
             detail=detail,
             unseen=alias in self._unseen and state is AgentState.READY,
-            title=f"external · {picture.name} · {picture.protocol}",
+            title=tr(f"external · {picture.name} · {picture.protocol}"),
             external=True,
         )
 

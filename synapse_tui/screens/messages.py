@@ -19,6 +19,7 @@ from synapse_tui.addresses import resolve
 from synapse_tui.content import Artifact, artifact_words, part_words
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
+from synapse_tui.language import tr
 from synapse_tui.messages.outbox import HELD_BY_USER, NO_PROFILE
 from synapse_tui.messages.records import Change
 from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
@@ -49,7 +50,7 @@ NAME_CELLS = 18
 MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
 LAST = 2  # messages of which the composer shows what became of them
 TEXT_CELLS = 200
-ALLOWED = "messages are typed from now on"
+ALLOWED = tr("messages are typed from now on")
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 _WORD_CELLS = 11
 
@@ -157,13 +158,13 @@ class MessageActions:
     def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
         """Send a mention typed in an agent's pane; the pane's title shows the progress."""
         label = self._app.label(address)
-        self._main.show_delivery(agent_id, Delivery(SENDING, f"{label}: sending"))
+        self._main.show_delivery(agent_id, Delivery(SENDING, tr(f"{label}: sending")))
 
         async def send() -> None:
             try:
                 receipts = await self._host.send(address, text, sender=agent_id, priority=priority)
             except Exception as error:
-                reason = error.message if isinstance(error, SynapseError) else "not sent"
+                reason = error.message if isinstance(error, SynapseError) else tr("not sent")
                 self._main.show_delivery(agent_id, Delivery(FAILED, f"{label}: {reason}"))
                 raise
             self._wrote_to(agent_id, receipts)
@@ -206,7 +207,7 @@ class MessageActions:
                 return progress_rows(self.sent_from(agent_id) or sent, width, self._app.today())
 
             note = shorten(one_line(text), TEXT_CELLS)
-            self._app.ask(ListDialog(f"Message to {len(sent)} agents", rows, note=note), self.action_show)
+            self._app.ask(ListDialog(tr(f"Message to {len(sent)} agents"), rows, note=note), self.action_show)
         elif sent and sent[0].task is not None:
             self.action_show(sent[0].task.id)
         elif sent:
@@ -466,7 +467,7 @@ class MessageDetail(Dialog[str]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble(("\nTimeline  ", "bold $accent"), (error.message, "$muted"))
+            self._timeline = Content.assemble((tr("\nTimeline  "), "bold $accent"), (error.message, "$muted"))
         else:
             self._timeline = timeline_text(changes, self._now())[1:]
         self.query_one("#timeline", Static).update(self._timeline)
@@ -481,14 +482,14 @@ class MessageDetail(Dialog[str]):
         choices = {}
         if task.delivery in WAITING and not task.state.final:
             uncertain = task.reason.startswith(UNCERTAIN)
-            choices["send_now"] = "Send again now (s)" if uncertain else "Send now (s)"
+            choices["send_now"] = tr("Send again now (s)") if uncertain else tr("Send now (s)")
             if not uncertain and task.reason != IN_INBOX:
                 held = task.reason in (HELD_BY_USER, BEFORE_RESTART) or task.reason.startswith(NO_PROFILE)
                 choices["hold"] = "Release (h)" if held else "Hold (h)"
         if not task.state.final:
-            choices["cancel"] = "Cancel message (c)"
+            choices["cancel"] = tr("Cancel message (c)")
         else:
-            choices["again"] = "Send again (a)"
+            choices["again"] = tr("Send again (a)")
         return choices
 
     def update(self, task: Task) -> None:
@@ -514,8 +515,8 @@ def detail_text(task: Task) -> Content:
         (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
         (f"priority {task.priority} · task {task.short_id} · {word} · ", "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
-        (f" · continues task {task.follows[:8]}" if task.follows else "", "$muted"),
-        (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$muted"),
+        (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
+        (tr(f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n"), "$muted"),
         *asked(task),
     ]
     return Content.assemble(*parts)
@@ -525,7 +526,7 @@ def asked(task: Task) -> list[tuple[str, str]]:
     """Return the message and its follow-ups as styled runs of text."""
     parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
-        head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ follow-up\n"
+        head = tr("\n\n↳ question\n") if message.role == "agent" else "\n\n→ follow-up\n"
         words = "\n".join(map(part_words, message.parts))
         parts += [(head, "bold $accent"), (printable(words), "$ink")]
     return parts
@@ -543,14 +544,14 @@ def said(task: Task) -> list[tuple[str, str]]:
 
 
 def _answer_head(*artifacts: Artifact) -> str:
-    return "↳ answer (incomplete)" if any(each.truncated for each in artifacts) else "↳ answer"
+    return "↳ answer (incomplete)" if any(each.truncated for each in artifacts) else tr("↳ answer")
 
 
 def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
     """Render the steps of a message, oldest first: time, step, reason."""
     if not changes:
         return Content("")
-    parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $accent")]
+    parts: list[tuple[str, str]] = [(tr("\n\nTimeline\n"), "bold $accent")]
     for change in changes:
         mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
         parts += [

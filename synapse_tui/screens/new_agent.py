@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.agents.profiles.programs import command_spec, split_words
 from synapse_tui.errors import ConfigError, SynapseError
+from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.layout import Axis
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
 
 Find = Callable[[str], str | None]
-COMMAND = "command line…"  # the entry of any other program
+COMMAND = tr("command line…")  # the entry of any other program
 BUILT_IN = ("dummy", "shell")  # listed last and not preselected, since they are always available
 
 
@@ -121,16 +122,18 @@ class Launcher(Dialog[list[AgentSpec]]):
         choices = [Choice(p.name, _row(p, width), marked=p.name not in BUILT_IN) for p in self._usable]
         yield Checklist(choices, id="profiles")
         if self._missing:
-            yield label("Not installed")
+            yield label(tr("Not installed"))
             with VerticalScroll(classes="body", can_focus=False):
                 for profile in self._missing:
                     yield Static(_missing_row(profile, width), classes="faint", markup=False)
         if self._problems:
-            yield label(f"{plural(self._problems, 'profile file')} could not be read", "label error -shown")
+            yield label(
+                tr(f"{plural(self._problems, 'profile file')} could not be read"), "label error -shown"
+            )
 
     def buttons(self) -> ComposeResult:
-        yield Button("Open", id="open", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+        yield Button(tr("Open"), id="open", variant="primary", compact=True)
+        yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
         self.query_one(Checklist).highlighted = 0
@@ -162,7 +165,7 @@ def _row(profile: Profile, width: int) -> Content:
 
 
 def _missing_row(profile: Profile, width: int) -> Content:
-    how = f"install: {profile.install}" if profile.install else f"put '{profile.command}' on PATH"
+    how = tr(f"install: {profile.install}") if profile.install else tr(f"put '{profile.command}' on PATH")
     return Content.assemble(
         (" ×  ", "$faint"),
         (pad(profile.display or profile.name, width), "$muted"),
@@ -176,11 +179,11 @@ class NewAgent(Form[str]):
     SUBTITLE: ClassVar[str] = "↑↓ profile or command · Tab next field · Enter opens · Esc cancels"
     AUTO_FOCUS = "#profile"
     FIELDS: ClassVar = (
-        ("name", "Name", "none"),
-        ("folder", "Folder", ""),
-        ("args", "Arguments", "none"),
-        ("prompt", "First prompt", "none"),
-        ("port", "Port", "first free"),
+        ("name", tr("Name"), tr("none")),
+        ("folder", tr("Folder"), ""),
+        ("args", tr("Arguments"), tr("none")),
+        ("prompt", tr("First prompt"), tr("none")),
+        ("port", tr("Port"), tr("first free")),
     )
 
     def __init__(
@@ -218,13 +221,13 @@ class NewAgent(Form[str]):
     def _row(self, profile: Profile, width: int) -> Content:
         usable = profile in self._usable
         style = "bold $ink" if usable else "$faint"
-        note = "" if usable else "not installed"
+        note = "" if usable else tr("not installed")
         return Content.assemble((" " + pad(profile.name, width), style), (note, "$faint"))
 
     @on(OptionList.OptionHighlighted, "#profile")
     def _name_field(self, event: OptionList.OptionHighlighted) -> None:
         command = event.option_id == COMMAND
-        self.query_one("#args-label", Static).update("Command line" if command else "Arguments")
+        self.query_one("#args-label", Static).update(tr("Command line") if command else tr("Arguments"))
         self.query_one("#args", Input).placeholder = "./my-agent --fast" if command else "none"
 
     @on(EnterList.Confirmed)

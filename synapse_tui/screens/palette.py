@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.language import tr
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.fit import shorten
 from synapse_tui.widgets.layout import LAYOUTS
@@ -28,26 +29,26 @@ from .messages import WAITING
 from .shell import Shell
 
 _LAYOUT_NAMES = {
-    "tabs": "one pane at a time",
-    "columns": "all side by side",
-    "grid": "in rows and columns",
-    "main": "one large pane and a stack beside it",
+    "tabs": tr("one pane at a time"),
+    "columns": tr("all side by side"),
+    "grid": tr("in rows and columns"),
+    "main": tr("one large pane and a stack beside it"),
 }
 _THEME_NOTES = {
-    "auto": "Dark or light, like the terminal.",
-    "high-contrast": "White and bright colours on black.",
-    "high-contrast-light": "Black and dark colours on white.",
-    "16": "The terminal's own sixteen colours.",
+    "auto": tr("Dark or light, like the terminal."),
+    "high-contrast": tr("White and bright colours on black."),
+    "high-contrast-light": tr("Black and dark colours on white."),
+    "16": tr("The terminal's own sixteen colours."),
 }
 _FILES = (
-    ("Locks", "locks", "Locked files: by whom, since when, and for how much longer."),
-    ("Recent file changes", "recent_changes", "Who changed which lines of which file, and when."),
+    (tr("Locks"), "locks", tr("Locked files: by whom, since when, and for how much longer.")),
+    (tr("Recent file changes"), "recent_changes", tr("Who changed which lines of which file, and when.")),
 )
 _EXTERNAL = (
-    ("Open @{}", "open_external"),
-    ("Card of @{}", "external_card"),
-    ("New conversation with @{}", "new_external"),
-    ("Remove @{}", "remove_external"),
+    (tr("Open @{}"), "open_external"),
+    (tr("Card of @{}"), "external_card"),
+    (tr("New conversation with @{}"), "new_external"),
+    (tr("Remove @{}"), "remove_external"),
 )
 MAX_WAITING = 20  # maximum waiting messages offered
 MESSAGE_CELLS = 40  # maximum length of a message's text
@@ -78,20 +79,24 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
     for agent in app.main.agents:
         key = f"{leader} {agent.number}" if agent.number <= 9 else ""
         action = ("focus_agent", agent.agent_id)
-        words = f"switch focus {agent.agent_id}"
-        yield Offer(f"Go to {agent.label}", action, agent.state_text, words, key)
+        words = tr(f"switch focus {agent.agent_id}")
+        yield Offer(tr(f"Go to {agent.label}"), action, agent.state_text, words, key)
     for each in recipients:
-        yield Offer(f"Message to {each.address}", ("compose", each.address), each.note, "send tell write")
+        yield Offer(
+            tr(f"Message to {each.address}"), ("compose", each.address), each.note, tr("send tell write")
+        )
     for title, name, about in _FILES:
-        yield Offer(title, (name,), about, "files lock locked safety modified history release")
+        yield Offer(title, (name,), about, tr("files lock locked safety modified history release"))
     yield from _externals(app)
     yield from _waiting(app)
     for theme in THEMES:
         about = _THEME_NOTES.get(theme, "")
-        yield Offer(f"Colours: {theme}", ("keep_theme", theme), about, "theme colors appearance")
+        yield Offer(tr(f"Colours: {theme}"), ("keep_theme", theme), about, tr("theme colors appearance"))
     for layout in (*LAYOUTS, *app.main.deck.layouts):
-        about = _LAYOUT_NAMES.get(layout, "as you made it")
-        yield Offer(f"Layout: {one_line(layout)}", ("set_layout", layout), about, "arrange tile split panes")
+        about = _LAYOUT_NAMES.get(layout, tr("as you made it"))
+        yield Offer(
+            tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, tr("arrange tile split panes")
+        )
 
 
 def _actions(keymap: Keymap) -> Iterator[Offer]:
@@ -107,7 +112,7 @@ def _externals(app: Shell) -> Iterator[Offer]:
     for agent in app.host.externals.agents:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
         for title, name in _EXTERNAL:
-            words = "external a2a talk conversation"
+            words = tr("external a2a talk conversation")
             yield Offer(title.format(agent.alias), (name, agent.alias), about, words)
 
 
@@ -117,16 +122,16 @@ def _waiting(app: Shell) -> Iterator[Offer]:
     held = {task.target for task in tasks if task.delivery is DeliveryState.HELD}
     for agent in app.main.agents:
         if agent.agent_id in held:
-            title = f"Release messages to {agent.label}"
-            about = "Those you held, and those from before a restart; not those that may have been sent."
-            yield Offer(title, ("release_held", agent.agent_id), about, "outbox held hold")
+            title = tr(f"Release messages to {agent.label}")
+            about = tr("Those you held, and those from before a restart; not those that may have been sent.")
+            yield Offer(title, ("release_held", agent.agent_id), about, tr("outbox held hold"))
     for task in tasks[:MAX_WAITING]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
-        title = f"Waiting for {app.label(task.target)}: {text}"
+        title = tr(f"Waiting for {app.label(task.target)}: {text}")
         place, mark = listing.places.get(task.id), delivery_mark(task)
         state = f"{mark.word} #{place[0]}" if place is not None else mark.word
-        about = f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now."
-        yield Offer(title, ("show", task.id), about, "outbox cancel hold release retry", state)
+        about = tr(f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now.")
+        yield Offer(title, ("show", task.id), about, tr("outbox cancel hold release retry"), state)
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
@@ -163,7 +168,7 @@ class Palette(Dialog[Offer]):
         self._found: list[Offer] = []
 
     def body(self) -> ComposeResult:
-        yield SearchInput(id="query", placeholder="search commands", compact=True)
+        yield SearchInput(id="query", placeholder=tr("search commands"), compact=True)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
         yield results
@@ -191,7 +196,7 @@ class Palette(Dialog[Offer]):
         if found:
             view.highlighted = 0
         else:
-            self.query_one("#about", Static).update("no matches")
+            self.query_one("#about", Static).update(tr("no matches"))
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from synapse_tui.actions import ARRANGING
 from synapse_tui.errors import ConfigError
+from synapse_tui.language import tr
 from synapse_tui.widgets.layout import (
     DIRECTIONS,
     LAYOUTS,
@@ -26,8 +27,8 @@ from .shell import Shell
 
 MAX_NAME = 32
 NO_ROOM = {
-    "row": f"no room beside it: a pane needs {LEAST_WIDTH} columns",
-    "column": f"no room below it: a pane needs {LEAST_HEIGHT} rows",
+    "row": tr(f"no room beside it: a pane needs {LEAST_WIDTH} columns"),
+    "column": tr(f"no room below it: a pane needs {LEAST_HEIGHT} rows"),
 }
 
 
@@ -188,7 +189,7 @@ class PaneActions:
             pane.view.leave_scroll_mode()
 
 
-_SIDES = {"left": "to the left", "right": "to the right", "up": "above", "down": "below"}
+_SIDES = {"left": tr("to the left"), "right": tr("to the right"), "up": tr("above"), "down": tr("below")}
 
 
 def _direction(key: str) -> Direction:
@@ -210,7 +211,7 @@ class NameLayout(Form[str]):
         self._save = save
 
     def body(self) -> ComposeResult:
-        yield label("Name; it is then one of the layouts, and saved with this session")
+        yield label(tr("Name; it is then one of the layouts, and saved with this session"))
         yield Input(self._before, id="name", compact=True)
 
     def submit(self) -> None:

@@ -25,6 +25,7 @@ from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.errors import HistoryError
 from synapse_tui.hooks.install import Consent
+from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import plural, printable
@@ -39,7 +40,7 @@ QUIET_SECONDS = 1.0  # without a key, before a question opens, and while it is o
 Taken = Literal["screen", "main", "nothing"]
 """Who receives the input: the open screen, the main screen below it, or neither."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
-RESUMES = "Each resumes its last conversation if it can; its earlier output is shown above."
+RESUMES = tr("Each resumes its last conversation if it can; its earlier output is shown above.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +228,15 @@ class TrustQuestion(Question[bool]):
     def body(self) -> ComposeResult:
         count = plural(len(self._files), "file")
         yield label(
-            f"This project contains {count} that can start programs or instruct agents. Read before you "
-            "trust them; you are asked again when one changes.",
+            tr(
+                f"This project contains {count} that can start programs or instruct agents. Read before you "
+                "trust them; you are asked again when one changes."
+            ),
             "text",
         )
         with VerticalScroll(classes="body -files"):
             for file in self._files:
-                changed = "  (changed since you trusted it)" if file.changed else ""
+                changed = tr("  (changed since you trusted it)") if file.changed else ""
                 yield Static(
                     Content.assemble(
                         (f"\n{short_path(file.path)}", "bold $accent"),
@@ -244,8 +247,8 @@ class TrustQuestion(Question[bool]):
                 )
 
     def buttons(self) -> ComposeResult:
-        yield Button("Trust these files", id="trust", compact=True)
-        yield Button("Continue without them", id="cancel", compact=True)
+        yield Button(tr("Trust these files"), id="trust", compact=True)
+        yield Button(tr("Continue without them"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "trust")
@@ -270,7 +273,7 @@ class RestoreQuestion(Question[bool]):
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
         count = plural(len(self._offer.agents), "agent")
-        yield Static(Content(f"{count} ended without being closed, last seen {when}:"), markup=False)
+        yield Static(Content(tr(f"{count} ended without being closed, last seen {when}:")), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}\n"), markup=False)
         yield Static(Content(RESUMES), id="what", classes="text", markup=False)
@@ -282,17 +285,17 @@ class RestoreQuestion(Question[bool]):
         try:
             count = await self._offer.waiting()
         except HistoryError as error:
-            text = f"Their waiting messages cannot be counted: {error.message}."
+            text = tr(f"Their waiting messages cannot be counted: {error.message}.")
         else:
             if not count:
                 return
-            wait = f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}"
-            text = f"{wait} until they are open again; nothing is lost if you start fresh."
+            wait = tr(f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}")
+            text = tr(f"{wait} until they are open again; nothing is lost if you start fresh.")
         self.query_one("#what", Static).update(Content(f"{RESUMES}\n{text}"))
 
     def buttons(self) -> ComposeResult:
-        yield Button("Reopen them", id="restore", variant="primary", compact=True)
-        yield Button("Start fresh", id="cancel", compact=True)
+        yield Button(tr("Reopen them"), id="restore", variant="primary", compact=True)
+        yield Button(tr("Start fresh"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "restore")
@@ -319,11 +322,11 @@ class HookQuestion(Question[Consent]):
     ]
 
     def __init__(self, agent: str) -> None:
-        super().__init__(f"Let {agent} lock files?")
+        super().__init__(tr(f"Let {agent} lock files?"))
         self._agent = agent
 
     def body(self) -> ComposeResult:
-        text = (
+        text = tr(
             f"File safety is on, but {self._agent} loads hooks only from your own folders. Until they are "
             "installed, it may write files that other agents have locked.\n\n"
             "An extension is added in a separate folder; none of your files is changed, and it does "
@@ -332,9 +335,9 @@ class HookQuestion(Question[Consent]):
         yield Static(Content(text), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Install it", id="yes", variant="primary", compact=True)
-        yield Button("Not now", id="later", compact=True)
-        yield Button("Never ask again", id="never", compact=True)
+        yield Button(tr("Install it"), id="yes", variant="primary", compact=True)
+        yield Button(tr("Not now"), id="later", compact=True)
+        yield Button(tr("Never ask again"), id="never", compact=True)
 
     def action_install(self) -> None:
         self.dismiss(Consent.YES)
@@ -357,14 +360,14 @@ class AllowQuestion(Question[bool]):
     BINDINGS: ClassVar = [("y", "allow"), ("n", "leave"), ("left,right", "app.focus_next")]
 
     def __init__(self, agent: str, command: str, sender: str) -> None:
-        super().__init__(f"Type messages into {agent}?")
+        super().__init__(tr(f"Type messages into {agent}?"))
         self._agent = agent
         self._command = command
         self._sender = sender
 
     def body(self) -> ComposeResult:
-        whose = f"A message from {self._sender}" if self._sender else "Your message"
-        text = (
+        whose = tr(f"A message from {self._sender}") if self._sender else tr("Your message")
+        text = tr(
             f"{whose} waits. {self._agent} has no profile, so nothing shows whether it "
             "is an agent: a shell, for example, would run the message.\n\n"
             "If you allow it, this and later messages are typed when its screen rests and its composer is "
@@ -373,8 +376,8 @@ class AllowQuestion(Question[bool]):
         yield Static(Content(text), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button("Allow messages", id="yes", variant="primary", compact=True)
-        yield Button("Not now", id="cancel", compact=True)
+        yield Button(tr("Allow messages"), id="yes", variant="primary", compact=True)
+        yield Button(tr("Not now"), id="cancel", compact=True)
 
     def pressed(self, button: str) -> None:
         self.dismiss(button == "yes")

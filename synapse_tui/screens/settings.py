@@ -16,6 +16,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.language import tr
 from synapse_tui.settings.files import (
     LAYER_WORDS,
     Entry,
@@ -43,7 +44,7 @@ from .appearance import Appearance
 from .dialog import Dialog, EnterList, label
 from .shell import Shell
 
-ALL = "All, by name"
+ALL = tr("All, by name")
 LAYER_CELLS = max(map(len, LAYER_WORDS.values()))
 LEAST_VALUE = 8  # cells left for a value before its sentence is shortened
 
@@ -95,8 +96,8 @@ def about(entry: Entry, survey: Survey) -> Content:
         Content.styled(setting.help, "$ink"),
         Content.assemble(
             (f"{hint} · " if hint else "", "$faint"),
-            (f"default {default}", "$faint"),
-            (" · takes effect when the session restarts" if setting.restart else "", "$needs"),
+            (tr(f"default {default}"), "$faint"),
+            (tr(" · takes effect when the session restarts") if setting.restart else "", "$needs"),
         ),
         *([says(entry, survey)] if entry.given or entry.origin != "default" else []),
     ]
@@ -114,7 +115,7 @@ def says(entry: Entry, survey: Survey) -> Content:
         parts += [
             (f"{LAYER_WORDS[entry.origin]} ", "$muted"),
             (one_line(value_text(entry.setting, entry.value)), "bold $ink"),
-            (f" unchanged: {entry.kept}", "$needs"),
+            (tr(f" unchanged: {entry.kept}"), "$needs"),
         ]
     for layer, value in reversed(list(entry.given.items())):
         counts = entry.origin == layer and not entry.kept
@@ -124,7 +125,7 @@ def says(entry: Entry, survey: Survey) -> Content:
             (one_line(value_text(entry.setting, value)), "bold $ink" if counts else "$faint strike"),
         ]
         if not survey.files[layer].trusted:
-            parts.append((" (not trusted yet)", "$needs"))
+            parts.append((tr(" (not trusted yet)"), "$needs"))
     return Content.assemble(*parts)
 
 
@@ -156,21 +157,21 @@ def _text(entry: Entry) -> str:
 FilesNow = Callable[[], SettingsFiles]
 """Returns the currently trusted files; called in a thread."""
 MAX_PROBLEMS = 3  # maximum problems shown; another line counts the rest
-READ_ONLY = "the settings cannot be changed here; use 'synapse config'"
+READ_ONLY = tr("the settings cannot be changed here; use 'synapse config'")
 THEME = "tui.theme"
 BOOLEANS = ("true", "false")
 LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as multiple lines
 HINTS = {
-    "list": "one item per line",
-    "words": "one item per line",
-    "table": "one NAME = VALUE per line",
-    "bindings": "one ACTION = KEY, leader KEY per line; docs/keys.md lists the actions",
-    "keys": "only hashes are stored; 'synapse auth setup' creates keys",
-    "leader": "such as ctrl+] or f12",
-    "hours": "such as 22:00-08:00",
-    "file": "the name of a file in .synapse, or empty",
-    "number": "a whole number",
-    "count": "a whole number, 0 or more",
+    "list": tr("one item per line"),
+    "words": tr("one item per line"),
+    "table": tr("one NAME = VALUE per line"),
+    "bindings": tr("one ACTION = KEY, leader KEY per line; docs/keys.md lists the actions"),
+    "keys": tr("only hashes are stored; 'synapse auth setup' creates keys"),
+    "leader": tr("such as ctrl+] or f12"),
+    "hours": tr("such as 22:00-08:00"),
+    "file": tr("the name of a file in .synapse, or empty"),
+    "number": tr("a whole number"),
+    "count": tr("a whole number, 0 or more"),
 }
 BROWSING = (
     *(Hint("↑↓", "choose"), Hint("Enter", "change", "change"), Hint("Del", "unset", "unset")),
@@ -213,7 +214,9 @@ class SettingsActions:
             return now.obstacle(entry, "user") if entry is not None else ""
 
         obstacle = await asyncio.to_thread(write)
-        kept = f"for this session only: {obstacle}" if obstacle else "saved in ~/.synapse/settings.json"
+        kept = (
+            tr(f"for this session only: {obstacle}") if obstacle else tr("saved in ~/.synapse/settings.json")
+        )
         self._app.notice(f"colours: {name}, {kept}")
 
 
@@ -259,8 +262,8 @@ class SettingsScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog -full"):
             with Horizontal(id="top"):
-                yield Static(Content("  Settings"), classes="title")
-                yield SearchInput(id="query", placeholder="find names, meanings and values", compact=True)
+                yield Static(Content(tr("  Settings")), classes="title")
+                yield SearchInput(id="query", placeholder=tr("find names, meanings and values"), compact=True)
             yield Static("", id="problems", markup=False)
             with Horizontal(id="columns"):
                 rows = (Option(name, id=name) for name in self._areas)
@@ -274,7 +277,7 @@ class SettingsScreen(Dialog[None]):
                     yield TextArea(id="lines", compact=True)
                     yield Static("", classes="error", markup=False)
                     yield Static("", id="about", markup=False)
-                    yield label("Kept in", name="kept")
+                    yield label(tr("Kept in"), name="kept")
                     yield EnterList(id="layer", markup=False, compact=True)
                     yield Static("", id="obstacle", markup=False)
             yield Static("", id="news", classes="faint", markup=False)
@@ -319,7 +322,7 @@ class SettingsScreen(Dialog[None]):
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
         others = [key for key in changed if key != self._written]
         if others:
-            self._show_note(f"changed elsewhere just now: {', '.join(others)}")
+            self._show_note(tr(f"changed elsewhere just now: {', '.join(others)}"))
         if self._written in changed:
             self._written = ""
 
@@ -332,7 +335,7 @@ class SettingsScreen(Dialog[None]):
         problems = now.problems
         lines = [f"  ▲ {one_line(now.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
-            lines.append(f"    and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+            lines.append(tr(f"    and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}"))
         notice = self.query_one("#problems", Static)
         notice.update(Content.styled("\n".join(lines), "$needs"))
         notice.display = bool(lines)
@@ -390,7 +393,7 @@ class SettingsScreen(Dialog[None]):
         view.clear_options()
         view.add_options(Option(self._row(entry, chosen=False), id=entry.key) for entry in self._shown)
         if not self._shown:
-            view.add_option(Option(Content("  no matching settings"), disabled=True))
+            view.add_option(Option(Content(tr("  no matching settings")), disabled=True))
         keys = [entry.key for entry in self._shown]
         if keys:
             view.highlighted = keys.index(marked.key) if marked is not None and marked.key in keys else 0
@@ -484,7 +487,7 @@ class SettingsScreen(Dialog[None]):
             secret = is_secret(setting.key)
             there = value_text(setting, value) if value else "none"
             field.password = secret
-            field.placeholder = f"{there}; type to replace" if secret else "empty"
+            field.placeholder = tr(f"{there}; type to replace") if secret else "empty"
             field.value = "" if secret else str(value)
         self._first_text = self._typed()
         self.show_error("")
@@ -661,9 +664,9 @@ class SettingsScreen(Dialog[None]):
 def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
     name = now.name(layer)
     if layer in entry.given:
-        said = f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}"
+        said = tr(f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}")
     else:
-        said = f"{entry.key} was removed from {name}"
+        said = tr(f"{entry.key} was removed from {name}")
     obstacle = now.obstacle(entry, layer) if layer in entry.given else ""
-    later = "it takes effect when the session restarts" if entry.setting.restart and not obstacle else ""
+    later = tr("it takes effect when the session restarts") if entry.setting.restart and not obstacle else ""
     return "; ".join(part for part in (said, trouble, obstacle, later) if part)

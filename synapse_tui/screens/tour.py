@@ -19,6 +19,7 @@ from textual.timer import Timer
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.keymap import key_label, leader_label
+from synapse_tui.language import tr
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.fit import Hint, pad
 from synapse_tui.widgets.terminal_view import TerminalView
@@ -328,70 +329,72 @@ class Tour:
         return [Hint(way, "end the tour", "escape")]
 
     def _hello(self, step: Step) -> Page:
-        title = "Let one write to the other"
+        title = tr("Let one write to the other")
         if step.phase is Phase.DONE:
             answered = step.message is not None and step.message.state is TaskState.COMPLETED
-            said = "It arrived, and bob has answered." if answered else "bob did not take it this time."
+            said = (
+                tr("It arrived, and bob has answered.") if answered else tr("bob did not take it this time.")
+            )
             way = self._app.keymap.way("last_message")
-            why = f"alice's title says what became of her last message; {way} shows it all."
+            why = tr(f"alice's title says what became of her last message; {way} shows it all.")
             return Page(title, [[(said, _STRONG)]], why, self._doing("next"))
         if step.phase is Phase.RUNS and step.message is not None:
             return Page(
-                title, [_fate(step.message)], "bob gets it as soon as nothing else is going on there."
+                title, [_fate(step.message)], tr("bob gets it as soon as nothing else is going on there.")
             )
         about: Runs = [
-            ("In alice's pane, type ", ""),
+            (tr("In alice's pane, type "), ""),
             (f" {HELLO} ", f"{_STRONG} on $raised"),
-            (" and press Enter.", ""),
+            (tr(" and press Enter."), ""),
         ]
-        why = "It is typed into bob's composer as soon as bob is free, and the answer comes back."
-        return Page(title, [about], why, self._doing("type it for me"))
+        why = tr("It is typed into bob's composer as soon as bob is free, and the answer comes back.")
+        return Page(title, [about], why, self._doing(tr("type it for me")))
 
     def _hold(self, step: Step) -> Page:
-        title = "Type while a message comes"
+        title = tr("Type while a message comes")
         if step.phase is Phase.DONE:
-            about: Runs = [("Your line went first, and the message right after it.", _STRONG)]
-            why = "A message is typed only into an empty composer. What you write there is never touched."
+            about: Runs = [(tr("Your line went first, and the message right after it."), _STRONG)]
+            why = tr("A message is typed only into an empty composer. What you write there is never touched.")
             return Page(title, [about], why, self._doing("next"))
         if step.phase is Phase.RUNS:
             sender = _other(step.receiver)
             about = [
-                (f"{sender} wrote to {step.receiver}, and it is held: ", ""),
-                ("your draft is in the composer.", _STRONG),
+                (tr(f"{sender} wrote to {step.receiver}, and it is held: "), ""),
+                (tr("your draft is in the composer."), _STRONG),
             ]
-            why = "Press Enter: your line is sent, and the message follows by itself."
+            why = tr("Press Enter: your line is sent, and the message follows by itself.")
             return Page(title, [about], why, [Hint("Enter", "send your line", "enter")])
-        about = [("Type a few words into one of the panes, ", ""), ("without Enter.", _STRONG)]
-        why = "Meanwhile the other agent writes to this one, and you see what happens."
-        return Page(title, [about], why, self._doing("type it for me"))
+        about = [(tr("Type a few words into one of the panes, "), ""), (tr("without Enter."), _STRONG)]
+        why = tr("Meanwhile the other agent writes to this one, and you see what happens.")
+        return Page(title, [about], why, self._doing(tr("type it for me")))
 
     def _dialog(self, step: Step) -> Page:
-        title = "An agent asks for permission"
+        title = tr("An agent asks for permission")
         if step.phase is Phase.DONE:
-            about: Runs = [("Only your key answered it.", _STRONG)]
-            why = "Messages wait while a dialog is open, and none of them answers it."
+            about: Runs = [(tr("Only your key answered it."), _STRONG)]
+            why = tr("Messages wait while a dialog is open, and none of them answers it.")
             return Page(title, [about], why, self._doing("next"))
         if step.phase is Phase.ASKS or step.message is None:
             held = step.message is not None and step.message.delivery is DeliveryState.HELD
-            why = "It is held until bob's composer is empty." if held else "One moment: bob reads it."
-            return Page(title, [[(f"alice asks bob: {REQUEST}.", "")]], why)
+            why = tr("It is held until bob's composer is empty.") if held else tr("One moment: bob reads it.")
+            return Page(title, [[(tr(f"alice asks bob: {REQUEST}."), "")]], why)
         if self._active_name() != BOB:
             way = self._app.keymap.way("next_waiting")
-            about = [("bob needs you", "bold $needs"), (": it may want to delete a folder.  ", "")]
+            about = [(tr("bob needs you"), "bold $needs"), (tr(": it may want to delete a folder.  "), "")]
             return Page(
                 title,
-                [[*about, (way, _KEY), (" goes to the agent that asks.", "")]],
-                "The same stands in the bottom row, from wherever you are.",
-                self._doing("go there"),
+                [[*about, (way, _KEY), (tr(" goes to the agent that asks."), "")]],
+                tr("The same stands in the bottom row, from wherever you are."),
+                self._doing(tr("go there")),
             )
         about = [
-            ("Answer as bob's own screen says: ", ""),
+            (tr("Answer as bob's own screen says: "), ""),
             ("1", _KEY),
-            (" allows it, ", ""),
+            (tr(" allows it, "), ""),
             ("3", _KEY),
-            (" does not.", ""),
+            (tr(" does not."), ""),
         ]
-        why = "Keys typed before the dialog opened do not count, so no answer is given by accident."
+        why = tr("Keys typed before the dialog opened do not count, so no answer is given by accident.")
         return Page(title, [about], why, [Hint("1", "Yes", "1"), Hint("3", "No", "3")])
 
     def _install(self) -> Page:
@@ -400,15 +403,15 @@ class Tour:
         missing = [each for each in profiles if self.find(each.command) is None]
         count = len(missing) if self._main.size.height >= ROOMY else len(FIRST)
         way = self._app.keymap.way("new_agent")
-        about: list[Runs] = [[("alice and bob are scripts. Install an agent of your own:", "")]]
+        about: list[Runs] = [[(tr("alice and bob are scripts. Install an agent of your own:"), "")]]
         about += [_command(each, missing) for each in missing[:count]]
         if installed := [one_line(each.name) for each in profiles if each not in missing]:
             about = [
-                [("Ready to open: ", ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
+                [(tr("Ready to open: "), ""), (", ".join(installed), _STRONG), (f"   {way}", _KEY)],
                 *about[1:],
             ]
-        why = f"Then {way} opens it here, or run: synapse-tui claude codex"
-        return Page("Your own agents", about, why, [Hint("Esc", "close", "escape")])
+        why = tr(f"Then {way} opens it here, or run: synapse-tui claude codex")
+        return Page(tr("Your own agents"), about, why, [Hint("Esc", "close", "escape")])
 
     def _doing(self, word: str) -> list[Hint]:
         session = self._host.agents.get(self._main.active)
@@ -423,7 +426,7 @@ class Tour:
 
 def _fate(task: Task) -> Runs:
     reason = f": {one_line(task.reason)}" if task.reason else ""
-    return [("On its way to bob: ", ""), (f"{task.delivery.value}{reason}", _STRONG)]
+    return [(tr("On its way to bob: "), ""), (f"{task.delivery.value}{reason}", _STRONG)]
 
 
 def _command(profile: Profile, others: Sequence[Profile]) -> Runs:

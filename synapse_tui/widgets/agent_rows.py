@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from synapse_tui.git_changes import FolderChange
+from synapse_tui.language import tr
 
 from .board_model import Row
 from .fit import Piece, fill, pad, shorten, width_of
@@ -45,7 +46,7 @@ def counts(agents: Mapping[State, int], *, words: bool = True) -> Line:
     for word, (state, count) in shown.items():
         style = f"bold ${state.colour}" if state.calls else f"${state.colour}"
         gap = "  " if pieces else ""
-        said = "need you" if state is NEEDS_YOU and count > 1 else word
+        said = tr("need you") if state is NEEDS_YOU and count > 1 else word
         pieces.append(
             Piece(f"{gap}{state.glyph} {count} {said}" if words else f"{gap}{state.glyph} {count}", style)
         )
@@ -95,7 +96,7 @@ def changed(change: FolderChange | None, *, files: bool = False) -> Line:
         return []
     columns = changed_columns(change.added, change.removed)
     count = len(change.files)
-    many = f"{count:>5} file{'s' if count > 1 else ' '}"
+    many = tr(f"{count:>5} file{'s' if count > 1 else ' '}")
     return [*columns, Piece(many, "$faint")] if files else columns
 
 

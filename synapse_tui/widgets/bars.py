@@ -11,6 +11,7 @@ from textual.timer import Timer
 
 from synapse_tui.actions import ARRANGING
 from synapse_tui.keymap import Keymap, key_label, leader_label
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .fit import Piece, distinct, shorten, width_of
@@ -118,12 +119,12 @@ class StatusBar(SegmentBar):
             glyph = state_mark(first.state).glyph
             return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
         if done:
-            text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
+            text = tr(f"◆ {done[0].label}: done") if len(done) == 1 else tr(f"◆ {len(done)} done")
             return self._label(width, text, 0, "bold $done")
         if held:
             first = held[0]
             name = shorten(first.label, 16, "middle")
-            text = f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}"
+            text = tr(f"{HELD} {name}: held {since(first.held_seconds)}, {first.held_reason}")
             action = "next_waiting" if first.agent_id != self.active else "sidebar"
             return self._label(width, text, len(held) - 1, "bold $needs", action)
         return [Piece(f" {self.progress} ", "$muted")] if self.progress else []
@@ -207,8 +208,8 @@ class TabBar(SegmentBar):
         Names become shorter first, then calm tabs lose theirs, then the project's name goes.
         """
         project = [Piece(f" {shorten(self.project, 30, 'middle')} ", "$faint")] if self.project else []
-        new = [Piece(" + new ", "$muted", NEW, "New agent")]
-        plus = [Piece(" + ", "$muted", NEW, "New agent")]
+        new = [Piece(tr(" + new "), "$muted", NEW, tr("New agent"))]
+        plus = [Piece(" + ", "$muted", NEW, tr("New agent"))]
         longest = max((cell_len(agent.label) for agent in every), default=0)
         for right in ([*new, *project], [*plus, *project], plus):
             room = width - 1 - width_of(right)
@@ -254,13 +255,13 @@ class TabBar(SegmentBar):
             else:
                 break
         more_left = Piece(
-            "‹ " if first else "  ", self._more_style(every[:first]), MORE_LEFT, "Previous agent"
+            "‹ " if first else "  ", self._more_style(every[:first]), MORE_LEFT, tr("Previous agent")
         )
         more_right = Piece(
             " ›" if last < len(tabs) else "  ",
             self._more_style(every[last:]),
             MORE_RIGHT,
-            "Next agent",
+            tr("Next agent"),
         )
         return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
 
@@ -283,12 +284,12 @@ class TabBar(SegmentBar):
         glyph = [Piece(spinning(mark, self.frame), ink + back, target, tip)] if mark is not HOLDS else []
         held: list[Piece] = []
         if agent.held:
-            why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
+            why = tr(f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}")
             style = "bold $needs" if agent.held_long else "$held"
             held = [Piece(f"{' ' if glyph else ''}{HELD}{agent.held}", style + back, target, why)]
         answers: list[Piece] = []
         if agent.answers:
-            what = f"{plural(agent.answers, 'answer')} to what you asked there"
+            what = tr(f"{plural(agent.answers, 'answer')} to what you asked there")
             gap = " " if glyph or held else ""
             answers = [Piece(f"{gap}{DONE.glyph}{agent.answers}", f"bold $done{back}", target, what)]
         return [number, *label, *bell, *glyph, *held, *answers, Piece(" ", back.strip(), target)]

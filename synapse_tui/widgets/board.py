@@ -12,6 +12,7 @@ from textual.geometry import Region
 from textual.timer import Timer
 
 from synapse_tui.actions import BOARD_KEYS
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .agent_rows import Line
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0  # how often durations are updated
 PICTURE_SECONDS = 0.25  # how often the picture of the chosen agent follows its screen
 DEAD_SECONDS = 0.5  # after a dialog has appeared or changed on the board, until it can be answered
-TOO_SOON = "too soon after this appeared: look, then press it again"
+TOO_SOON = tr("too soon after this appeared: look, then press it again")
 _COMMANDS = {key: command.id for command in BOARD_KEYS for key in command.keys}
 _ACTIONS = {"leave": "board", "new_agent": "new_agent", "help": "help"}
 _AGENT_ACTIONS = {"open": "focus_agent", "message": "compose", "interrupt": "interrupt"}

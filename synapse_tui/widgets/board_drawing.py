@@ -15,6 +15,7 @@ from rich.cells import cell_len, chop_cells
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
+from synapse_tui.language import tr
 
 from .agent_rows import BESIDE, Line, changed_columns, counts, flat_row, heading, name_column, tall_row
 from .board_model import Row
@@ -144,7 +145,7 @@ def draw(view: BoardView, width: int, height: int, memo: Memo | None = None) -> 
     memo = memo or Memo()
     head, foot = _head(view, width), _foot(view, width)
     if not view.rows:
-        body = _middle(view.empty or "nothing matches", width, height - 2)
+        body = _middle(view.empty or tr("nothing matches"), width, height - 2)
         return Drawing([head, *body, foot], whole=False)
     if width >= BESIDE:
         body, whole = _beside(view, width, height - 4, memo)
@@ -235,9 +236,9 @@ def _scrolled(lines: list[Line], at: int, width: int, height: int) -> list[Line]
     shown = lines[first : first + height]
     above, below = first, len(lines) - first - height
     if above and height > LEAST_LIST:
-        shown[0] = fill([Piece("  "), Piece(f"… {above + 1} more", "$faint")], [], width)
+        shown[0] = fill([Piece("  "), Piece(tr(f"… {above + 1} more"), "$faint")], [], width)
     if below and height > 1:
-        shown[-1] = fill([Piece("  "), Piece(f"… {below + 1} more", "$faint")], [], width)
+        shown[-1] = fill([Piece("  "), Piece(tr(f"… {below + 1} more"), "$faint")], [], width)
     return shown
 
 
@@ -297,7 +298,7 @@ def _with_timeline(
 
 
 def _timeline(happenings: Sequence[Happening], width: int, height: int) -> list[Line]:
-    lines = [fill([Piece("  "), Piece("Lately", "$faint")], [], width)]
+    lines = [fill([Piece("  "), Piece(tr("Lately"), "$faint")], [], width)]
     for each in happenings[: height - 1]:
         left = [
             Piece(f"  {each.when}  ", "$faint"),
@@ -451,9 +452,13 @@ def _cropped(line: Iterable[Piece], width: int) -> Line:
 def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -> list[Line]:
     asks = detail.asked is not None
     edge = "$needs" if asks and view.readiness != "changed" else "$line"
-    title, style = " last on its screen ", "$faint"
+    title, style = tr(" last on its screen "), "$faint"
     if asks:
-        title = " changed: look again " if view.readiness == "changed" else " asks · as on its screen now "
+        title = (
+            tr(" changed: look again ")
+            if view.readiness == "changed"
+            else tr(" asks · as on its screen now ")
+        )
         style = edge if view.readiness != "changed" else "$muted"
     title = shorten(title, max(width - 4, 0))
     top = [
@@ -463,7 +468,7 @@ def _framed(view: BoardView, detail: Detail, body: Sequence[Line], width: int) -
     ]
     rows = [
         [Piece("│ ", edge), *fill(_cropped(line, width - 4), [], width - 4), Piece(" │", edge)]
-        for line in body or [[Piece("nothing yet", "$faint")]]
+        for line in body or [[Piece(tr("nothing yet"), "$faint")]]
     ]
     return [top, *rows, [Piece("╰" + "─" * max(width - 2, 0) + "╯", edge)]]
 
@@ -476,13 +481,13 @@ def _options(view: BoardView, detail: Detail, width: int) -> list[Line]:
         return [
             [
                 Piece("  "),
-                Piece("too long to answer here: ", "$muted"),
+                Piece(tr("too long to answer here: "), "$muted"),
                 Piece("Enter", "bold $accent"),
-                Piece(" opens it", "$muted"),
+                Piece(tr(" opens it"), "$muted"),
             ]
         ]
     if view.readiness == "sent":
-        return [[Piece("  "), Piece("answered; it is read now", "$muted")]]
+        return [[Piece("  "), Piece(tr("answered; it is read now"), "$muted")]]
     ready = view.readiness == "ready"
     lines: list[Line] = []
     for option in asked.options:
@@ -493,7 +498,7 @@ def _options(view: BoardView, detail: Detail, width: int) -> list[Line]:
         lines += [[Piece(" " * key.width, "", target), Piece(more, "$muted", target)] for more in words[1:]]
     if not asked.options:
         lines.append(
-            [Piece("  "), Piece("Enter", "bold $accent"), Piece(" opens it to answer there", "$muted")]
+            [Piece("  "), Piece("Enter", "bold $accent"), Piece(tr(" opens it to answer there"), "$muted")]
         )
     if view.refusal:
         lines.append([Piece("  "), Piece(view.refusal, "$fail", cut="end")])
@@ -519,7 +524,7 @@ def _parts(detail: Detail, width: int, room: int) -> list[Line]:
 def _waiting(detail: Detail, width: int) -> list[Line]:
     if not detail.waiting:
         return []
-    lines: list[Line] = [[Piece("Waiting for it", "$faint")]]
+    lines: list[Line] = [[Piece(tr("Waiting for it"), "$faint")]]
     for each in detail.waiting[:MOST_WAITING]:
         left = [
             Piece(f"{HELD} ", "$held"),
@@ -531,7 +536,7 @@ def _waiting(detail: Detail, width: int) -> list[Line]:
         if each.reason:
             lines.append(fill([Piece("  "), Piece(each.reason, "$faint", cut="end")], [], width))
     if more := len(detail.waiting) - MOST_WAITING:
-        lines += [[Piece(f"  and {more} more", "$faint")]] if more > 0 else []
+        lines += [[Piece(tr(f"  and {more} more"), "$faint")]] if more > 0 else []
     return lines
 
 
@@ -539,9 +544,9 @@ def _changes(detail: Detail, width: int) -> list[Line]:
     if detail.change is None or not detail.change.files:
         return []
     others = detail.shared_with
-    who = " and ".join(others) if len(others) <= MOST_NAMED else f"{len(others)} others"
-    shared = f" in its folder, shared with {who}" if others else ""
-    lines: list[Line] = [fill([Piece(f"Changes{shared}", "$faint", cut="end")], [], width)]
+    who = " and ".join(others) if len(others) <= MOST_NAMED else tr(f"{len(others)} others")
+    shared = tr(f" in its folder, shared with {who}") if others else ""
+    lines: list[Line] = [fill([Piece(tr(f"Changes{shared}"), "$faint", cut="end")], [], width)]
     files = detail.change.files
     most = max(added + removed for _path, added, removed in files) or 1
     for path, added, removed in files[:MOST_FILES]:
@@ -556,5 +561,5 @@ def _changes(detail: Detail, width: int) -> list[Line]:
             fill([Piece(path, "$muted", cut="start")], [*changed_columns(added, removed), *bar], width)
         )
     if len(files) > MOST_FILES:
-        lines.append([Piece(f"and {plural(len(files) - MOST_FILES, 'more file')}", "$faint")])
+        lines.append([Piece(tr(f"and {plural(len(files) - MOST_FILES, 'more file')}"), "$faint")])
     return lines

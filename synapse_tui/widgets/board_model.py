@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.git_changes import FolderChange
+from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .states import HOLDS, NEEDS_YOU, State
@@ -54,7 +55,7 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     if state.rank == NEEDS_YOU.rank:
         return asks or agent.call
     if state is HOLDS:
-        return f"{plural(agent.held, 'message')} wait{'s' * (agent.held == 1)}: {agent.held_reason}"
+        return tr(f"{plural(agent.held, 'message')} wait{'s' * (agent.held == 1)}: {agent.held_reason}")
     if agent.state is AgentState.READY:
         return answer or agent.title
     return agent.detail or task or agent.title

@@ -22,6 +22,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.messages.conversations import Entry
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
@@ -163,7 +164,7 @@ def _belongs(before: Entry, entry: Entry) -> bool:
 
 def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
     asks = entry.kind == "question"
-    yield Run(f"{model.alias} asks" if asks else model.alias, "question" if asks else "head")
+    yield Run(tr(f"{model.alias} asks") if asks else model.alias, "question" if asks else "head")
     if entry.name:
         yield Run(f" · {shorten(one_line(entry.name), 40)}", "note")
     yield Run(f"  {clock_time(entry.at, now)}", "note")
@@ -297,8 +298,8 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         lines = [
             f"{self.model.name} ({self.model.protocol})",
             "",
-            "This is an external agent: what it says is shown here and never trusted.",
-            "Write below, or type @" + self.model.alias + " and a message in any pane.",
+            tr("This is an external agent: what it says is shown here and never trusted."),
+            tr("Write below, or type @") + self.model.alias + tr(" and a message in any pane."),
         ]
         at = y - max(0, (self.size.height - len(lines)) // 2)
         text = lines[at] if 0 <= at < len(lines) else ""
@@ -402,7 +403,7 @@ class ConversationComposer(FaultTolerant, TextArea):
             compact=True,
             show_line_numbers=False,
             tab_behavior="focus",
-            placeholder="Message",
+            placeholder=tr("Message"),
             soft_wrap=True,
         )
         self.cursor_blink = False
@@ -445,7 +446,7 @@ class ConversationComposer(FaultTolerant, TextArea):
 
 
 ConversationCommand = Literal["cancel", "tasks", "card", "new"]
-CHOOSING = "↑↓ choose · c copies · Esc back"
+CHOOSING = tr("↑↓ choose · c copies · Esc back")
 
 
 class ConversationStatus(SegmentBar):
@@ -471,12 +472,12 @@ class ConversationStatus(SegmentBar):
         state, detail = model.state
         mark = model.mark
         if not model.known:
-            return [Piece(" × ", "bold $fail"), Piece("it was removed", "$fail")]
+            return [Piece(" × ", "bold $fail"), Piece(tr("it was removed"), "$fail")]
         words = {
-            AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
-            AgentState.PROCESSING: "is working on your message",
+            AgentState.WAITING: tr(f"asks: {detail}") if detail else tr("asks something: answer below"),
+            AgentState.PROCESSING: tr("is working on your message"),
             AgentState.ERROR: detail or "failed",
-        }.get(state, f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy")
+        }.get(state, tr(f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy"))
         loud = state in (AgentState.WAITING, AgentState.ERROR)
         ink = f"${mark.colour}" if loud else "$muted"
         return [
@@ -485,14 +486,14 @@ class ConversationStatus(SegmentBar):
         ]
 
     def _commands(self, model: ConversationModel) -> list[Piece]:
-        found = [Piece(" new ", "$muted", "new", "Start a new conversation")]
+        found = [Piece(" new ", "$muted", "new", tr("Start a new conversation"))]
         if model.tasks:
             count = plural(len(model.tasks), "task")
-            found.append(Piece(f" {count} ", "$muted", "tasks", "The tasks of this conversation"))
-        found.append(Piece(" card ", "$muted", "card", "The agent's description of itself"))
+            found.append(Piece(f" {count} ", "$muted", "tasks", tr("The tasks of this conversation")))
+        found.append(Piece(" card ", "$muted", "card", tr("The agent's description of itself")))
         if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
-            found.append(Piece(" ✕ cancel ", "bold $needs", "cancel", f"Cancel the task ({key})"))
+            found.append(Piece(tr(" ✕ cancel "), "bold $needs", "cancel", tr(f"Cancel the task ({key})")))
         return found
 
 
@@ -534,7 +535,9 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.log_view.model = model
         self.status.model = model
         if model is not None:
-            words = f"Answer {model.alias}" if model.asking is not None else f"Message to {model.alias}"
+            words = (
+                tr(f"Answer {model.alias}") if model.asking is not None else tr(f"Message to {model.alias}")
+            )
             self.composer.placeholder = words
 
     def toggle_choosing(self) -> None:

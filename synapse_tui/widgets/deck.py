@@ -19,6 +19,8 @@ from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
 
+from synapse_tui.language import tr
+
 from . import layout as trees
 from .error_handling import FaultTolerant
 from .layout import LAYOUTS, Axis, Direction, Layout, Node, Rule, Tile
@@ -386,8 +388,8 @@ class TooSmall(Widget, can_focus=False):
 
     def render(self) -> Content:
         size = self.app.size
-        needs = f"needs {LEAST_WIDTH}×{LEAST_HEIGHT}"
-        text = f"{size.width}×{size.height} is too small\n{needs}\nthe agents keep running"
+        needs = tr(f"needs {LEAST_WIDTH}×{LEAST_HEIGHT}")
+        text = tr(f"{size.width}×{size.height} is too small\n{needs}\nthe agents keep running")
         return Content(text)
 
 

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from synapse_tui.actions import Action
 from synapse_tui.dataclass import dataclass
 from synapse_tui.keymap import Keymap, leader_label
+from synapse_tui.language import tr
 
 from .error_handling import FaultTolerant
 from .fit import Hint, pad
@@ -92,9 +93,9 @@ class WhichKey(FaultTolerant, Widget, can_focus=False):
 
 def _short_title(action: Action) -> str:
     return {
-        "go_to_agent": "go to agent",
-        "next_waiting": "next that needs you",
-        "main_pane": "main pane",
+        "go_to_agent": tr("go to agent"),
+        "next_waiting": tr("next that needs you"),
+        "main_pane": tr("main pane"),
     }.get(action.id, action.title.lower())
 
 

@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import HistoryError
+from synapse_tui.language import tr
 from synapse_tui.safety.locks import Lock
 from synapse_tui.wording import duration
 
@@ -30,7 +31,7 @@ from .views import party
 
 SECOND = 1.0
 LOOK = 3  # seconds between queries while visible, since other hosts and commands take locks too
-NONE = "  no files are locked"
+NONE = tr("  no files are locked")
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
@@ -68,7 +69,7 @@ class LockPanel(FaultTolerant, Vertical):
         self._again = self._looking = False
 
     def compose(self) -> ComposeResult:
-        yield Section("Locks", id="locks-title")
+        yield Section(tr("Locks"), id="locks-title")
         yield Choices(id="locks", markup=False, compact=True)
 
     def on_mount(self) -> None:

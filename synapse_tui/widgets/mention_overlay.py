@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from synapse_tui.addresses import Address
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 
@@ -22,10 +23,10 @@ NARROWEST = 12
 _FRAME = 4  # columns of the frame, including a blank on each side
 _TEXT_ROWS = 6
 _CHOICES = 5
-_ADDRESS_KEYS = "Tab completes · Esc back"
-_MESSAGE_KEYS = "Enter sends · Alt+Enter new line · Esc back"
-_CHOICE_KEYS = "Tab ↑ ↓ choose one · Esc back"
-_REFUSED_KEYS = "Esc back · Ctrl+C discards it"
+_ADDRESS_KEYS = tr("Tab completes · Esc back")
+_MESSAGE_KEYS = tr("Enter sends · Alt+Enter new line · Esc back")
+_CHOICE_KEYS = tr("Tab ↑ ↓ choose one · Esc back")
+_REFUSED_KEYS = tr("Esc back · Ctrl+C discards it")
 _PROBLEM_ROWS = 2
 
 
@@ -51,7 +52,7 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     shown = rows[first : first + len(shown)]
     body = [[Piece(row, style)] for row in shown]
     if view.composing and not typed:
-        body = [[Piece(shorten("message…", inner), "$faint")]]
+        body = [[Piece(shorten(tr("message…"), inner), "$faint")]]
     choices = _choices(view, rest - len(body), inner)
     framed = [_framed(row, inner) for row in (*body, *problem, *choices)]
     lines = [_top(view, width), *framed, _edge("╰", _keys(view), "╯", width, "$muted")]
@@ -83,10 +84,14 @@ def _keys(view: MentionView) -> str:
 
 def _top(view: MentionView, width: int) -> list[Piece]:
     title = (
-        "message an agent" if not view.composing else f"→ {view.target}" if view.target else "→ which one?"
+        tr("message an agent")
+        if not view.composing
+        else f"→ {view.target}"
+        if view.target
+        else tr("→ which one?")
     )
     if view.priority != DEFAULT_PRIORITY:
-        note = "!5 interrupts" if view.priority == INTERRUPT_PRIORITY else f"priority {view.priority}"
+        note = tr("!5 interrupts") if view.priority == INTERRUPT_PRIORITY else tr(f"priority {view.priority}")
         title += f" · {note}"
     return _edge("╭", title, "╮", width, "bold $accent")
 
@@ -122,8 +127,8 @@ def _choice(view: MentionView, index: int, inner: int) -> list[Piece]:
 
 def _targets_text(targets: Sequence[Address]) -> str:
     if len(targets) != 1:
-        return f"{len(targets)} agents"
-    return "external agent" if targets[0].external else targets[0].agent_id
+        return tr(f"{len(targets)} agents")
+    return tr("external agent") if targets[0].external else targets[0].agent_id
 
 
 class MentionOverlay(PaneOverlay):

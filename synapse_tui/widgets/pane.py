@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.model import ExitStatus
 
 from .answer_card import AnswerView
@@ -34,8 +35,8 @@ WATCH = "watch"
 LAST = "last"
 LEAST_NOTE = 12  # cells below which a title says nothing of messages
 LEAST_TITLE = 14  # cells below which it leaves the title of the window out
-UNPROVED = "locks not enforced"
-UNPROVED_HINT = "None of its hooks has run yet: it may write files that others have locked"
+UNPROVED = tr("locks not enforced")
+UNPROVED_HINT = tr("None of its hooks has run yet: it may write files that others have locked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class PaneTitle(SegmentBar):
         sign = "━" if self.focused_pane else "─"
         end = self._buttons() if self.pointed else [Piece(f" {sign}", style)]
         number = [Piece(f"{sign} ", style), Piece(f"{agent.number} ", "$faint")]
-        glyph = Piece(f" {mark.glyph}", f"${mark.colour}", WHY, "Why this state")
+        glyph = Piece(f" {mark.glyph}", f"${mark.colour}", WHY, tr("Why this state"))
         most = max(4, width - width_of((*number, glyph, *end)) - 1)
         strong = "bold $ink" if self.focused_pane or mark.calls else "bold $muted"
         name = Piece(shorten(agent.label, most, "middle"), strong)
@@ -125,20 +126,20 @@ class PaneTitle(SegmentBar):
         notes = [self._scroll()] if self.scrolled else []
         if agent.unread and room >= LEAST_NOTE:
             target = f"task:{agent.unread_task}"
-            notes.append(Piece(f" {agent.unread} unread ", "$muted", target, "Messages in its inbox"))
+            notes.append(Piece(tr(f" {agent.unread} unread "), "$muted", target, tr("Messages in its inbox")))
         if agent.held and room >= LEAST_NOTE:
             text = shorten(f"{HELD}{agent.held} {agent.held_reason}", min(room - 2, 40))
             style = "$needs" if agent.held_long else "$held"
-            tip = "Messages that wait for this agent"
+            tip = tr("Messages that wait for this agent")
             notes.append(Piece(f" {text} ", style, f"task:{agent.held_task}", tip))
         if self.answer is not None and room >= LEAST_NOTE:
             text = shorten(f"{self.answer.mark.glyph} {one_line(self.answer.words)}", min(room - 2, 40))
-            notes.append(Piece(f" {text} ", f"${self.answer.mark.colour}", LAST, "Read the answer"))
+            notes.append(Piece(f" {text} ", f"${self.answer.mark.colour}", LAST, tr("Read the answer")))
         if self.delivery is not None and room >= LEAST_NOTE:
             notes.append(self._delivery(self.delivery, room))
         if agent.watch:
             style = "$needs" if agent.gave_up else "$muted"
-            notes.append(Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent"))
+            notes.append(Piece(f" {agent.watch} ", style, WATCH, tr("The watch over this agent")))
         if agent.unproved:
             notes.append(Piece(f" {UNPROVED} ", "$held", WHY, UNPROVED_HINT))
         return notes
@@ -151,11 +152,11 @@ class PaneTitle(SegmentBar):
 
     def _scroll(self) -> Piece:
         text = shorten(one_line(self.scrolled), 40)
-        return Piece(f" ↑ {text} ", "bold $accent", LIVE, "Back to the live screen")
+        return Piece(f" ↑ {text} ", "bold $accent", LIVE, tr("Back to the live screen"))
 
     def _buttons(self) -> list[Piece]:
-        zoom = Piece(" ▣ " if self.zoomed else " □ ", "$muted", ZOOM, "Zoom")
-        return [zoom, Piece(" × ", "$muted", CLOSE, "Close agent")]
+        zoom = Piece(" ▣ " if self.zoomed else " □ ", "$muted", ZOOM, tr("Zoom"))
+        return [zoom, Piece(" × ", "$muted", CLOSE, tr("Close agent"))]
 
 
 RESTART = "restart"

@@ -22,6 +22,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.model import DeliveryState, Task
 from synapse_tui.paths import tilde
 
@@ -73,7 +74,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool, tall: b
     """Render an agent: what it asks or does stands in a second line, if `tall` or if it calls."""
     what = doing(agent) or short_path(agent.cwd)
     watch = agent.watch if what != agent.watch else ""
-    unread = f"{agent.unread} unread" if agent.unread else ""
+    unread = tr(f"{agent.unread} unread") if agent.unread else ""
     row = Row(agent, agent.mark, " · ".join(filter(None, (watch, unread, what))), max(0.0, now - agent.since))
     first, second = tall_row(row, width - 1)
     edge = Piece("▌" if active else " ", "$accent")
@@ -238,14 +239,14 @@ class Sidebar(FaultTolerant, Vertical):
         self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
 
     def compose(self) -> ComposeResult:
-        yield Section("Agents", id="agents-title")
+        yield Section(tr("Agents"), id="agents-title")
         yield Choices(id="agents", markup=False, compact=True)
-        yield Section("Messages", id="messages-title")
+        yield Section(tr("Messages"), id="messages-title")
         yield MessageList(id="messages", markup=False, compact=True)
         yield self.locks
-        yield Section("External", id="externals-title")
+        yield Section(tr("External"), id="externals-title")
         yield ExternalList(id="externals", markup=False, compact=True)
-        yield Section("Elsewhere", id="peers-title")
+        yield Section(tr("Elsewhere"), id="peers-title")
         yield Choices(id="peers", markup=False, compact=True)
         yield SidebarKeys(0)
         yield SidebarKeys(1)
@@ -292,10 +293,10 @@ class Sidebar(FaultTolerant, Vertical):
         ]
         if not rows:
             key = keys_of(self.app).way("compose")
-            rows = [Option(f"  none yet: type @name and a message,\n  or press {key}", disabled=True)]
+            rows = [Option(tr(f"  none yet: type @name and a message,\n  or press {key}"), disabled=True)]
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
-        self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""
+        self.query_one("#messages-title", Section).count = tr(f"{waiting} open") if waiting else ""
 
     def watch_peers(self) -> None:
         self.set_class(not self.peers, "-no-peers")

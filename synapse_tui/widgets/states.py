@@ -15,6 +15,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, Task, TaskState
 
 SPINNER = "◐◓◑◒"
@@ -47,16 +48,16 @@ class State(Mark):
         return self.rank < HOLDS.rank
 
 
-NEEDS_YOU = State("▲", "needs", "needs you", 0, "Needs you")
-ERROR = State("▲", "fail", "error", 0, "Needs you")
-ENDED = State("×", "fail", "ended", 1, "Ended by itself")
-DONE = State("◆", "done", "done", 2, "Done, not looked at yet")
-HOLDS = State(HELD, "held", "holds messages", 3, "Holds messages")
-WORKING = State("◐", "work", "working", 4, "Working")
-UNKNOWN = State("?", "faint", "unknown", 5, "Unknown")
-STARTING = State("○", "faint", "starting", 6, "Starting")
-ENDED_SEEN = State("×", "faint", "ended", 8, "Ended")
-READY = State("●", "calm", "ready", 7, "Ready")
+NEEDS_YOU = State("▲", "needs", tr("needs you"), 0, tr("Needs you"))
+ERROR = State("▲", "fail", tr("error"), 0, tr("Needs you"))
+ENDED = State("×", "fail", tr("ended"), 1, tr("Ended by itself"))
+DONE = State("◆", "done", tr("done"), 2, tr("Done, not looked at yet"))
+HOLDS = State(HELD, "held", tr("holds messages"), 3, tr("Holds messages"))
+WORKING = State("◐", "work", tr("working"), 4, tr("Working"))
+UNKNOWN = State("?", "faint", tr("unknown"), 5, tr("Unknown"))
+STARTING = State("○", "faint", tr("starting"), 6, tr("Starting"))
+ENDED_SEEN = State("×", "faint", tr("ended"), 8, tr("Ended"))
+READY = State("●", "calm", tr("ready"), 7, tr("Ready"))
 
 _STATES: Final = MappingProxyType(
     {
@@ -80,21 +81,21 @@ def spinning(mark: Mark, frame: int) -> str:
     return SPINNER[frame % len(SPINNER)] if mark.glyph in SPINNER else mark.glyph
 
 
-_UNREAD = Mark("◌", "faint", "unread")
-_ASKS = Mark("▲", "needs", "asks")
+_UNREAD = Mark("◌", "faint", tr("unread"))
+_ASKS = Mark("▲", "needs", tr("asks"))
 _DELIVERIES = {
-    DeliveryState.QUEUED: Mark("○", "faint", "queued"),
-    DeliveryState.HELD: Mark(HELD, "held", "held"),
-    DeliveryState.TYPING: Mark("◐", "work", "typing"),
-    DeliveryState.SUBMITTING: Mark("◐", "work", "submitting"),
-    DeliveryState.SUBMITTED: Mark("→", "work", "submitted"),
-    DeliveryState.DONE: Mark("✓", "calm", "done"),
-    DeliveryState.FAILED: Mark("×", "fail", "failed"),
-    DeliveryState.CANCELED: Mark("–", "faint", "canceled"),
+    DeliveryState.QUEUED: Mark("○", "faint", tr("queued")),
+    DeliveryState.HELD: Mark(HELD, "held", tr("held")),
+    DeliveryState.TYPING: Mark("◐", "work", tr("typing")),
+    DeliveryState.SUBMITTING: Mark("◐", "work", tr("submitting")),
+    DeliveryState.SUBMITTED: Mark("→", "work", tr("submitted")),
+    DeliveryState.DONE: Mark("✓", "calm", tr("done")),
+    DeliveryState.FAILED: Mark("×", "fail", tr("failed")),
+    DeliveryState.CANCELED: Mark("–", "faint", tr("canceled")),
 }
 _TURNS = {
-    TaskState.WORKING: Mark("→", "work", "working"),
-    TaskState.INPUT_REQUIRED: Mark("▲", "needs", "needs you"),
+    TaskState.WORKING: Mark("→", "work", tr("working")),
+    TaskState.INPUT_REQUIRED: Mark("▲", "needs", tr("needs you")),
 }
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, chop_cells, split_graphemes
 from textual.geometry import Offset
 
+from synapse_tui.language import tr
+
 from .fit import shorten
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ def wrapped(text: str, width: int) -> tuple[str, ...]:
             if len(lines) > MAX_LINES:
                 break
         if len(lines) > MAX_LINES:
-            return (*lines[:MAX_LINES], "… copy it to see all of it")
+            return (*lines[:MAX_LINES], tr("… copy it to see all of it"))
     while lines and not lines[-1]:
         lines.pop()
     return tuple(lines) or ("",)

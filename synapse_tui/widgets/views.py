@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import (
     USER,
@@ -145,7 +146,7 @@ def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
     alive = [agent for agent in agents if agent.exit is None and not agent.external]
     ready = sum(agent.state is not AgentState.STARTING for agent in alive)
     count = len(alive) + expected
-    return f"{plural(count, 'agent')}, {ready} ready" if ready < count and count > 1 else ""
+    return tr(f"{plural(count, 'agent')}, {ready} ready") if ready < count and count > 1 else ""
 
 
 def view_agents(
@@ -210,11 +211,11 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
     """Return a few words on an agent's watch, and whether it gave up and nothing has happened since."""
     report = session.watcher.report
     if report is not None and report.on:
-        return f"watched {report.count}", False
+        return tr(f"watched {report.count}"), False
     if report is None or report.state is not WatchState.GAVE_UP or report.ended is None:
         return "", False
     rests = session.exit is None and session.report.since <= report.ended
-    return (f"gave up {report.count}", True) if rests else ("", False)
+    return (tr(f"gave up {report.count}"), True) if rests else ("", False)
 
 
 YOU = "you"
@@ -231,8 +232,8 @@ def proof(sender: Sender) -> str:
     if sender.verified:
         return ""
     if sender.sender_id == USER.sender_id:
-        return "  (unverified: your shell, or a program that does not sign)"
-    return "  (unverified)"
+        return tr("  (unverified: your shell, or a program that does not sign)")
+    return tr("  (unverified)")
 
 
 def kind_of(agent_id: str) -> str:
