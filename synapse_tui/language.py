@@ -23,12 +23,16 @@ from typing import NamedTuple
 VARIABLE = "SYNAPSE_LANGUAGE"
 LANGUAGES = ("en", "ja")
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+_SHORT = 12  # characters
 _WORD = re.compile(r"\w+")
 
 
 def tr(text: str) -> str:
-    """Return a text of ours in the language of the person; unknown ones as they are."""
-    return _translated(text) if text and language() != "en" else text
+    """Return a text of ours in the language of the person, or unchanged if it is not known."""
+    if language() == "en" or not (body := text.strip()):
+        return text
+    start = text.index(body)
+    return f"{text[:start]}{_translated(body)}{text[start + len(body) :]}"
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +81,9 @@ class Template(NamedTuple):
         return sum(map(len, self.parts))
 
     def fill(self, text: str) -> str | None:
-        pattern = "(.*?)".join(map(re.escape, self.parts))
+        # What knows one short word only is no sentence: there, a value is a word too.
+        value = r"(\S*?)" if len(self.parts) == 2 and not self.parts[0] and self.weight < _SHORT else "(.*?)"
+        pattern = value.join(map(re.escape, self.parts))
         found = re.fullmatch(pattern, text, re.DOTALL)
         return self.said.format(*map(_Value, found.groups())) if found is not None else None
 

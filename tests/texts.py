@@ -24,7 +24,6 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "notice": (0,),
     "refuse": (1,),
     "show_error": (0,),
-    "plural": (),
     "Hint": (1,),
     "UsageError": (0,),
     "BadParameter": (0,),
@@ -33,7 +32,21 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "write_text": (0,),
     "section": (0,),
     "ClickException": (0,),
+    "_row": (0,),
 }
+REASONS = (
+    "agents/delivery",
+    "messages/",
+    "host",
+    "agents/turns.py",
+    "agents/session.py",
+    "daemon/display.py",
+)
+"""Where the sentences are written that become reasons and notices."""
+FACTS = (
+    *("alias", "name", "url", "card", "protocol", "endpoint", "allowed", "credentials", "card hash"),
+    *("added", "last seen", "exited with status {0}", "killed by {0}", "in the inbox", "agent exited"),
+)
 FROM_CLICK = (
     "Usage",
     "Options",
@@ -60,6 +73,8 @@ FROM_CLICK = (
 """What the library of the command line says."""
 ATTRIBUTES = {"TITLE_TEXT", "SUBTITLE", "VERB", "KEYS", "TITLE", "SUB_TITLE"}
 _SAYS = re.compile(r"[A-Za-z]{2}")
+_LOG = re.compile(r"(_?log|logging|re|warnings)\.|text$|execute$")
+_TWO_WORDS = re.compile(r"^(?!.*(?:SELECT |INSERT |UPDATE |DELETE ))(?s:.*)[a-z]{2}[,:;]? [a-z{]")
 
 
 def texts() -> dict[str, str]:
@@ -69,11 +84,15 @@ def texts() -> dict[str, str]:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     errors = error_classes(trees.values())
     for path, tree in trees.items():
-        for text in _Reader(errors).read(tree):
+        reader = _Reader(errors)
+        said = [*reader.read(tree)]
+        if str(path.relative_to(PRODUCT)).startswith(REASONS) and "sqlalchemy" not in path.read_text():
+            said += reader.sentences(tree)
+        for text in map(str.strip, said):
             if _SAYS.search(re.sub(r"\{\d+\}", "", text)):
                 found.setdefault(text, str(path.relative_to(PRODUCT)))
-    for text in FROM_CLICK:
-        found.setdefault(text, "click")
+    for text in (*FROM_CLICK, *FACTS):
+        found.setdefault(text, "elsewhere")
     for text in tables():
         found.setdefault(_template([text]), "tables")
     return {text: where for text, where in found.items() if text}
@@ -118,6 +137,9 @@ class _Reader:
             yield from (each.value for each in call.keywords if each.arg in ("message", "hint"))
         elif name in SPOKEN:
             yield from (call.args[at] for at in SPOKEN[name] if at < len(call.args))
+        elif name == "plural" and isinstance(call.args[1], ast.Constant):
+            noun = str(call.args[1].value)
+            yield from (ast.Constant(f"# {noun}"), ast.Constant(f"# {noun}s"))
         elif name == "one_of":
             yield from (flag.elts[2] for flag in call.args if isinstance(flag, ast.Tuple))
         if name != "add_argument":  # of the dummy agent
@@ -133,6 +155,13 @@ class _Reader:
                     for argument in call.args:
                         yield from self.templates(argument)
 
+    def sentences(self, tree: ast.Module) -> Iterator[str]:
+        """Return all that has at least two words and is neither documentation nor for the log."""
+        other = {id(part) for node in ast.walk(tree) for part in _unsaid(node)}
+        for node in ast.walk(tree):
+            if id(node) not in other and isinstance(node, ast.Constant | ast.JoinedStr):
+                yield from (text for text in self.templates(node) if _TWO_WORDS.search(text))
+
     def templates(self, expression: ast.expr) -> Iterator[str]:
         """Return the texts that an expression may be; values that are not known here are numbered."""
         for parts in self._alternatives(expression):
@@ -147,6 +176,8 @@ class _Reader:
                 return self._product(values)
             case ast.FormattedValue(value=ast.Name(id=name)) if name in self._constants:
                 return self._alternatives(self._constants[name])
+            case ast.FormattedValue(value=ast.IfExp() as value):
+                return self._alternatives(value)
             case ast.IfExp(body=body, orelse=orelse):
                 return [*self._alternatives(body), *self._alternatives(orelse)]
             case ast.BoolOp(values=values):
@@ -190,6 +221,19 @@ def _template(parts: Iterable[str | None]) -> str:
         else:
             text += part.replace("{", "{{").replace("}", "}}")
     return text
+
+
+def _unsaid(node: ast.AST) -> Iterator[ast.AST]:
+    """Return the parts of a node that nobody reads."""
+    log = isinstance(node, ast.Call) and _LOG.match(ast.unparse(node.func))
+    if log or isinstance(node, ast.Compare):
+        yield from ast.walk(node)
+    elif isinstance(node, ast.Expr):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield from (part for part in node.values if isinstance(part, ast.Constant))
+    elif isinstance(node, ast.Raise) and node.exc is not None:
+        yield from ast.walk(node.exc)  # an error of ours is found as such
 
 
 def _is_command(node: ast.FunctionDef) -> bool:

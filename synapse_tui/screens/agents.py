@@ -213,13 +213,13 @@ def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
         (since, "$muted"),
         _row("rule", report.rule, width),
         _row("matched", one_line(report.matched) or tr("nothing on the screen"), width),
-        _row("detail", one_line(report.detail) or "none", width),
+        _row("detail", one_line(report.detail) or tr("none"), width),
     ]
 
 
 def _messages(found: Explanation, width: int) -> list[Part]:
     parts = [_row("task", _task(found.task), width)] if found.task is not None else []
-    waiting = f"{len(found.waiting)}: {one_line(found.held_by)}" if found.waiting else tr("no message")
+    waiting = f"{len(found.waiting)}: {tr(one_line(found.held_by))}" if found.waiting else tr("no message")
     parts.append(_row("waiting", waiting, width))
     if found.next is not None:
         parts.append(_row("next", _task(found.next.task), width))
@@ -258,7 +258,7 @@ def _row(name: str, value: str, width: int) -> Part:
     lines = chop_cells(value, room) or [""]
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], shorten("".join(lines[_LINES - 1 :]), room)]
-    names = [name, *[""] * (len(lines) - 1)]
+    names = [tr(name), *[""] * (len(lines) - 1)]
     return "".join(
         f"  {pad(each, _NAME_CELLS)}{line}\n" for each, line in zip(names, lines, strict=True)
     ), "$ink"
@@ -401,7 +401,7 @@ class WatchView(Dialog[str]):
 
     def action_stop(self) -> None:
         if self._watcher.on:
-            self._watcher.stop(tr("stopped by you"))
+            self._watcher.stop("stopped by you")
             self.dismiss(tr(f"{self._agent} is no longer watched"))
 
     def pressed(self, button: str) -> None:
@@ -420,7 +420,7 @@ def watch_text(report: WatchReport) -> Content:
     helped = tr(f", {report.helped} helped") if report.helped else ""
     parts: list[tuple[str, str]] = [
         (f"{head}{helped}", "bold $accent"),
-        (f"  {printable(report.waits_for)}\n" if report.waits_for else "\n", "$ink"),
+        (f"  {tr(printable(report.waits_for))}\n" if report.waits_for else "\n", "$ink"),
         (tr(f"task {report.task_id[:8]}"), "$muted"),
         (tr(f" · until '{printable(report.order.until)}'") if report.order.until else "", "$muted"),
         ("\n\n", ""),
@@ -428,7 +428,7 @@ def watch_text(report: WatchReport) -> Content:
     for step in report.steps:
         parts += [
             (f"{step.at.astimezone():%H:%M:%S}  ", "$faint"),
-            (f"{printable(step.text)}\n", "$ink"),
+            (f"{tr(printable(step.text))}\n", "$ink"),
         ]
     return Content.assemble(*parts).rstrip()
 
@@ -437,5 +437,5 @@ def _number(text: str, kind: type[Number]) -> Number:
     try:
         return kind(text)
     except ValueError:
-        whole = tr("a whole number") if kind is int else "a number"
+        whole = tr("a whole number") if kind is int else tr("a number")
         raise InvalidValue(f"'{text}' is not {whole}", f"enter {whole}") from None

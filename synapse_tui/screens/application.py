@@ -127,7 +127,7 @@ class ApplicationActions:
 
         async def send() -> None:
             task = await self._host.instructions.send(agent.agent_id)
-            reason = f": {task.reason}" if task.reason else ""
+            reason = f": {tr(task.reason)}" if task.reason else ""
             self._app.notice(f"{agent.label}: instructions {task.delivery.value}{reason}")
 
         self._app.spawn(self._read_project(lambda: self._app.spawn(send())))
@@ -237,7 +237,7 @@ def help_text(keymap: Keymap, width: int) -> Content:
     actions = [action for group in GROUPS for action in keymap.in_group(group)]
     rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
     for group in GROUPS:
-        parts.append((f"\n{group}\n", "bold $ink"))
+        parts.append((f"\n{tr(group)}\n", "bold $ink"))
         for action in keymap.in_group(group):
             parts += rows[action.id]
     parts.append((tr("\nMessages to other agents\n"), "bold $ink"))
@@ -266,8 +266,8 @@ def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator
         yield [
             (f"  {pad(key, key_width)}", "bold $accent"),
             (pad(follow, after_width), "$ink"),
-            (pad(action.title, TITLE), "$ink"),
-            (_hanging(action.help, indent, width), "$muted"),
+            (pad(tr(action.title), TITLE), "$ink"),
+            (_hanging(tr(action.help), indent, width), "$muted"),
         ]
 
 

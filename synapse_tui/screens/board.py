@@ -20,7 +20,7 @@ from synapse_tui.widgets.board_drawing import Asked, Choice, Detail, Happening, 
 from synapse_tui.widgets.board_model import Row, doing
 from synapse_tui.widgets.fit import Piece
 from synapse_tui.widgets.sidebar import short_path
-from synapse_tui.widgets.states import delivery_mark, state_mark
+from synapse_tui.widgets.states import HOLDS, delivery_mark, state_mark
 from synapse_tui.widgets.strips import measured, style_words
 from synapse_tui.widgets.text import markdown_line, one_line, plural, since
 from synapse_tui.widgets.views import HELD_LONG, AgentView, party, subject
@@ -75,12 +75,12 @@ class BoardActions:
         try:
             outcome = await self._host.answer_dialog(agent_id, asked.serial, asked.fingerprint, choice.words)
         except SynapseError as error:
-            self._main.board.refuse(agent_id, error.message)
+            self._main.board.refuse(agent_id, tr(error.message))
             return
         if outcome.closed:
             self._app.notice(f"{self._app.label(agent_id)}: {one_line(choice.words)}")
         else:
-            self._main.board.refuse(agent_id, outcome.reason)
+            self._main.board.refuse(agent_id, tr(outcome.reason))
 
     # What the board reads
 
@@ -112,7 +112,7 @@ class BoardActions:
             agent,
             state,
             what,
-            agent.held_seconds if state.heading == "Holds messages" else seconds,
+            agent.held_seconds if state.heading == HOLDS.heading else seconds,
             self.changes.get(agent.cwd) if session is not None and alone.get(agent.cwd) else None,
         )
 
@@ -224,7 +224,7 @@ def _wait(task: Task, labels: dict[str, str], now: datetime) -> Waiting:
         f"{party(task.sender.sender_id, labels)} → {party(task.target, labels)}",
         one_line(task.text),
         f"{delivery_mark(task).word} {since(seconds)}",
-        one_line(task.reason),
+        tr(one_line(task.reason)),
         for_long=held and seconds > HELD_LONG,
     )
 
@@ -239,7 +239,7 @@ def _message(task: Task, labels: dict[str, str]) -> Happening:
 def _passage(passage: Passage, who: str) -> Happening:
     mark = state_mark(passage.state)
     about = subject(one_line(passage.report.detail)) if passage.state in CALLING else ""
-    word = "done" if passage.state is AgentState.READY else mark.word
+    word = tr("done") if passage.state is AgentState.READY else mark.word
     text = f"{word}: {about}" if about else word
     return Happening(f"{passage.at.astimezone():%H:%M}", mark.glyph, mark.colour, who, text)
 

@@ -604,7 +604,7 @@ def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now
     for number, task in enumerate(tasks):
         mark = delivery_mark(task)
         word = "answered" if task.answer and task.state.final else mark.word
-        why = f": {one_line(task.reason)}" if task.reason and not task.state.final else ""
+        why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
         fate = f"  {shorten(word + why, width // 3)} {moment(task.updated_at, now)}"
         head = Piece(pad("" if number else tr("Last"), LABEL), "$faint")

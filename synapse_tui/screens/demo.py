@@ -58,7 +58,7 @@ class Demo:
     async def _message(self) -> None:
         about: Runs = [(tr("Type to the agent in focus as in a bare terminal: it gets to work, "), "")]
         self._caption(tr("They write to one another"), [*about, (tr("and asks another one."), "bold $ink")])
-        await self._type("mia", tr("add totals to the cart"), enter=True)
+        await self._type("mia", "add totals to the cart", enter=True)
         await self._until(lambda: self._done("mia", "leo"))
         await self._read()
 
@@ -69,7 +69,7 @@ class Demo:
         ]
         self._caption(tr("One writer for each file"), about)
         await self._type("ada", "@leo test the totals", enter=True)
-        await self._type("ada", tr("mention the new"))  # meanwhile, so that the next scene can begin
+        await self._type("ada", "mention the new")  # meanwhile, so that the next scene can begin
         await self._until(lambda: self._done("ada", "leo"))
         await self._read()
 

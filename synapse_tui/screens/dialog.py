@@ -61,12 +61,12 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()):
-            yield Static(Content(self._title_text), classes="title")
+            yield Static(Content(tr(self._title_text)), classes="title")
             yield from self.body()
             yield Static("", classes="error", markup=False)
             with Horizontal(classes="buttons"):
                 yield from self.buttons()
-            yield Static(Content(self.SUBTITLE), classes="hints")
+            yield Static(Content(tr(self.SUBTITLE)), classes="hints")
 
     def body(self) -> ComposeResult:
         raise NotImplementedError
@@ -136,7 +136,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
 
     def show_error(self, error: Exception | str) -> None:
         label = self.query_one(".error", Static)
-        text = describe(error) if isinstance(error, Exception) else error
+        text = describe(error) if isinstance(error, Exception) else tr(error)
         label.update(Content(text))
         label.set_class(bool(text), "-shown")
 
@@ -178,7 +178,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
             self.app.notice_error(error)
 
     def _subtitle(self, text: str) -> None:
-        self.query_one(".hints", Static).update(Content(text))
+        self.query_one(".hints", Static).update(Content(tr(text)))
 
 
 class Form(Dialog[Result]):
@@ -188,7 +188,7 @@ class Form(Dialog[Result]):
     VARIANT: ClassVar[ButtonVariant] = "primary"
 
     def buttons(self) -> ComposeResult:
-        yield Button(self.VERB, id=self.VERB.lower(), variant=self.VARIANT, compact=True)
+        yield Button(tr(self.VERB), id=self.VERB.lower(), variant=self.VARIANT, compact=True)
         yield Button(tr("Cancel"), id="cancel", compact=True)
 
     def submit(self) -> None:
@@ -378,7 +378,7 @@ class Report(Dialog[None]):
 
 def describe(error: Exception) -> str:
     if isinstance(error, SynapseError):
-        return f"{error.message}\n{error.hint}" if error.hint else error.message
+        return f"{tr(error.message)}\n{tr(error.hint)}" if error.hint else tr(error.message)
     return tr(f"unexpected: {error!r}")
 
 

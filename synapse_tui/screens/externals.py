@@ -19,7 +19,7 @@ from synapse_tui.errors import AddressError, InvalidValue, SynapseError
 from synapse_tui.language import tr
 from synapse_tui.model import USER, Task
 from synapse_tui.widgets.conversation import ConversationPane, ConversationView
-from synapse_tui.widgets.fit import shorten
+from synapse_tui.widgets.fit import pad, shorten
 from synapse_tui.widgets.states import delivery_mark
 from synapse_tui.widgets.text import one_line
 from synapse_tui.wording import moment
@@ -253,16 +253,16 @@ def offer_text(offer: Candidate) -> Content:
 
 
 def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
-    left_out = (tr("card hash"), "added", tr("last seen"), "card") if brief else ()
+    left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
     for name, value in agent.facts():
         if name not in left_out:
-            parts += [(f"{name:<12} ", "$muted"), (f"{one_line(value)}\n", "$ink")]
+            parts += [(pad(tr(name), 13), "$muted"), (f"{one_line(value)}\n", "$ink")]
     if agent.description:
         parts += [("\n", ""), (f"{agent.description}\n", "$ink")]
     skills = agent.skills()
     if skills:
-        parts.append(("\nskills\n", "bold $accent"))
+        parts.append((tr("\nskills\n"), "bold $accent"))
     for name, about in skills[: 3 if brief else None]:
         parts += [(f"  {name}", "bold $ink"), (f"  {about}\n" if about else "\n", "$muted")]
     if brief and len(skills) > 3:
@@ -277,7 +277,7 @@ def task_rows(conversation: Conversation, width: int, now: datetime) -> Iterator
         head = f" {mark.glyph} {task.short_id}  "
         tail = f"{mark.word}  {moment(task.updated_at, now)}"
         text = shorten(one_line(task.text), max(4, width - cell_len(head) - cell_len(tail) - 2))
-        below = one_line(task.reason) or (f"↳ {one_line(task.answer)}" if task.answer else "")
+        below = tr(one_line(task.reason)) or (f"↳ {one_line(task.answer)}" if task.answer else "")
         row = Content.assemble(
             (head, f"${mark.colour}"),
             (text, "bold $ink"),

@@ -294,16 +294,16 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
         (tr("locked by "), "$muted"),
         (holder, "bold $ink"),
         (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$faint"),
-        ("\nsince ", "$muted"),
+        (tr("\nsince "), "$muted"),
         (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
         (tr(", ends in "), "$muted"),
         (f"{duration(left) if left >= 10 else f'{left}s'}", "$ink"),
         (tr(" unless it is renewed") if lock.call else "", "$muted"),
     ]
     if lock.intent:
-        parts += [("\nfor ", "$muted"), (one_line(lock.intent), "$ink")]
+        parts += [(tr("\nfor "), "$muted"), (one_line(lock.intent), "$ink")]
     if lock.task_id:
-        parts += [("\ntask ", "$muted"), (one_line(lock.task_id)[:8], "$ink")]
+        parts += [(tr("\ntask "), "$muted"), (one_line(lock.task_id)[:8], "$ink")]
     return Content.assemble(*parts)
 
 

@@ -25,6 +25,7 @@ from synapse_tui.messages.export import FORMATS
 from synapse_tui.messages.records import Page, Record, Story, TaskQuery
 from synapse_tui.messages.search import terms_of
 from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
+from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.history_list import HistoryList
 from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.sidebar import short_path
@@ -450,11 +451,11 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {one_line(task.reason)}" if task.reason else "", f"${mark.colour}"),
+        (f"  {tr(one_line(task.reason))}" if task.reason else "", f"${mark.colour}"),
         ("\n", ""),
     ]
     for name, value in _facts(record, now):
-        parts += [(f"{name:<{_NAME}}", "$faint"), (f"{value}\n", "$muted")]
+        parts += [(pad(name, _NAME), "$faint"), (f"{value}\n", "$muted")]
     parts.append(("\n", ""))
     parts += _short(said(task))
     text = Content.assemble(*parts)
@@ -474,21 +475,21 @@ def copied(task: Task, what: str) -> str:
 def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
     task = record.task
     facts = [
-        ("task", task.id),
-        ("from", f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
-        ("to", one_line(task.target)),
-        ("project", short_path(Path(record.project))),
-        ("created", moment(task.created_at, now)),
+        (tr("task"), task.id),
+        (tr("from"), f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
+        (tr("to"), one_line(task.target)),
+        (tr("project"), short_path(Path(record.project))),
+        (tr("created"), moment(task.created_at, now)),
     ]
     if record.submitted_at is not None:
         waited = (record.submitted_at - task.created_at).total_seconds()
-        facts.append(("submitted", tr(f"{moment(record.submitted_at, now)}  after {duration(waited)}")))
+        facts.append((tr("submitted"), tr(f"{moment(record.submitted_at, now)}  after {duration(waited)}")))
     if record.finished_at is not None:
         took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
-        facts.append(("ended", tr(f"{moment(record.finished_at, now)}  after {duration(took)}")))
-    facts.append(("priority", str(task.priority)))
+        facts.append((tr("ended"), tr(f"{moment(record.finished_at, now)}  after {duration(took)}")))
+    facts.append((tr("priority"), str(task.priority)))
     if task.follows:
-        facts.append(("continues", tr(f"task {task.follows[:8]}")))
+        facts.append((tr("continues"), tr(f"task {task.follows[:8]}")))
     return facts
 
 

@@ -232,7 +232,7 @@ class Keyboard:
             if anywhere or verdict.action.anywhere:
                 self._app.perform(verdict.action.id, *verdict.arguments)
             else:
-                self._app.notice(f"{verdict.action.title}: close the dialog first, with Esc", "warning")
+                self._app.notice(f"{tr(verdict.action.title)}: close the dialog first, with Esc", "warning")
         elif verdict.step is Step.CANCEL and verdict.action is not None and self._app.screen is self._main:
             self._app.perform(verdict.action.id)
         elif verdict.step is Step.UNKNOWN:

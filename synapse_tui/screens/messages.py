@@ -269,7 +269,7 @@ class MessageActions:
         except SynapseError as error:
             self._app.notice_error(error)
         else:
-            words = ALLOWED if asks else changed.reason or "released"
+            words = ALLOWED if asks else tr(changed.reason or "released")
             self._app.notice(f"to {self._app.label(session.agent_id)}: {words}")
 
     def action_earlier(self, task_id: str) -> None:
@@ -369,9 +369,10 @@ class Progress:
     @property
     def words(self) -> str:
         """Describe the progress: `gemini: held: you have a draft`."""
-        if self.reason.startswith(self.mark.word):
-            return f"{self.name}: {self.reason}"
-        return f"{self.name}: {self.mark.word}" + (f": {self.reason}" if self.reason else "")
+        reason = tr(self.reason)
+        if reason.startswith(self.mark.word):
+            return f"{self.name}: {reason}"
+        return f"{self.name}: {self.mark.word}" + (f": {reason}" if reason else "")
 
 
 def summary(sent: Sequence[Progress], room: int) -> str:
@@ -402,7 +403,7 @@ def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterat
         head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
         word = "answered" if answer and each.settled else each.mark.word
         tail = f"{word}  {moment(each.task.updated_at, now)}" if each.task is not None else word
-        below = f"↳ {answer}" if answer else one_line(each.reason)
+        below = f"↳ {answer}" if answer else tr(one_line(each.reason))
         yield (
             each.task.id if each.task is not None else "",
             Content.assemble(
@@ -512,7 +513,7 @@ def detail_text(task: Task) -> Content:
     mark, word = delivery_mark(task), task_word(task.state, task.delivery)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
-        (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
+        (f"  {tr(printable(task.reason))}\n" if task.reason else "\n", f"${mark.colour}"),
         (f"priority {task.priority} · task {task.short_id} · {word} · ", "$muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$muted"),
         (tr(f" · continues task {task.follows[:8]}") if task.follows else "", "$muted"),
@@ -526,7 +527,7 @@ def asked(task: Task) -> list[tuple[str, str]]:
     """Return the message and its follow-ups as styled runs of text."""
     parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
-        head = tr("\n\n↳ question\n") if message.role == "agent" else "\n\n→ follow-up\n"
+        head = tr("\n\n↳ question\n") if message.role == "agent" else tr("\n\n→ follow-up\n")
         words = "\n".join(map(part_words, message.parts))
         parts += [(head, "bold $accent"), (printable(words), "$ink")]
     return parts
@@ -544,7 +545,7 @@ def said(task: Task) -> list[tuple[str, str]]:
 
 
 def _answer_head(*artifacts: Artifact) -> str:
-    return "↳ answer (incomplete)" if any(each.truncated for each in artifacts) else tr("↳ answer")
+    return tr("↳ answer (incomplete)") if any(each.truncated for each in artifacts) else tr("↳ answer")
 
 
 def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
@@ -557,6 +558,6 @@ def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
         parts += [
             (f"  {moment(change.time, now)}  ", "$faint"),
             (f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}", f"${mark.colour}"),
-            (f"{one_line(change.reason)}\n", "$muted"),
+            (f"{tr(one_line(change.reason))}\n", "$muted"),
         ]
     return Content.assemble(*parts).rstrip()

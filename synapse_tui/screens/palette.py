@@ -79,23 +79,21 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
     for agent in app.main.agents:
         key = f"{leader} {agent.number}" if agent.number <= 9 else ""
         action = ("focus_agent", agent.agent_id)
-        words = tr(f"switch focus {agent.agent_id}")
+        words = f"switch focus {agent.agent_id}"
         yield Offer(tr(f"Go to {agent.label}"), action, agent.state_text, words, key)
     for each in recipients:
-        yield Offer(
-            tr(f"Message to {each.address}"), ("compose", each.address), each.note, tr("send tell write")
-        )
+        yield Offer(tr(f"Message to {each.address}"), ("compose", each.address), each.note, "send tell write")
     for title, name, about in _FILES:
-        yield Offer(title, (name,), about, tr("files lock locked safety modified history release"))
+        yield Offer(title, (name,), about, "files lock locked safety modified history release")
     yield from _externals(app)
     yield from _waiting(app)
     for theme in THEMES:
         about = _THEME_NOTES.get(theme, "")
-        yield Offer(tr(f"Colours: {theme}"), ("keep_theme", theme), about, tr("theme colors appearance"))
+        yield Offer(tr(f"Colours: {theme}"), ("keep_theme", theme), about, "theme colors appearance")
     for layout in (*LAYOUTS, *app.main.deck.layouts):
         about = _LAYOUT_NAMES.get(layout, tr("as you made it"))
         yield Offer(
-            tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, tr("arrange tile split panes")
+            tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, "arrange tile split panes"
         )
 
 
@@ -105,14 +103,14 @@ def _actions(keymap: Keymap) -> Iterator[Offer]:
         if action.palette:
             keys = [key_label(key) for key in action.keys[:1]]
             keys += [f"{leader} {leader_label(action)}"] if action.leader else []
-            yield Offer(action.title, (action.id,), action.help, action.words, "  ".join(keys))
+            yield Offer(tr(action.title), (action.id,), tr(action.help), action.words, "  ".join(keys))
 
 
 def _externals(app: Shell) -> Iterator[Offer]:
     for agent in app.host.externals.agents:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
         for title, name in _EXTERNAL:
-            words = tr("external a2a talk conversation")
+            words = "external a2a talk conversation"
             yield Offer(title.format(agent.alias), (name, agent.alias), about, words)
 
 
@@ -124,14 +122,14 @@ def _waiting(app: Shell) -> Iterator[Offer]:
         if agent.agent_id in held:
             title = tr(f"Release messages to {agent.label}")
             about = tr("Those you held, and those from before a restart; not those that may have been sent.")
-            yield Offer(title, ("release_held", agent.agent_id), about, tr("outbox held hold"))
+            yield Offer(title, ("release_held", agent.agent_id), about, "outbox held hold")
     for task in tasks[:MAX_WAITING]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
         title = tr(f"Waiting for {app.label(task.target)}: {text}")
         place, mark = listing.places.get(task.id), delivery_mark(task)
         state = f"{mark.word} #{place[0]}" if place is not None else mark.word
-        about = tr(f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now.")
-        yield Offer(title, ("show", task.id), about, tr("outbox cancel hold release retry"), state)
+        about = tr(f"{tr(one_line(task.reason)) or mark.word}. Enter: cancel, hold, release, send now.")
+        yield Offer(title, ("show", task.id), about, "outbox cancel hold release retry", state)
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:

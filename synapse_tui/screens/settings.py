@@ -93,7 +93,7 @@ def about(entry: Entry, survey: Survey) -> Content:
     default = one_line(value_text(setting, setting.default))
     hint = HINTS.get(setting.kind, "")
     lines = [
-        Content.styled(setting.help, "$ink"),
+        Content.styled(tr(setting.help), "$ink"),
         Content.assemble(
             (f"{hint} · " if hint else "", "$faint"),
             (tr(f"default {default}"), "$faint"),
@@ -148,7 +148,7 @@ def _text(entry: Entry) -> str:
     value = value_text(entry.setting, entry.value)
     sentence = " ".join(entry.words)
     parts = (
-        *(entry.key, entry.setting.help, entry.setting.area, sentence, value),
+        *(entry.key, tr(entry.setting.help), tr(entry.setting.area), sentence, value),
         *(*entry.setting.choices, LAYER_WORDS[entry.origin]),
     )
     return " ".join(parts).casefold()
@@ -403,7 +403,7 @@ class SettingsScreen(Dialog[None]):
         areas = self.query_one("#areas", OptionList)
         for name in self._areas:
             chosen = name == self._area and not self._query
-            row = (("▌ ", "$accent"), (name, "bold $ink")) if chosen else ("  ", (name, "$muted"))
+            row = (("▌ ", "$accent"), (tr(name), "bold $ink")) if chosen else ("  ", (tr(name), "$muted"))
             areas.replace_option_prompt(name, Content.assemble(*row))
 
     def _row(self, entry: Entry, *, chosen: bool) -> Content:
@@ -487,7 +487,7 @@ class SettingsScreen(Dialog[None]):
             secret = is_secret(setting.key)
             there = value_text(setting, value) if value else "none"
             field.password = secret
-            field.placeholder = tr(f"{there}; type to replace") if secret else "empty"
+            field.placeholder = tr(f"{there}; type to replace") if secret else tr("empty")
             field.value = "" if secret else str(value)
         self._first_text = self._typed()
         self.show_error("")
@@ -594,7 +594,7 @@ class SettingsScreen(Dialog[None]):
                 raise ValueError("must not be empty: Del removes it")
             return setting.accept(text)
         except ValueError as error:
-            raise ConfigError(f"the value {error}", setting.help) from None
+            raise ConfigError(f"the value {error}", tr(setting.help)) from None
 
     # Writing
 

@@ -17,6 +17,7 @@ from synapse_tui.actions import OF_AGENT
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap
+from synapse_tui.language import tr
 from synapse_tui.widgets.bars import Level
 from synapse_tui.widgets.error_handling import ErrorGate, FaultTolerant
 from synapse_tui.widgets.pane import Pane
@@ -154,6 +155,7 @@ class Shell(FaultTolerant, App[None], inherit_bindings=False):
 
         If it is about a dialog of the agent with id `dialog_of`, it disappears with that dialog.
         """
+        text = tr(text)
         self.main.status_bar.show(text, level, dialog_of=dialog_of)
         if level != "information":
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)

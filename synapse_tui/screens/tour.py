@@ -425,7 +425,7 @@ class Tour:
 
 
 def _fate(task: Task) -> Runs:
-    reason = f": {one_line(task.reason)}" if task.reason else ""
+    reason = f": {tr(one_line(task.reason))}" if task.reason else ""
     return [(tr("On its way to bob: "), ""), (f"{task.delivery.value}{reason}", _STRONG)]
 
 

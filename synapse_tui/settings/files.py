@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder, read_regular, write_advice, write_private
+from synapse_tui.language import tr
 from synapse_tui.paths import UserPaths, make_project_folder
 
 from .layers import Settings, load_settings, read_layer
@@ -339,11 +340,11 @@ def shown(key: str, value: object) -> object:
 Origin = Literal["default", "user", "project", "local", "environment"]
 
 LAYER_WORDS: Mapping[Origin, str] = {
-    "default": "default",
-    "user": "your file",
-    "project": "project file",
-    "local": "local file",
-    "environment": "environment",
+    "default": tr("default"),
+    "user": tr("your file"),
+    "project": tr("project file"),
+    "local": tr("local file"),
+    "environment": tr("environment"),
 }
 """Display names of origins."""
 _NOTHING = object()

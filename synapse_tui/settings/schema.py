@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import DatabaseNameError
+from synapse_tui.language import tr
 from synapse_tui.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
 
 Kind = Literal[
@@ -191,7 +192,7 @@ class Setting:
 
     def around(self, text: str) -> tuple[str, str, str]:
         """Return the sentence's beginning, the words for a value's text, and its end."""
-        start, _brace, rest = self.sentence.partition("{")
+        start, _brace, rest = tr(self.sentence).partition("{")
         blank, _brace, end = rest.partition("}")
         words = dict(each.split("=", 1) for each in blank.split("|") if each)
         return start.strip(), words.get(text, text), end.strip()

@@ -88,7 +88,9 @@ class StatusBar(SegmentBar):
         ]
         for action in map(self.keymap.find, ARRANGING):
             key = leader_label(action)
-            hint = _hint("" if action.takes_key else action.id, key, action.hint or action.title.lower())
+            hint = _hint(
+                "" if action.takes_key else action.id, key, tr(action.hint) or tr(action.title).lower()
+            )
             if key and width_of(pieces) + width_of(hint) <= room:
                 pieces += hint
         return pieces
@@ -143,7 +145,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
     """Return the most useful key hints that fit, in the order of the function keys."""
     room = width - width_of(leader)
     hints = {
-        action.id: _hint(action.id, key_label(action.keys[0]), action.hint or action.title.lower())
+        action.id: _hint(action.id, key_label(action.keys[0]), tr(action.hint) or tr(action.title).lower())
         for action in keymap.with_keys()
     }
     kept = set()

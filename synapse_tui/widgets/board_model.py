@@ -14,7 +14,6 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentState
 
 from .states import HOLDS, NEEDS_YOU, State
-from .text import plural
 from .views import AgentView
 
 REST_SECONDS = 0.6  # without keys, after which rows may move
@@ -55,7 +54,11 @@ def doing(agent: AgentView, *, asks: str = "", answer: str = "", task: str = "")
     if state.rank == NEEDS_YOU.rank:
         return asks or agent.call
     if state is HOLDS:
-        return tr(f"{plural(agent.held, 'message')} wait{'s' * (agent.held == 1)}: {agent.held_reason}")
+        return tr(
+            f"{agent.held} message waits: {agent.held_reason}"
+            if agent.held == 1
+            else f"{agent.held} messages wait: {agent.held_reason}"
+        )
     if agent.state is AgentState.READY:
         return answer or agent.title
     return agent.detail or task or agent.title

@@ -64,12 +64,12 @@ class ConversationModel:
     def state(self) -> tuple[AgentState, str]:
         asking, going = self.asking, self.open_task
         if asking is not None:
-            return AgentState.WAITING, one_line(asking.reason)
+            return AgentState.WAITING, tr(one_line(asking.reason))
         if going is not None:
             return AgentState.PROCESSING, ""
         last = self.tasks[-1] if self.tasks else None
         if last is not None and last.state in (TaskState.FAILED, TaskState.REJECTED):
-            return AgentState.ERROR, one_line(last.reason)
+            return AgentState.ERROR, tr(one_line(last.reason))
         return AgentState.READY, ""
 
     @property
@@ -486,11 +486,11 @@ class ConversationStatus(SegmentBar):
         ]
 
     def _commands(self, model: ConversationModel) -> list[Piece]:
-        found = [Piece(" new ", "$muted", "new", tr("Start a new conversation"))]
+        found = [Piece(tr(" new "), "$muted", "new", tr("Start a new conversation"))]
         if model.tasks:
             count = plural(len(model.tasks), "task")
             found.append(Piece(f" {count} ", "$muted", "tasks", tr("The tasks of this conversation")))
-        found.append(Piece(" card ", "$muted", "card", tr("The agent's description of itself")))
+        found.append(Piece(tr(" card "), "$muted", "card", tr("The agent's description of itself")))
         if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
             found.append(Piece(tr(" ✕ cancel "), "bold $needs", "cancel", tr(f"Cancel the task ({key})")))

@@ -14,6 +14,7 @@ from rich.cells import cell_len, chop_cells
 from textual.content import Content
 
 from synapse_tui.dataclass import dataclass
+from synapse_tui.language import tr
 
 Cut = Literal["end", "middle", "start"]
 ELLIPSIS = "…"
@@ -98,7 +99,10 @@ class Hint(NamedTuple):
 
     @property
     def pieces(self) -> list[Piece]:
-        return [Piece(self.key, "bold $accent", self.target), Piece(f" {self.word}", "$muted", self.target)]
+        return [
+            Piece(self.key, "bold $accent", self.target),
+            Piece(f" {tr(self.word)}", "$muted", self.target),
+        ]
 
 
 def hint_row(hints: Iterable[Hint], width: int, gap: int = 2) -> list[Piece]:

@@ -96,7 +96,7 @@ def _short_title(action: Action) -> str:
         "go_to_agent": tr("go to agent"),
         "next_waiting": tr("next that needs you"),
         "main_pane": tr("main pane"),
-    }.get(action.id, action.title.lower())
+    }.get(action.id, tr(action.title).lower())
 
 
 @runtime_checkable

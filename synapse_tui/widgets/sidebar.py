@@ -106,7 +106,7 @@ def message_row(
         ("\n   " + shorten(one_line(task.text), width - 3), "$muted"),
     ]
     if task.reason not in ("", mark.word):
-        parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
+        parts.append(("\n   " + shorten(tr(one_line(task.reason)), width - 3), f"${mark.colour}"))
     if task.artifacts:
         answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $raised")
         shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)

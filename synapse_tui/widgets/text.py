@@ -85,7 +85,7 @@ def _markdown_words(token: Token) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return tr(f"# {noun}" if count == 1 else f"# {noun}s").replace("#", str(count))
 
 
 def since(seconds: float) -> str:

@@ -197,7 +197,7 @@ def _view(
         cwd=session.cwd,
         port=session.port,
         held=len(held),
-        held_reason=one_line(held[0].reason) if held else "",
+        held_reason=tr(one_line(held[0].reason)) if held else "",
         held_task=held[0].id if held else "",
         held_seconds=(now - min(unparked)).total_seconds() if now is not None and unparked else 0.0,
         unread=len(unread),
