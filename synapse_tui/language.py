@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from string import Formatter
 from typing import NamedTuple
 
-VARIABLE = "SYNAPSE_LANGUAGE"
 LANGUAGES = ("en", "ja")
+_KEY = "tui.language"
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 _SHORT = 12  # characters
+_OPENING = "「『（［【〈《\u200d"
+_CLOSING = "、。，．」』）］】〉》？！：；・…ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々"
+"""Signs after which, and before which, no line is broken."""
 _WORD = re.compile(r"\w+")
 
 
@@ -37,22 +41,27 @@ def tr(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def language() -> str:
-    """Return the language of this process: as set for synapse-tui, else as the locale says, else English."""
-    wanted = os.environ.get(VARIABLE) or _setting()
+    """Return the language of this process: that of the settings, else of the locale, else English."""
+    wanted = _setting()
     if wanted not in LANGUAGES:
         wanted = next((value for name in _LOCALE if (value := os.environ.get(name, ""))), "")[:2].lower()
     return wanted if wanted in LANGUAGES else LANGUAGES[0]
 
 
 def _setting() -> str:
-    # Every command asks this, so the settings are read only if they speak of it.
+    # Every command asks this, so the settings are parsed only if they speak of it.
     try:
         with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
             content = file.read()
-    except OSError:
+        if b"language" not in content:
+            return ""
+        import json  # noqa: PLC0415
+
+        data = json.loads(content)
+        tui = data.get("tui", {})
+        return str(data.get(_KEY, tui.get("language") if isinstance(tui, dict) else ""))
+    except (OSError, ValueError, AttributeError):  # the settings say what is wrong with them
         return ""
-    found = re.search(rb'"%b"\s*:\s*"(\w+)"' % VARIABLE.encode(), content)
-    return found.group(1).decode() if found else ""
 
 
 @lru_cache(maxsize=4096)
@@ -67,6 +76,29 @@ def catalogue(name: str) -> Catalogue:
 
     path = Path(__file__).parent / "languages" / f"{name}.json"
     return Catalogue(json.loads(path.read_text(encoding="utf-8")))
+
+
+def breakable(text: str) -> Iterator[str]:
+    """Yield the parts between which a line may be broken: words, and wide characters with their punctuation.
+
+    Blanks belong to the word that they precede.
+    """
+    part = ""
+    for char in text:
+        wide = unicodedata.east_asian_width(char) in "WF"
+        blank = char.isspace()
+        before = part[-1:]
+        between = wide or unicodedata.east_asian_width(before or " ") in "WF" or (blank > before.isspace())
+        if part and between and before not in _OPENING and not _continues(char):
+            yield part
+            part = ""
+        part += char
+    if part:
+        yield part
+
+
+def _continues(char: str) -> bool:
+    return char in _CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
 
 
 class Template(NamedTuple):

@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+    os.environ["LC_ALL"] = "C.UTF-8"  # tests read English
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

@@ -25,11 +25,12 @@ SPOKEN = {  # the functions that translate, and which of their arguments (None: 
     "refuse": (1,),
     "show_error": (0,),
     "Hint": (1,),
+    "_hint": (2,),
     "UsageError": (0,),
     "BadParameter": (0,),
     "confirm": (0,),
+    "fail": (0,),
     "show_list": (3,),
-    "write_text": (0,),
     "section": (0,),
     "ClickException": (0,),
     "_row": (0,),
@@ -43,20 +44,39 @@ REASONS = (
     "daemon/display.py",
 )
 """Where the sentences are written that become reasons and notices."""
+UNSAID = (
+    "tools/a2a.py",
+    "dummy/app.py",
+    "agents/delivery/typed_text.py",
+    "messages/records.py",
+    "messages/quick.py",
+)
+"""Modules for programs, and texts that agents read."""
 FACTS = (
     *("alias", "name", "url", "card", "protocol", "endpoint", "allowed", "credentials", "card hash"),
-    *("added", "last seen", "exited with status {0}", "killed by {0}", "in the inbox", "agent exited"),
+    *(
+        "restart",
+        "close",
+        "added",
+        "last seen",
+        "exited with status {0}",
+        "killed by {0}",
+        "in the inbox",
+        "agent exited",
+    ),
 )
 FROM_CLICK = (
+    "Error",
     "Usage",
+    "Did you mean '{0}'?",
     "Options",
     "Commands",
     "Arguments",
     "Examples:",
     "Show this message and exit.",
     "Show the version and exit.",
-    "{0}  [default: {1}]",
-    "{0}  [required]",
+    "{0} [default: {1}]",
+    "{0} [required]",
     "No such option: {0}",
     "No such option: {0} Did you mean {1}?",
     "No such option: {0} (Possible options: {1})",
@@ -80,7 +100,7 @@ _TWO_WORDS = re.compile(r"^(?!.*(?:SELECT |INSERT |UPDATE |DELETE ))(?s:.*)[a-z]
 def texts() -> dict[str, str]:
     """Return every text, with values as `{0}`, and the file that says it first."""
     found: dict[str, str] = {}
-    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if path.relative_to(PRODUCT).parts[0] != "tools"]
+    paths = [path for path in sorted(PRODUCT.rglob("*.py")) if str(path.relative_to(PRODUCT)) not in UNSAID]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     errors = error_classes(trees.values())
     for path, tree in trees.items():
@@ -142,8 +162,7 @@ class _Reader:
             yield from (ast.Constant(f"# {noun}"), ast.Constant(f"# {noun}s"))
         elif name == "one_of":
             yield from (flag.elts[2] for flag in call.args if isinstance(flag, ast.Tuple))
-        if name != "add_argument":  # of the dummy agent
-            yield from (each.value for each in call.keywords if each.arg == "help")
+        yield from (each.value for each in call.keywords if each.arg == "help" and name != "add_argument")
 
     def _of_class(self, node: ast.ClassDef) -> Iterator[str]:
         for name, value in _assigned(node.body):
@@ -232,6 +251,8 @@ def _unsaid(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value
     elif isinstance(node, ast.JoinedStr):
         yield from (part for part in node.values if isinstance(part, ast.Constant))
+    elif isinstance(node, ast.Assert):
+        yield from ast.walk(node)
     elif isinstance(node, ast.Raise) and node.exc is not None:
         yield from ast.walk(node.exc)  # an error of ours is found as such
 
@@ -252,12 +273,13 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 def tables() -> Iterator[str]:
     """Return the texts of the tables that are read at run time."""
-    from synapse_tui.actions import ACTIONS, GROUPS
+    from synapse_tui.actions import ACTIONS, BOARD_KEYS, GROUPS
     from synapse_tui.cli.group import TOPICS
     from synapse_tui.settings.schema import AREAS, SCHEMA
 
     for action in ACTIONS:
         yield from (action.title, action.help, action.hint)
+    yield from (key.hint for key in BOARD_KEYS)
     for setting in SCHEMA.values():
         yield from (setting.sentence, setting.help)
     for topic, commands in TOPICS.items():

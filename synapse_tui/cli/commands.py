@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from synapse_tui.language import language, tr
+from synapse_tui.language import breakable, language, tr
 
 from .output import cells, want_json
 
@@ -20,8 +19,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Flag: TypeAlias = tuple[str, str | bool, str]
 """The names of an option (`--yes -y`), the value it stands for, and its help."""
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-_UNIT = re.compile(r"[!-~]+\s*|[「『（]?.[、。，．」』）？！ー…・]*\s*")
-"""What a line is not broken within: a word, or a wide character with the signs that belong to it."""
 _WHOLE = 1000  # in characters: longer than any first sentence
 
 
@@ -60,11 +57,11 @@ def _said(paragraph: str, width: int) -> list[str]:
     if paragraph.startswith("\b\n"):  # click's mark of lines that stay as they are
         return [tr(line) for line in paragraph.splitlines()[1:]]
     lines = [""]
-    for unit in _UNIT.findall(tr(" ".join(paragraph.split()))):
-        if lines[-1] and cells(lines[-1]) + cells(unit.rstrip()) > width:
+    for part in breakable(tr(" ".join(paragraph.split()))):
+        if lines[-1] and cells(lines[-1]) + cells(part) > width:
             lines.append("")
-        lines[-1] += unit if lines[-1] else unit.lstrip()
-    return [line.rstrip() for line in lines]
+        lines[-1] += part if lines[-1] else part.lstrip()
+    return lines
 
 
 class _Context(click.Context):

@@ -31,6 +31,7 @@ from synapse_tui.errors import (
     SynapseError,
     TaskNotFound,
 )
+from synapse_tui.language import tr
 from synapse_tui.model import (
     AGENT_EXITED,
     ANSWER_WANTED,
@@ -92,7 +93,7 @@ def response_option(*, receipts: bool = False) -> Callable[[Function], Function]
 
     With `receipts`, only receipts are awaited unless the setting says otherwise.
     """
-    usual = "The default." if receipts else "Without either, the setting a2a.flow decides."
+    usual = tr("The default.") if receipts else tr("Without either, the setting a2a.flow decides.")
     return one_of(
         "response",
         ("--response", True, "Wait for the answer and print it."),

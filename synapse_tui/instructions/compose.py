@@ -13,6 +13,7 @@ from synapse_tui.addresses import Address, forms_of
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 from synapse_tui.files import read_own, read_regular
+from synapse_tui.language import language
 from synapse_tui.settings import Settings
 
 DELEGATE = "delegate.md"
@@ -220,14 +221,15 @@ class TextFolders:
 
     def shipped(self, name: str) -> str:
         """Return the text shipped under that name; empty if there is none."""
-        path = shipped_texts() / name
-        return _text_file(path, "shipped", path.read_text(encoding="utf-8")).text if path.is_file() else ""
+        paths = (folder / name for folder in shipped_texts())
+        path = next((path for path in paths if path.is_file()), None)
+        return _text_file(path, "shipped", path.read_text(encoding="utf-8")).text if path is not None else ""
 
     def _folders(self) -> Iterator[tuple[Origin, Path]]:
         if self.project is not None and self.project != self.user:
             yield "project", self.project
         yield "user", self.user
-        yield "shipped", shipped_texts()
+        yield from (("shipped", folder) for folder in shipped_texts())
 
     def _why_not(self, origin: Origin, path: Path, data: bytes) -> str:
         if len(data) > MAX_BYTES:
@@ -239,8 +241,10 @@ class TextFolders:
         return UNTRUSTED if origin == "project" and not self.trusted(path, data) else ""
 
 
-def shipped_texts() -> Path:
-    return Path(__file__).parent / "texts"
+def shipped_texts() -> tuple[Path, ...]:
+    """Return the folders of shipped texts, in order: that of the person's language, then all in English."""
+    texts = Path(__file__).parent / "texts"
+    return (texts,) if language() == "en" else (texts / language(), texts)
 
 
 def read_file(path: Path) -> bytes:

@@ -353,7 +353,7 @@ class WatchForm(Form[str]):
         yield label(tr("Text of a nudge"))
         yield Input(id="nudge", placeholder=CONTINUE_OR_REPLY, compact=True)
         yield label(tr("Also done when an answer matches this regular expression"))
-        yield Input(id="until", placeholder="none", compact=True)
+        yield Input(id="until", placeholder=tr("none"), compact=True)
 
     def submit(self) -> None:
         async def work() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from textwrap import wrap
 from typing import ClassVar, Literal
 
 from rich.cells import cell_len
@@ -18,7 +17,7 @@ from synapse_tui.language import tr
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.fit import pad
 from synapse_tui.widgets.states import state_mark
-from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.text import plural, wrapped
 
 from .agents import AgentActions
 from .dialog import Confirm, Dialog, Report, describe
@@ -281,6 +280,6 @@ def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str
 def _hanging(text: str, indent: int, width: int) -> str:
     """Indent wrapped lines to the first one; start on a new line if there is little room."""
     if width - indent < LEAST:
-        lines = wrap(text, max(LEAST, width - 6))
+        lines = wrapped(text, max(LEAST, width - 6))
         return "".join(f"\n      {line}" for line in lines) + "\n"
-    return f"\n{' ' * indent}".join(wrap(text, width - indent)) + "\n"
+    return f"\n{' ' * indent}".join(wrapped(text, width - indent)) + "\n"

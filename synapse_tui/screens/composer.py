@@ -376,7 +376,7 @@ class Composer(Form[str]):
         yield Static("", id="last", markup=False)
 
     def buttons(self) -> ComposeResult:
-        yield Button(self.VERB, id="send", variant="primary", compact=True)
+        yield Button(tr(self.VERB), id="send", variant="primary", compact=True)
         yield Button(tr("Keep as draft"), id="cancel", compact=True)
 
     def on_mount(self) -> None:
@@ -415,7 +415,9 @@ class Composer(Form[str]):
         self.query_one(Chips).names = tuple(names)
         field = self.query_one("#to", Input)
         field.placeholder = tr("+ add") if names else tr("name, id or all")
-        self.query_one("#send", Button).label = tr(f"Send to {len(names)}") if len(names) > 1 else self.VERB
+        self.query_one("#send", Button).label = (
+            tr(f"Send to {len(names)}") if len(names) > 1 else tr(self.VERB)
+        )
         self._show_outlook()
 
     @on(WayBar.Changed)
@@ -603,7 +605,7 @@ def last_lines(tasks: Sequence[Task], labels: Mapping[str, str], width: int, now
     rows = []
     for number, task in enumerate(tasks):
         mark = delivery_mark(task)
-        word = "answered" if task.answer and task.state.final else mark.word
+        word = tr("answered") if task.answer and task.state.final else mark.word
         why = f": {tr(one_line(task.reason))}" if task.reason and not task.state.final else ""
         name = shorten(one_line(labels.get(task.target, task.target)), NAME, "middle")
         fate = f"  {shorten(word + why, width // 3)} {moment(task.updated_at, now)}"

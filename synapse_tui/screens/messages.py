@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FAILED = Mark("×", "fail", "failed")
-SENDING = Mark("○", "faint", "sending")
-SENT = Mark("→", "work", "sent")
+FAILED = Mark("×", "fail", tr("failed"))
+SENDING = Mark("○", "faint", tr("sending"))
+SENT = Mark("→", "work", tr("sent"))
 TITLE_ROOM = 58  # characters up to which a pane's title names each of several receivers
 NAME_CELLS = 18
 MOST_MARKDOWN = 20_000  # characters of an answer from which it is shown as plain text
@@ -401,7 +401,7 @@ def progress_rows(sent: Sequence[Progress], width: int, now: datetime) -> Iterat
     for each in sent:
         answer = one_line(each.task.answer) if each.task is not None else ""
         head = f" {each.mark.glyph} {pad(each.name, NAME_CELLS)} "
-        word = "answered" if answer and each.settled else each.mark.word
+        word = tr("answered") if answer and each.settled else each.mark.word
         tail = f"{word}  {moment(each.task.updated_at, now)}" if each.task is not None else word
         below = f"↳ {answer}" if answer else tr(one_line(each.reason))
         yield (

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import DatabaseNameError
-from synapse_tui.language import tr
+from synapse_tui.language import LANGUAGES, tr
 from synapse_tui.model import LAYOUTS, NOTIFICATIONS, SIGNS, THEMES
 
 Kind = Literal[
@@ -327,6 +327,18 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "Look",
                 "Show the board first with {} agents or more",
                 "Show the board first with that many agents or more, if no layout was chosen; 0 never does.",
+            ),
+            Setting(
+                "tui.language",
+                "choice",
+                "auto",
+                "Look",
+                "The language is {auto=that of the locale|en=English|ja=Japanese}",
+                "Language of the application, the commands and the instructions for agents; `auto` follows"
+                " LC_ALL, LC_MESSAGES and LANG.",
+                ("auto", *LANGUAGES),
+                project=False,
+                restart=True,
             ),
             Setting(
                 "tui.tour",

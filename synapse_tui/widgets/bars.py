@@ -82,15 +82,13 @@ class StatusBar(SegmentBar):
 
     def _arranging(self, room: int) -> list[Piece]:
         pieces = [
-            Piece(" arrange ", "bold $accent"),
+            Piece(tr(" arrange "), "bold $accent"),
             *_hint("arrange", "Esc", "done"),
             *_hint("", "arrows", "resize"),
         ]
         for action in map(self.keymap.find, ARRANGING):
             key = leader_label(action)
-            hint = _hint(
-                "" if action.takes_key else action.id, key, tr(action.hint) or tr(action.title).lower()
-            )
+            hint = _hint("" if action.takes_key else action.id, key, action.hint or tr(action.title).lower())
             if key and width_of(pieces) + width_of(hint) <= room:
                 pieces += hint
         return pieces
@@ -145,7 +143,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
     """Return the most useful key hints that fit, in the order of the function keys."""
     room = width - width_of(leader)
     hints = {
-        action.id: _hint(action.id, key_label(action.keys[0]), tr(action.hint) or tr(action.title).lower())
+        action.id: _hint(action.id, key_label(action.keys[0]), action.hint or tr(action.title).lower())
         for action in keymap.with_keys()
     }
     kept = set()
@@ -157,7 +155,7 @@ def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece
 
 
 def _hint(target: str, key: str, word: str) -> list[Piece]:
-    return [Piece(f" {key}", "bold $accent", target), Piece(f" {word} ", "$muted", target)]
+    return [Piece(f" {key}", "bold $accent", target), Piece(f" {tr(word)} ", "$muted", target)]
 
 
 MIN_LABEL = 7  # minimum cells of a label; below that it is omitted

@@ -189,17 +189,18 @@ class ExitBar(SegmentBar, can_focus=True):
             return [], []
         ink = "$muted" if status.ok else "bold $fail"
         mark = Piece(" × ", "bold $fail")
-        ended = [mark, Piece(f"{self.label} {status.words} ", ink)]
+        ended = [mark, Piece(f"{self.label} {tr(status.words)} ", ink)]
         for words in (True, False):  # the hints are shortened first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
             if width_of(ended) + width_of(ways) <= width:
                 return ended, ways
-        return [mark, Piece(f"{status.words} ", ink)], ways
+        return [mark, Piece(f"{tr(status.words)} ", ink)], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
         style = "bold $accent" if self.has_focus else "bold $muted"
-        hint = Piece(f" {word}  " if words else "  ", "$muted", word, word)
-        return [Piece(key, style, word, word), hint]
+        said = tr(word)
+        hint = Piece(f" {said}  " if words else "  ", "$muted", word, said)
+        return [Piece(key, style, word, said), hint]
 
     def on_key(self, event: events.Key) -> None:
         event.stop()

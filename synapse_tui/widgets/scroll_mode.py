@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
+from synapse_tui.language import tr
 from synapse_tui.terminal.render import cells
 
 from .viewport import Point, Viewport, logical_rows, text_between, wide_end, wide_start, word_at
@@ -192,9 +193,9 @@ class ScrollMode:
 
     @property
     def status(self) -> str:
-        words = [f"scroll {self._viewport.offset}/{len(self._viewport.terminal.scrollback)}"]
+        words = [tr(f"scroll {self._viewport.offset}/{len(self._viewport.terminal.scrollback)}")]
         if self.selection is not None:
-            words.append("select")
+            words.append(tr("select"))
         if self.prompt is not None:
             words.append(f"/{self.prompt}▏{self._count()}")
         elif self.search is not None:
@@ -288,7 +289,7 @@ class ScrollMode:
     def _count(self) -> str:
         if self.search is None:
             return ""
-        return f"{self.search.position}/{len(self.search.matches)}" if self.search.matches else "none"
+        return f"{self.search.position}/{len(self.search.matches)}" if self.search.matches else tr("none")
 
     def _move(self, lines: int) -> None:
         self._go(self.pointer._replace(line=self.pointer.line + lines))

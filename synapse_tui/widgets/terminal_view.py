@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
+from synapse_tui.language import tr
 from synapse_tui.mention import Mention, MentionView
 from synapse_tui.terminal import Line, Terminal
 from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
@@ -532,7 +533,7 @@ class TerminalView(Widget, can_focus=True):
         if self.scroll_mode is not None:
             self.status = self.scroll_mode.status
         elif self.viewport.offset:
-            self.status = f"scroll {self.viewport.offset}/{len(self.viewport.terminal.scrollback)}"
+            self.status = tr(f"scroll {self.viewport.offset}/{len(self.viewport.terminal.scrollback)}")
         else:
             self.status = ""
 

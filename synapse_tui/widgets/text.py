@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from rich._wrap import divide_line
 from rich.cells import cell_len, chop_cells, split_graphemes
+from textual import content
 from textual.geometry import Offset
 
-from synapse_tui.language import tr
+from synapse_tui.language import breakable, tr
 
 from .fit import shorten
 
@@ -100,7 +101,6 @@ MAX_LINES = 5000  # maximum lines shown of one text
 # characters of a line wrapped as a unit: if the line grows, only the last unit is wrapped again
 MAX_LINE = 10_000
 TAB = 4
-_WORDS = re.compile(r"\s*\S+|\s+$")
 # emoji joiners and modifiers, whose widths differ between programs
 _MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 
@@ -138,7 +138,7 @@ def wrapped_line(line: str, width: int) -> tuple[str, ...]:
         return (text,)
     done: list[str] = []
     current = ""
-    for word in _breakable(text):
+    for word in breakable(text):
         if cell_len(current) + cell_len(word.rstrip()) <= width:
             current += word
             continue
@@ -149,17 +149,30 @@ def wrapped_line(line: str, width: int) -> tuple[str, ...]:
     return (*done, current.rstrip()) if current.strip() else tuple(done)
 
 
-def _breakable(text: str) -> Iterator[str]:
-    for word in _WORDS.findall(text):
-        start = 0
-        for at, char in enumerate(word):
-            if unicodedata.east_asian_width(char) in "WF":
-                if start < at:
-                    yield word[start:at]
-                yield char
-                start = at + 1
-        if start < len(word):
-            yield word[start:]
+def _break_offsets(text: str, width: int, fold: bool = True) -> list[int]:
+    """Return where Textual breaks a line: as rich's `divide_line`, but also around wide characters."""
+    if text.isascii() or not fold:
+        return divide_line(text, width, fold)
+    offsets: list[int] = []
+    start = used = 0
+    for part in breakable(text):
+        if used and used + cell_len(part) > width:
+            blanks = len(part) - len(part.lstrip())  # they end the line before
+            start += blanks
+            part = part[blanks:]  # noqa: PLW2901
+            offsets.append(start)
+            used = 0
+        *full, rest = chop_cells(part, width) if cell_len(part) > width else [part]
+        for piece in full:
+            start += len(piece)
+            offsets.append(start)
+        start += len(rest)
+        used += cell_len(rest)
+    return offsets
+
+
+# Textual breaks lines at blanks only, and Japanese has none.
+content.divide_line = _break_offsets  # type: ignore[attr-defined]
 
 
 def wrap_at_cursor(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
@@ -188,14 +201,12 @@ def wrap_at_cursor(text: str, cursor: int, width: int) -> tuple[list[str], Offse
 
 
 def wrap_words(text: str, width: int, most: int) -> list[str]:
-    rows: list[str] = []
-    for word in text.split():
-        joined = f"{rows[-1]} {word}" if rows else word
-        if rows and (cell_len(joined) <= width or len(rows) == most):
-            rows[-1] = joined
-        else:
-            rows.append(word)
-    return [shorten(row, width) for row in rows[: max(0, most)]]
+    """Wrap text to at most so many lines; the last one is shortened if there are more."""
+    words = " ".join(text.split())
+    rows = list(wrapped_line(words, max(2, width))) if words else []
+    if len(rows) > most > 0:
+        rows[most - 1 :] = [shorten(" ".join(rows[most - 1 :]), width)]
+    return rows[: max(0, most)]
 
 
 def _clusters(text: str) -> list[tuple[int, int, int]]:

@@ -218,7 +218,7 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
     return (tr(f"gave up {report.count}"), True) if rests else ("", False)
 
 
-YOU = "you"
+YOU = tr("you")
 
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:

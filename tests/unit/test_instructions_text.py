@@ -194,10 +194,13 @@ def test_the_text_of_gemini_comes_unless_another_is_there(project: Path, user: P
     assert told(project, user, Selection(own="gemini.md"), gemini).text in composed.text
 
 
-def test_what_the_texts_tell_agents_to_type_is_there() -> None:
+@pytest.mark.parametrize(
+    "texts", [shipped_texts()[-1], *shipped_texts()[-1].glob("*/")], ids=lambda each: each.name
+)
+def test_what_the_texts_tell_agents_to_type_is_there(texts: Path) -> None:
     context = click.Context(synapse)
     told: dict[str, set[str]] = {}
-    for path in shipped_texts().iterdir():
+    for path in texts.glob("*.md"):
         for words in re.split(r"\{\{synapse\}\} ", path.read_text(encoding="utf-8"))[1:]:
             line = words.partition("\n")[0]
             told.setdefault(line.split()[0], set()).update(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line))

@@ -1,0 +1,139 @@
+"""The catalogue of another language, and how a text is found in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from synapse_tui import language
+from synapse_tui.cli.output import cells
+from synapse_tui.language import Catalogue, breakable, parts_of
+from tests.command_line import Result, call
+from tests.texts import CATALOGUES, texts
+
+CATALOGUE = json.loads((CATALOGUES / "ja.json").read_text(encoding="utf-8"))
+
+
+def fields(template: str) -> list[str]:
+    return sorted(re.findall(r"(?<!\{)\{(\d+)(?::t)?\}", template))
+
+
+def test_everything_that_a_person_reads_is_in_the_catalogue_and_nothing_else() -> None:
+    found = texts()
+    lacking = {text: where for text, where in found.items() if text not in CATALOGUE}
+    assert not lacking, "python -m tests.texts prints them, to be filled in"
+    assert not CATALOGUE.keys() - found.keys()
+
+
+def test_each_translation_has_the_places_of_its_text() -> None:
+    assert not {text: said for text, said in CATALOGUE.items() if fields(text) != fields(said)}
+
+
+def test_a_text_with_values_is_found_by_its_own_template() -> None:
+    catalogue = Catalogue(CATALOGUE)
+    values = [f"V{number}" for number in range(12)]
+    wrong = {
+        text: catalogue.translate(text.format(*values))
+        for text, said in CATALOGUE.items()
+        if sorted(re.findall(r"V\d+", catalogue.translate(text.format(*values))))
+        != sorted(re.findall(r"V\d+", said.replace(":t", "").format(*values)))
+    }
+    assert not wrong
+
+
+CASES = {
+    "the agent runs": "動作中",
+    "no agent is named '{0}'": "「{0}」はありません",
+    "no agent is named '{0}' in {1}": "{1}に「{0}」はありません",
+    "{0} holds it: {1}": "{0}が保留: {1:t}",
+    "{0} open": "{0}件",
+    "{{{0}}} is a place": "{{{0}}}は場所です",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the agent runs", "動作中"),
+        ("no agent is named 'bob'", "「bob」はありません"),
+        ("no agent is named 'bob' in /tmp/a b", "/tmp/a bに「bob」はありません"),
+        ("bob holds it: the agent runs", "bobが保留: 動作中"),
+        ("bob holds it: something else", "bobが保留: something else"),
+        ("two\nlines holds it: x", "two\nlinesが保留: x"),
+        ("3 open", "3件"),
+        ("it is open", "it is open"),
+        ("{x} is a place", "{x}は場所です"),
+        ("the agent runs away", "the agent runs away"),
+        ("", ""),
+    ],
+)
+def test_a_text_is_found_by_what_stands_between_its_values(
+    text: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalogue = Catalogue(CASES)
+    monkeypatch.setattr(language, "tr", catalogue.translate)
+    assert catalogue.translate(text) == said
+
+
+def test_parts() -> None:
+    assert list(parts_of("a {0} b {1}")) == ["a ", " b ", ""]
+    assert list(parts_of("{{a}}")) == ["{a}"]
+
+
+@pytest.fixture
+def japanese(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    language.language.cache_clear()
+    monkeypatch.setattr(language, "_LOCALE", ("SYNAPSE_TEST_LOCALE",))
+    monkeypatch.setenv("SYNAPSE_TEST_LOCALE", "ja_JP.UTF-8")
+    yield
+    language.language.cache_clear()
+
+
+def command(folder: Path, *words: str) -> Result:
+    environ = {"HOME": str(folder), "PATH": os.environ["PATH"], "SYNAPSE_TEST_LOCALE": "ja_JP.UTF-8"}
+    return call("synapse", *words, environ=environ, folder=folder)
+
+
+@pytest.mark.usefixtures("japanese")
+def test_commands_speak_japanese(tmp_path: Path) -> None:
+    helped = command(tmp_path, "send", "--help")
+    assert "使い方: synapse send" in helped.out
+    assert "オプション:" in helped.out
+    assert max(map(cells, helped.out.splitlines())) <= 110
+    assert "エージェント" in command(tmp_path, "status", "nobody").err
+    wrong = command(tmp_path, "send", "--nonsense")
+    assert (wrong.code, "エラー: " in wrong.err) == (2, True)
+
+
+@pytest.mark.usefixtures("japanese")
+def test_data_stays_as_it_is(tmp_path: Path) -> None:
+    error = command(tmp_path, "status", "nobody", "--json").json["error"]
+    assert isinstance(error, dict)
+    assert error["message"].isascii()
+
+
+@pytest.mark.usefixtures("japanese")
+def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
+    (tmp_path / ".synapse").mkdir(mode=0o700)
+    (tmp_path / ".synapse" / "settings.json").write_text('{"tui": {"language": "en"}}')
+    assert "Usage: synapse send" in command(tmp_path, "send", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("two words", ["two", " words"]),
+        ("日本語です。", ["日", "本", "語", "で", "す。"]),
+        ("「ab」と cd", ["「ab」", "と", " cd"]),
+        ("が\u3099ん", ["が\u3099", "ん"]),
+        ("👩\u200d💻👍🏽 ok", ["👩\u200d💻", "👍🏽", " ok"]),
+        ("", []),
+    ],
+)
+def test_a_line_may_be_broken_around_wide_characters(text: str, parts: list[str]) -> None:
+    assert list(breakable(text)) == parts
