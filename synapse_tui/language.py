@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from string import Formatter
@@ -83,22 +82,21 @@ def breakable(text: str) -> Iterator[str]:
 
     Blanks belong to the word that they precede.
     """
+    import unicodedata  # noqa: PLC0415 - not for English
+
     part = ""
     for char in text:
         wide = unicodedata.east_asian_width(char) in "WF"
         blank = char.isspace()
         before = part[-1:]
         between = wide or unicodedata.east_asian_width(before or " ") in "WF" or (blank > before.isspace())
-        if part and between and before not in _OPENING and not _continues(char):
+        continues = char in _CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
+        if part and between and before not in _OPENING and not continues:
             yield part
             part = ""
         part += char
     if part:
         yield part
-
-
-def _continues(char: str) -> bool:
-    return char in _CLOSING or unicodedata.category(char) in ("Mn", "Me", "Cf", "Sk")
 
 
 class Template(NamedTuple):

@@ -261,3 +261,17 @@ def test_the_demo_works_by_itself_and_leaves_nothing(
 def test_the_tour_can_be_seen_again(launch: Launch) -> None:
     terminal = launch("demo", "--tour", columns=80, lines=24)
     terminal.wait_for("Let one write to the other", "I am alice", "I am bob")
+
+
+def test_the_first_run_in_japanese(launch: Launch, agents: Ready, environ: dict[str, str]) -> None:
+    environ["LANG"] = "ja_JP.UTF-8"
+    environ["LC_CTYPE"] = "C.UTF-8"  # for tmux, on machines without that locale
+    terminal = launch(columns=100, lines=30)
+    agents(terminal, 2)
+    terminal.wait_for("一方からもう一方へ書いてみる", "Space 代わりに入力する", "F1 ヘルプ", "● 待機中")
+    terminal.keys("Space")
+    terminal.wait_for("届いて、bob が回答しました。")
+    terminal.keys("Escape")
+    terminal.wait_gone("ツアーを終える")
+    terminal.keys("F1")
+    terminal.wait_for("最後の次は最初に戻ります。")

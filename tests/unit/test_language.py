@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual.content import Content
 
+import synapse_tui.widgets.text  # noqa: F401 - teaches Textual
 from synapse_tui import language
 from synapse_tui.cli.output import cells
 from synapse_tui.language import Catalogue, breakable, parts_of
@@ -137,3 +139,18 @@ def test_the_setting_comes_before_the_locale(tmp_path: Path) -> None:
 )
 def test_a_line_may_be_broken_around_wide_characters(text: str, parts: list[str]) -> None:
     assert list(breakable(text)) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("plain words only", 11, ["plain words", "only"]),
+        ("abc 日本語の文です。", 10, ["abc 日本語", "の文です。"]),
+        ("a… word after", 7, ["a… word", "after"]),
+        ("日本。日本。", 5, ["日", "本。", "日", "本。"]),
+        ("…unbreakableword", 6, ["…unbre", "akable", "word"]),
+        ("", 5, [""]),
+    ],
+)
+def test_textual_breaks_lines_around_wide_characters(text: str, width: int, lines: list[str]) -> None:
+    assert [line.plain.rstrip() for line in Content(text).wrap(width)] == lines
