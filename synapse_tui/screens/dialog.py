@@ -43,6 +43,7 @@ class Dialog(FaultTolerant, ModalScreen[Result]):
     """
 
     BINDINGS: ClassVar = [("escape", "leave")]
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - as Textual
     AUTO_FOCUS: ClassVar[str | None] = "Input, TextArea, SelectionList, OptionList, Button"
     TITLE_TEXT: ClassVar[str] = ""
     BOX_CLASSES: ClassVar[str] = ""

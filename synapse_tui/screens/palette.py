@@ -95,6 +95,9 @@ def offers(app: Shell, recipients: Sequence[Recipient]) -> Iterator[Offer]:
         yield Offer(
             tr(f"Layout: {one_line(layout)}"), ("set_layout", layout), about, "arrange tile split panes"
         )
+    for layout in app.main.deck.layouts:
+        title = tr(f"Delete the layout {one_line(layout)}")
+        yield Offer(title, ("delete_layout", layout), words="arrange remove forget panes")
 
 
 def _actions(keymap: Keymap) -> Iterator[Offer]:

@@ -82,6 +82,10 @@ class PaneActions:
         now = self._deck.arrangement
         self._at_panes(self._app.ask, NameLayout(now if now in self._deck.layouts else "", name))
 
+    def action_delete_layout(self, layout: str) -> None:
+        self._deck.forget(layout)
+        self._app.notice(f"the layout {layout} is deleted")
+
     def action_zoom(self, agent_id: str = "") -> None:
         self._main.go_to(agent_id or self._main.active)
         self._deck.zoomed = not self._deck.zoomed

@@ -159,6 +159,12 @@ class Deck(FaultTolerant, Container):
         self.use(name)
         self._remember()
 
+    def forget(self, name: str) -> None:
+        """Delete a layout of the user's; if it is shown, `tabs` takes its place."""
+        self.layouts.pop(name, None)
+        if self.arrangement == name:
+            self.use(LAYOUTS[0])
+
     def split(self, axis: Axis, new: str) -> bool:
         """Give a pane the right or lower half of the active one; return whether there was room."""
         self.zoomed = False

@@ -85,7 +85,15 @@ def test_answer_in_a_light_theme(snap_compare, name):
     compare(snap_compare, name, USUAL, theme="light")
 
 
-@pytest.mark.parametrize("name", ["layout_grid", "composer"])
+PLAIN = ["layout_grid", "composer", "answer", "read_answer", "splits", "palette", "new_agent", "quit", "help"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
 def test_without_colour(snap_compare, name, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     compare(snap_compare, name, USUAL)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_sixteen_colours(snap_compare, name):
+    compare(snap_compare, name, USUAL, theme="16")

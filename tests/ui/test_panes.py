@@ -190,6 +190,9 @@ async def test_layouts_are_named_and_come_back():
         restore_view(app.main, state)
         await pilot.pause()
         assert (app.main.deck.arrangement, regions(app), app.main.active) == ("review", shown, CODEX)
+        await pilot.press("f10", *"delete layout rev", "enter")
+        await until(lambda: at_main(app))
+        assert (app.main.deck.arrangement, app.main.deck.layouts) == ("tabs", {})
 
 
 @pytest.mark.parametrize(
