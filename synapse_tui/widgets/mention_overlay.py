@@ -14,7 +14,7 @@ from synapse_tui.language import tr
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 
-from .fit import Piece, fill, shorten
+from .fit import Hint, Piece, fill, hint_row, shorten, width_of
 from .segment_bar import PaneOverlay
 from .text import one_line, wrap_at_cursor, wrap_words
 
@@ -23,16 +23,18 @@ NARROWEST = 12
 _FRAME = 4  # columns of the frame, including a blank on each side
 _TEXT_ROWS = 6
 _CHOICES = 5
-_ADDRESS_KEYS = tr("Tab completes · Esc back")
-_MESSAGE_KEYS = tr("Enter sends · Alt+Enter new line · Esc back")
-_CHOICE_KEYS = tr("Tab ↑ ↓ choose one · Esc back")
-_REFUSED_KEYS = tr("Esc back · Ctrl+C discards it")
+_BACK = Hint("Esc", "back", "escape")
+_ADDRESS_KEYS = (Hint("Tab", "completes", "tab"), _BACK)
+_MESSAGE_KEYS = (Hint("Enter", "sends", "enter"), Hint("Alt+Enter", "new line"), _BACK)
+_CHOICE_KEYS = (Hint("Tab ↑ ↓", "choose one"), _BACK)
+_REFUSED_KEYS = (_BACK, Hint("Ctrl+C", "discards it"))
 _PROBLEM_ROWS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnMention:
-    lines: Sequence[Sequence[Piece]]  # including the frame, all equally wide; a choice's target is its index
+    # including the frame, all equally wide; a choice's target is its index, that of a hint its key
+    lines: Sequence[Sequence[Piece]]
     size: Size  # in cells
     cursor: Offset  # position of the cursor inside
 
@@ -55,7 +57,7 @@ def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
         body = [[Piece(shorten(tr("message…"), inner), "$faint")]]
     choices = _choices(view, rest - len(body), inner)
     framed = [_framed(row, inner) for row in (*body, *problem, *choices)]
-    lines = [_top(view, width), *framed, _edge("╰", _keys(view), "╯", width, "$muted")]
+    lines = [_top(view, width), *framed, _edge("╰", hint_row(_keys(view), width - 6), "╯", width)]
     return DrawnMention(lines, Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first))
 
 
@@ -74,7 +76,7 @@ def room_for_mention(pane: Size, anchor: Offset) -> int:
     return max(anchor.y, pane.height - anchor.y - 1, min(3, pane.height))
 
 
-def _keys(view: MentionView) -> str:
+def _keys(view: MentionView) -> Sequence[Hint]:
     if not view.composing:
         return _ADDRESS_KEYS
     if view.completions and not view.target:
@@ -93,13 +95,13 @@ def _top(view: MentionView, width: int) -> list[Piece]:
     if view.priority != DEFAULT_PRIORITY:
         note = tr("!5 interrupts") if view.priority == INTERRUPT_PRIORITY else tr(f"priority {view.priority}")
         title += f" · {note}"
-    return _edge("╭", title, "╮", width, "bold $accent")
-
-
-def _edge(left: str, title: str, right: str, width: int, style: str) -> list[Piece]:
     title = shorten(one_line(title), width - 6)
-    rule = "─" * (width - 5 - cell_len(title))
-    return [Piece(f"{left}─ ", "$accent"), Piece(title, style), Piece(f" {rule}{right}", "$accent")]
+    return _edge("╭", [Piece(title, "bold $accent")], "╮", width)
+
+
+def _edge(left: str, title: Sequence[Piece], right: str, width: int) -> list[Piece]:
+    rule = "─" * (width - 5 - width_of(title))
+    return [Piece(f"{left}─ ", "$accent"), *title, Piece(f" {rule}{right}", "$accent")]
 
 
 def _framed(row: Sequence[Piece], inner: int) -> list[Piece]:

@@ -616,7 +616,10 @@ class TerminalView(Widget, can_focus=True):
     def on_pane_overlay_pressed(self, event: PaneOverlay.Pressed) -> None:
         if event.overlay is self.mention:
             event.stop()
-            self._keys.choose(int(event.target))
+            if event.target.isdecimal():
+                self._keys.choose(int(event.target))
+            elif self._keys.mentioning:
+                self._keys.press(KeyEvent(event.target, ""), b"")
 
     # Keys and pastes
 
