@@ -650,6 +650,7 @@ def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready,
     other.wait_for("nothing was stopped")
     assert len(sessions(run)) == 1
     other.keys("clear; synapse-tui kill --all", "Enter")
+    other.wait_gone("nothing was stopped")
     other.wait_for("[y/N]")
     other.keys("y", "Enter")
     other.wait_for("stopped project")

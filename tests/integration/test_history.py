@@ -65,7 +65,8 @@ async def one_agent(
 
 def text_of(tmp_path: Path, event: str) -> str:
     log = tmp_path / "dummy.jsonl"
-    return "".join(line for line in log.read_text().splitlines(True) if f'"{event}"' in line)
+    lines = log.read_text().splitlines(True) if log.exists() else []
+    return "".join(line for line in lines if f'"{event}"' in line)
 
 
 async def leave_two_waiting(tmp_path: Path) -> int:
