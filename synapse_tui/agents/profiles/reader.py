@@ -15,7 +15,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast, get_args
 
 import yaml
+from yaml.composer import Composer
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.resolver import Resolver
 
 from synapse_tui.dataclass import dataclass
 from synapse_tui.errors import ProfileError
@@ -309,20 +311,31 @@ MAX_DEPTH = 50
 """Levels of nesting in a file. Composing is recursive; libyaml's crashes the process where the stack ends."""
 
 
-def _compose(text: str) -> Node | None:
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                mark = cast("yaml.Mark", event.start_mark)
-                raise yaml.MarkedYAMLError(
-                    problem=f"more than {MAX_DEPTH} levels of nesting", problem_mark=mark
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    node: Node | None = yaml.compose(text, Loader=_LOADER)
-    return node
+class _Composer(Composer, Resolver):
+    """The nodes of one document from the events of a parser, at most `MAX_DEPTH` levels deep."""
+
+    def __init__(self, text: str) -> None:
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        parser = _LOADER(text)
+        self.check_event = parser.check_event
+        self.peek_event: Callable[[], yaml.Event] = parser.peek_event
+        self.get_event = parser.get_event
+        self._depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        if self._depth > MAX_DEPTH:
+            mark = cast("yaml.Mark", self.peek_event().start_mark)
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+_TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting, where a profile needs fewer than ten"
+_PROBLEMS = {"exceeded maximum nesting depth": _TOO_DEEP}
+"""What libyaml says of text it has read ahead, since PyYAML 6.0.4."""
 
 
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
@@ -330,7 +343,7 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
     try:
-        node = _compose(data.decode("utf-8"))
+        node = _Composer(data.decode("utf-8")).get_single_node()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         faults.found.append(ProfileError(path, line, "the file is not UTF-8"))
@@ -338,7 +351,8 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else 0
-        faults.found.append(ProfileError(path, line, f"invalid YAML: {error.problem or error.context}"))
+        problem = _PROBLEMS.get(error.problem or "", error.problem) or error.context
+        faults.found.append(ProfileError(path, line, f"invalid YAML: {problem}"))
         return None
     except yaml.YAMLError as error:
         faults.add(None, f"invalid YAML: {error}")
