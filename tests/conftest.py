@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import Counter, deque
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -40,6 +42,41 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="synapse-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n auto`: most tests wait for programs, so that a processor has time for several."""
+    return 3 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mix tests that wait with tests that compute, and give each worker its share of the slow ones first.
+
+    In the order of the folders all workers would compute at the same time, and wait for one test at the end.
+    """
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    if workers == 1:
+        return
+    sizes = Counter(item.path.parent for item in items)
+    seen: Counter[Path] = Counter()
+    places: dict[Path, float] = {}  # of a file among the tests of its folder, from 0 to 1
+    for item in items:
+        places.setdefault(item.path, seen[item.path.parent] / sizes[item.path.parent])
+        seen[item.path.parent] += 1
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = deque(
+        sorted(
+            (item for item in items if not item.get_closest_marker("slow")),
+            key=lambda item: places[item.path],
+        )
+    )
+    total = len(items)
+    items.clear()
+    for worker in range(workers):  # xdist gives each worker the next part of the list
+        items += slow[worker::workers]
+        while rest and len(items) < total * (worker + 1) // workers:
+            items.append(rest.popleft())
 
 
 def pytest_collection_finish() -> None:

@@ -33,6 +33,7 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
     await shell.end()
 
 
+@pytest.mark.slow
 async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> None:
     terminal = Harness(shell.folder)
     try:
@@ -67,6 +68,7 @@ async def test_an_unknown_agent_is_proved_from_what_it_showed(shell: Shell) -> N
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(shell: Shell) -> None:
     result = await shell.run("profile", "new", "--yes", "--no-doctor", "odd", "--typed", "4")
     assert result.code == 0, result.err
@@ -86,6 +88,7 @@ async def test_it_learns_when_enter_submits_and_what_stands_around_an_answer(she
     assert result.code == 0, result.out
 
 
+@pytest.mark.slow
 async def test_reports_what_it_found_as_json_and_writes_where_it_is_told(shell: Shell) -> None:
     path = shell.folder / "mine.yaml"
     prompts = ("--prompt", "slow=%%slow:30%%", "--prompt", "run=%%run:{command}%%")
