@@ -1,14 +1,21 @@
 """Fixtures of the tests of the application."""
 
+import difflib
+import pickle
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
 
 import pytest
 import textual.app
 import textual.pilot
+from pytest_textual_snapshot import node_to_report_path
 
-from synapse_tui.widgets import bars
-from tests.ui.idle import wait_for_idle
+from synapse_tui.screens import main
+from synapse_tui.widgets import bars, terminal_view
+from tests.ui.idle import FRAME, wait_for_idle
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -32,7 +39,27 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    # Programs in panes have their last sizes in a picture: what is due within a frame is waited for.
+    monkeypatch.setattr(terminal_view, "SETTLE_TIME", FRAME / 4)
+    monkeypatch.setattr(main, "SETTLE_SECONDS", FRAME / 2)
     time.tzset()
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture
+def snap_compare(snap_compare: Any, request: pytest.FixtureRequest) -> Callable[..., bool]:
+    """`snap_compare` of pytest-textual-snapshot that also prints how the pictures differ."""
+
+    def compare(*args: Any, **options: Any) -> bool:
+        same: bool = snap_compare(*args, **options)
+        if not same:
+            _, expected, actual, *_ = pickle.loads(node_to_report_path(request.node).read_bytes())
+            # Names of styles and clips have a hash of the whole picture.
+            pictures = [re.sub(r"terminal-\d+-", "", svg).splitlines() for svg in (expected, actual)]
+            changes = difflib.unified_diff(*pictures, "expected", "actual", n=0, lineterm="")
+            print(*islice(changes, 80), sep="\n")
+        return same
+
+    return compare
