@@ -199,8 +199,8 @@ class WayBar(SegmentBar, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         event.stop()
         event.prevent_default()
-        if target := self.target_at(event.x):
-            self.value = int(target)
+        if self.pressed:
+            self.value = int(self.pressed)
 
 
 class Chips(SegmentBar):

@@ -124,7 +124,6 @@ class Board(PieceWidget, can_focus=True):
         self._frame = 0
         self._memo = Memo()
         self._lines: list[Line] = []
-        self._pressed_on = ""
         self._tickers: list[Timer] = []
         self._spinner: Timer | None = None
         self._following = False
@@ -381,9 +380,6 @@ class Board(PieceWidget, can_focus=True):
 
     # The mouse
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._pressed_on = self.target_at(event.x, event.y)
-
     def on_mouse_scroll_down(self) -> None:
         self._do("down")
 
@@ -391,12 +387,12 @@ class Board(PieceWidget, can_focus=True):
         self._do("up")
 
     def on_click(self, event: events.Click) -> None:
-        target = self.target_at(event.x, event.y)
-        if not target or target != self._pressed_on:
+        target = self.pressed
+        kind, _colon, name = target.partition(":")
+        if not target or (kind != "key" and target != self.target_at(event.x, event.y)):
             return
         event.stop()
         self.model.pressed(self.clock())
-        kind, _colon, name = target.partition(":")
         if kind == "agent" and name == self.model.chosen:
             self._do("open")
         elif kind == "agent":

@@ -23,7 +23,10 @@ from .fit import Hint, Piece, fill, hint_row
 
 
 class PieceWidget(FaultTolerant, Widget):
-    """Draws lines of pieces, whose styles are computed once, and marks the one under the pointer."""
+    """Draws lines of pieces, whose styles are computed once, and marks the one under the pointer.
+
+    A click is for what was drawn under the pointer when the button went down, whatever has come there since.
+    """
 
     HOVER: ClassVar[str] = "on $raised"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -31,6 +34,8 @@ class PieceWidget(FaultTolerant, Widget):
     hovered: reactive[str] = reactive("")  # target under the pointer
     _base: Style | None = None  # the style for which `_looks` was computed
     _looks: dict[str, RichStyle]
+    _drawn: dict[int, Sequence[Piece]] | None = None
+    pressed: str = ""  # target under the pointer when the button went down
 
     def lines(self) -> Sequence[Sequence[Piece]]:
         raise NotImplementedError
@@ -43,6 +48,9 @@ class PieceWidget(FaultTolerant, Widget):
 
     def render_line(self, y: int) -> Strip:
         lines = self.lines()
+        if self._drawn is None:
+            self._drawn = {}
+        self._drawn[y] = lines[y] if y < len(lines) else ()
         if y >= len(lines):
             return Strip.blank(self.size.width)
         base = self.visual_style
@@ -66,9 +74,9 @@ class PieceWidget(FaultTolerant, Widget):
         self._base = None
 
     def piece_at(self, x: int, y: int = 0) -> Piece | None:
-        """Return the piece there, if it can be clicked."""
-        lines = self.lines()
-        for piece in lines[y] if 0 <= y < len(lines) else ():
+        """Return the piece that is drawn there, if it can be clicked."""
+        lines = dict(enumerate(self.lines())) if self._drawn is None else self._drawn
+        for piece in lines.get(y, ()):
             if x < piece.width:
                 return piece if piece.target else None
             x -= piece.width
@@ -83,6 +91,9 @@ class PieceWidget(FaultTolerant, Widget):
 
     def on_leave(self) -> None:
         self.hovered = ""
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self.pressed = self.target_at(event.x, event.y)
 
 
 class SegmentBar(PieceWidget, can_focus=False):
@@ -117,10 +128,9 @@ class SegmentBar(PieceWidget, can_focus=False):
         self.tooltip = Content(piece.tip) if piece and piece.tip else None
 
     def on_click(self, event: events.Click) -> None:
-        target = self.target_at(event.x)
-        if target:
+        if self.pressed:
             event.stop()
-            self.post_message(self.Pressed(self, target, event.button))
+            self.post_message(self.Pressed(self, self.pressed, event.button))
 
 
 class HintBar(SegmentBar):
@@ -181,9 +191,8 @@ class PaneOverlay(PieceWidget, can_focus=False):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        target = self.target_at(event.x, event.y)
-        if target:
-            self.post_message(self.Pressed(self, target))
+        if self.pressed:
+            self.post_message(self.Pressed(self, self.pressed))
 
 
 class Section(SegmentBar):

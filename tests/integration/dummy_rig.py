@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.integration.pty_harness import until
 from tests.profiles import shipped
 
 PASTE = "\x1b[200~{}\x1b[201~"
+_SIGNALS = re.compile(rb"(?=\x1b\]|\x1b\[\?2026h)")
 
 
 class DummyRig:
@@ -46,9 +48,11 @@ class DummyRig:
         self.detector.event(event, time.monotonic())
 
     def _output(self, data: bytes) -> None:
+        """Judge each signal and each frame by itself: a busy machine reads many at once."""
         self.output += data
-        self.terminal.feed(data)
-        self._update()
+        for part in _SIGNALS.split(data):
+            self.terminal.feed(part)
+            self._update()
 
     def _exited(self, status: ExitStatus) -> None:
         self.exit = status

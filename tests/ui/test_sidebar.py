@@ -135,7 +135,7 @@ async def test_messages_in_an_inbox_are_counted_and_typed_only_when_a_person_say
         assert " 1 unread " in title[: app.main.sidebar.region.x]
         assert "held" not in title
         await pilot.press("f6", "h")
-        assert "has not read it yet" in app.main.status_bar.notice
+        await until(lambda: "has not read it yet" in app.main.status_bar.notice)
         await pilot.press("shift+up")
         assert codex.outbox.waiting == [info.id]
         await pilot.press("enter")

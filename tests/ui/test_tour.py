@@ -4,8 +4,10 @@ import itertools
 from types import SimpleNamespace
 
 import pytest
+from textual.events import Click, MouseUp
 
 from synapse_tui.model import DEMO_AGENTS, AgentState, DeliveryState, TaskState
+from synapse_tui.widgets.fit import Hint
 from synapse_tui.widgets.tour import TourKeys
 from tests.ui.app_kit import running, text_of, until
 from tests.ui.fakes import FakeHost, FakeSession
@@ -91,12 +93,20 @@ async def test_the_mouse_alone_does_the_same():
     async with start(host) as (app, pilot):
         _alice, bob = await opened(app, host)
 
-        async def click(word: str) -> None:
-            await until(lambda: word in "".join(piece.text for piece in keys.pieces(80)[0]))
-            text = "".join(piece.text for piece in keys.pieces(80)[0])
-            await pilot.click(keys, offset=(text.index(word), 0))
-
         keys = app.main.query_one(TourKeys)
+        timer = app.tour._timer
+        assert timer is not None
+
+        def words() -> str:
+            return "".join(piece.text for piece in keys.pieces(80)[0])
+
+        async def click(word: str) -> None:
+            await until(lambda: word in words())
+            timer.pause()  # what is looked at stays until it is clicked
+            await until(lambda: word in words() and keys.target_at(words().index(word)))
+            await pilot.click(keys, offset=(words().index(word), 0))
+            timer.resume()
+
         await click("type it for me")
         await until(lambda: len(host.tasks) == 1)
         await click("next")
@@ -183,3 +193,22 @@ async def test_it_does_not_use_agents_of_the_person():
         app.perform("tour")
         await shows(app, "demo --tour")
         assert app.main.tour_panel.page is None
+
+
+async def test_a_click_is_for_what_was_drawn_when_the_button_went_down():
+    host = FakeHost()
+    async with start(host) as (app, pilot):
+        await opened(app, host)
+        keys = app.main.query_one(TourKeys)
+        timer = app.tour._timer
+        assert timer is not None
+        timer.pause()
+        await pilot.pause()
+        x = "".join(piece.text for piece in keys.pieces(80)[0]).index("end the tour")
+        await pilot.mouse_down(keys, offset=(x, 0))
+        keys.shown = [Hint("", "-" * (x + 5), "space")]
+        await pilot.pause()
+        assert keys.target_at(x) == "space"
+        await pilot._post_mouse_events([MouseUp, Click], keys, (x, 0), button=1)
+        await until(lambda: app.main.tour_panel.page is None)
+        assert not host.tasks

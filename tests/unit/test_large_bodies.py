@@ -254,11 +254,16 @@ async def test_the_wait_for_room_is_not_counted_as_the_callers_slowness(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("synapse_tui.a2a.bodies.SLOWEST", 1 << 40)
-    reader = BodyReader(timeout=0.5, large=LargeBodies(1))
+    loop, passed = asyncio.get_running_loop(), 0.0
+    clock = loop.time
+    monkeypatch.setattr(loop, "time", lambda: clock() + passed)
+    reader = BodyReader(timeout=60, large=LargeBodies(1))
     parts = [b'{"raw": "', *[b"A" * 64 * 1024] * 40, b'"}']
     first = await BodyReader(large=reader.large).read({}, receiving(iter(parts)))
     second = asyncio.ensure_future(reader.read({}, receiving(iter(parts))))
-    done, _ = await asyncio.wait({second}, timeout=1.5 * reader.timeout)
+    await until(lambda: reader.large._room._waiters)
+    passed += 1.5 * reader.timeout
+    done, _ = await asyncio.wait({second}, timeout=0.01)
     assert not done, "it waits, and is not told that its body did not come"
     assert first.files is not None
     first.files.close()
