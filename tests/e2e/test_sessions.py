@@ -350,6 +350,24 @@ def test_a_recording_of_the_screen_is_whole_at_detach(
     terminal.wait_for("--overwrite")
 
 
+def test_a_start_without_a_screen_waits_for_no_terminal(
+    run: Run, environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(PATIENT)
+    environ["PYTHONPATH"] = str(tmp_path)
+    started = run("synapse", "start", "dummy")
+    assert started.returncode == 0, started.stderr
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+
+
+PATIENT = """
+import sys
+if "synapse_tui.daemon" in sys.orig_argv:
+    import synapse_tui.daemon.process
+    synapse_tui.daemon.process.FIRST_REQUEST = 1000.0  # for the terminal of a client
+"""
+
+
 def test_start_and_stop_without_a_screen(launch: Launch, run: Run, agents: Ready, home: Path) -> None:
     started = run("synapse", "start", "dummy", "--json", "--", "--word-delay", "0")
     assert started.returncode == 0, started.stderr
